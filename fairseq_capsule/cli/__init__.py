@@ -1,0 +1,50 @@
+"""`fairseq-capsule <command>`, the same as `python -m fairseq_capsule.cli <command>`.
+
+A command is one module of this package with `add_arguments(parser)` and `run(args)`. It is imported only when it is
+called, so that `doctor` runs in an environment where another command's libraries are missing.
+"""
+
+import argparse
+import importlib
+import sys
+from typing import List, Optional
+
+from fairseq_capsule.errors import UserError
+
+COMMANDS = {
+    "average": "average the last or the best checkpoints of a run",
+    "doctor": "say what is wrong with this environment and how to mend it",
+    "picture": "draw a sentence's attention before and after routing",
+    "score": "BLEU and chrF of translations, each with its label and signature",
+    "toy-corpus": "write the embedded English-German-like corpus",
+}
+
+
+def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
+    """The parser of all commands; only `command`'s own arguments are added to it."""
+    parser = argparse.ArgumentParser(
+        prog="fairseq-capsule", description="Capsule routing for neural machine translation."
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name, summary in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        if name == command:
+            module = importlib.import_module("fairseq_capsule.cli." + name.replace("-", "_"))
+            module.add_arguments(subparser)
+            subparser.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Optional[List[str]] = None) -> int:
+    """Run one command; returns the exit status: 0, or 1 after a `UserError` or an operating system's error."""
+    argv = sys.argv[1:] if argv is None else argv
+    command = next((argument for argument in argv if not argument.startswith("-")), None)
+    args = build_parser(command).parse_args(argv)
+    try:
+        return args.run(args) or 0
+    except UserError as error:
+        message = str(error)
+    except OSError as error:  # a full disk, a missing folder: already a line that names the file
+        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    print(f"fairseq-capsule {args.command}: error: {message}", file=sys.stderr)
+    return 1

@@ -1,0 +1,16 @@
+"""Capsule routing as pure tensor functions: no parameters, no state, torch alone."""
+
+from fairseq_capsule.routing.attention import horizontal_routing, route_last_token, vertical_routing
+from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
+from fairseq_capsule.routing.squash import leaky_softmax, squash, squash_scale
+
+__all__ = [
+    "RoutingResult",
+    "dynamic_routing",
+    "horizontal_routing",
+    "leaky_softmax",
+    "route_last_token",
+    "squash",
+    "squash_scale",
+    "vertical_routing",
+]

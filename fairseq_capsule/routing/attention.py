@@ -1,0 +1,145 @@
+"""Routing on attention logits (Duan et al. 2020, §3.4), without a loop over positions.
+
+A row `e_{l,h}` of a head's logits `E_h` is a vote, and routing only ever takes sums and dot products of votes. So the
+`L` routings of positional routing are one routing with a triangular coupling: all its sums are `R_h E_h`, all its
+agreements `(scale · R_h E_h) E_hᵀ`, both ordinary matrix products. docs/capsule-transformer.md derives this.
+"""
+
+from typing import Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from fairseq_capsule.routing.precision import in_float32
+from fairseq_capsule.routing.squash import squash, squash_scale
+
+
+@in_float32
+def vertical_routing(
+    logits: Tensor,
+    iterations: int,
+    *,
+    padding_mask: Optional[Tensor] = None,
+    key_padding_mask: Optional[Tensor] = None,
+) -> Tuple[Tensor, Tensor]:
+    """Vertical routing: heads are routed to query positions (Duan et al. 2020, Alg. 2 up to `Ω` and `B`).
+
+    Args:
+        logits: `[B, H, L, K]`, the scaled products of queries and keys.
+        iterations: routing iterations, at least 1.
+        padding_mask: `[B, L]`, True marks padded queries.
+        key_padding_mask: `[B, K]`, True marks padded keys.
+
+    Returns:
+        The output capsules `Ω` `[B, L, K]`, 0 at padded queries, and the vote weights `B` `[B, H, L]`, the last
+        agreement included.
+
+    Raises:
+        ValueError: fewer than 1 iteration.
+    """
+    _check(iterations)
+    votes = _clean(logits, padding_mask, key_padding_mask).transpose(1, 2).contiguous()  # [B, L, H, K]
+    gram = votes @ votes.transpose(2, 3)  # [B, L, H, H] holds every product that an agreement or a norm needs
+    weights = votes.new_zeros(votes.shape[:3])  # [B, L, H]
+    mask = None if padding_mask is None else padding_mask.unsqueeze(-1)
+    for _ in range(iterations):
+        coupling = (weights if mask is None else weights.masked_fill(mask, torch.finfo(votes.dtype).min)).softmax(dim=1)
+        coupling = coupling if mask is None else coupling.masked_fill(mask, 0)
+        products = (gram @ coupling.unsqueeze(-1)).squeeze(-1)  # e_{l,h} · S_l
+        scale = squash_scale((coupling * products).sum(-1, keepdim=True))
+        weights = weights + scale * products
+    capsules = squash((coupling.unsqueeze(2) @ votes).squeeze(2))
+    return capsules, weights.transpose(1, 2)
+
+
+@in_float32
+def horizontal_routing(
+    logits: Tensor,
+    iterations: int,
+    *,
+    padding_mask: Optional[Tensor] = None,
+    key_padding_mask: Optional[Tensor] = None,
+    causal: bool = False,
+    factors: Optional[Tuple[Tensor, Tensor]] = None,
+) -> Tensor:
+    """Horizontal routing: for each position, the tokens up to it are routed to heads (Duan et al. 2020, Alg. 3).
+
+    Args:
+        logits: `[B, H, L, K]`, the scaled products of queries and keys.
+        iterations: routing iterations, at least 1.
+        padding_mask: `[B, L]`, True marks padded queries.
+        key_padding_mask: `[B, K]`, True marks padded keys.
+        causal: whether keys after a query are left out of its votes, as in a decoder (§3.4.3).
+        factors: `(q [B, H, L, d], k [B, H, K, d])` with `logits = q kᵀ`. The rank `d` of the logits makes the cost
+            quadratic in length instead of cubic; of no use, and ignored, where `causal` cuts into them.
+
+    Returns:
+        The output capsules `Ω` `[B, H, L, K]`, 0 at padded queries.
+
+    Raises:
+        ValueError: fewer than 1 iteration.
+    """
+    _check(iterations)
+    if factors is None or causal:
+        votes = _clean(logits, padding_mask, key_padding_mask)
+        if causal:
+            votes = votes.tril()
+        metric = None
+    else:
+        # A vote q_t kᵀ is a vector of d coordinates q_t; its products with others are measured by kᵀk.
+        votes, keys = factors
+        votes = _zero(votes, padding_mask)
+        keys = _zero(keys, key_padding_mask)
+        metric = keys.transpose(2, 3) @ keys
+
+    heads = logits.size(1)
+    sums = votes.cumsum(2) / heads
+    weights = None
+    for _ in range(iterations - 1):
+        measured = sums if metric is None else sums @ metric
+        scale = squash_scale((sums * measured).sum(-1, keepdim=True))
+        agreement = (scale * measured) @ votes.transpose(2, 3)  # [B, H, l, t]
+        weights = agreement if weights is None else weights + agreement
+        sums = weights.softmax(dim=1).tril() @ votes
+    if metric is None:
+        capsules = squash(sums)
+    else:
+        capsules = (squash_scale((sums * (sums @ metric)).sum(-1, keepdim=True)) * sums) @ keys.transpose(2, 3)
+    return _zero(capsules, padding_mask)
+
+
+@in_float32
+def route_last_token(logits: Tensor, iterations: int) -> Tensor:
+    """The last of the routings of `horizontal_routing(logits, iterations, causal=True)`, for decoding step by step.
+
+    Args:
+        logits: `[B, H, L, L]` of the whole prefix; what is above the diagonal is not read.
+        iterations: routing iterations, at least 1.
+
+    Returns:
+        The last position's output capsules `[B, H, 1, L]`.
+    """
+    _check(iterations)
+    votes = logits.tril()
+    sums = votes.mean(2, keepdim=True) * (votes.size(2) / votes.size(1))
+    weights = 0
+    for _ in range(iterations - 1):
+        weights = weights + squash(sums) @ votes.transpose(2, 3)
+        sums = weights.softmax(dim=1) @ votes
+    return squash(sums)
+
+
+def _check(iterations: int) -> None:
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, not {iterations}")
+
+
+def _zero(rows: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+    """Rows `[B, H, L, D]` with those that `padding_mask` `[B, L]` marks set to 0."""
+    return rows if padding_mask is None else rows.masked_fill(padding_mask[:, None, :, None], 0)
+
+
+def _clean(logits: Tensor, padding_mask: Optional[Tensor], key_padding_mask: Optional[Tensor]) -> Tensor:
+    """Logits whose padded rows and columns are 0, so that they add nothing to a norm or a product."""
+    logits = _zero(logits, padding_mask)
+    return logits if key_padding_mask is None else logits.masked_fill(key_padding_mask[:, None, None, :], 0)

@@ -1,0 +1,104 @@
+"""Dynamic routing by agreement: the one loop that every system of this package runs."""
+
+from typing import Callable, NamedTuple, Optional, Sequence, Union
+
+import torch
+from torch import Tensor
+
+from fairseq_capsule.routing.precision import in_float32
+from fairseq_capsule.routing.squash import leaky_softmax, squash
+
+COMPETITIONS = ("output", "leaky", "input")
+
+
+class RoutingResult(NamedTuple):
+    """What a routing gives.
+
+    Attributes:
+        capsules: output capsules `[..., N, D]`.
+        coupling: the share of each input in each output that made these capsules, `[..., M, N]`.
+        logits: the coupling's logits after the last agreement, `[..., M, N]`; None where they were not asked for.
+    """
+
+    capsules: Tensor
+    coupling: Tensor
+    logits: Optional[Tensor]
+
+
+def dot_product_agreement(votes: Tensor, capsules: Tensor) -> Tensor:
+    """`Σ_D votes · capsules`: votes `[..., M, N, D]` and capsules `[..., N, D]` give `[..., M, N]`."""
+    return torch.einsum("...mnd,...nd->...mn", votes, capsules)
+
+
+@in_float32
+def dynamic_routing(
+    votes: Union[Tensor, Sequence[Tensor]],
+    iterations: int,
+    *,
+    padding_mask: Optional[Tensor] = None,
+    output_padding_mask: Optional[Tensor] = None,
+    competition: str = "output",
+    agreement: Optional[Callable[[Tensor, Tensor], Tensor]] = None,
+    final_logits: bool = True,
+) -> RoutingResult:
+    """Route input capsules to output capsules by agreement (Sabour et al. 2017, Procedure 1; Duan et al. 2020, Alg. 1).
+
+    Args:
+        votes: `[..., M, N, D]`, the vote of each of `M` inputs for each of `N` outputs; or one such tensor for each
+            iteration. Leading dimensions may broadcast against those of the agreement's logits and are never expanded.
+        iterations: how often coupling and capsules are computed, at least 1.
+        padding_mask: `[..., M]`, True marks input capsules that take no part.
+        output_padding_mask: `[..., N]`, True marks output capsules that take no part.
+        competition: who shares a coupling of 1: "output", the outputs an input may go to (softmax over `N`); "leaky",
+            the same with a share for none of them; "input", the inputs of an output (softmax over `M`).
+        agreement: a function of votes `[..., M, N, D]` and capsules `[..., N, D]` that gives what is added to the
+            logits `[..., M, N]`; their dot product by default.
+        final_logits: whether to add the last agreement to the logits too; if not, they are None.
+
+    Returns:
+        `RoutingResult(capsules, coupling, logits)`. Coupling and logits of anything padded are exactly 0 and so is its
+        gradient; an output without valid inputs is 0.
+
+    Raises:
+        ValueError: fewer than 1 iteration, an unknown competition, or votes for another number of iterations.
+    """
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, not {iterations}")
+    if competition not in COMPETITIONS:
+        raise ValueError(f"competition must be one of {', '.join(COMPETITIONS)}, not {competition!r}")
+    votes = [votes] * iterations if isinstance(votes, Tensor) else votes
+    if len(votes) != iterations:
+        raise ValueError(f"{iterations} iterations need as many votes, not {len(votes)}")
+
+    agreement = agreement or dot_product_agreement
+    mask = _pair_mask(padding_mask, output_padding_mask)
+    logits = votes[0].new_zeros(votes[0].shape[:-1])
+    for iteration, vote in enumerate(votes, start=1):
+        coupling = _coupling(logits, competition, mask)
+        capsules = squash(torch.einsum("...mn,...mnd->...nd", coupling, vote))
+        if iteration < iterations or final_logits:
+            logits = logits + agreement(vote, capsules)
+    if not final_logits:
+        return RoutingResult(capsules, coupling, None)
+    return RoutingResult(capsules, coupling, logits if mask is None else logits.masked_fill(mask, 0))
+
+
+def _pair_mask(padding_mask: Optional[Tensor], output_padding_mask: Optional[Tensor]) -> Optional[Tensor]:
+    """`[..., M, N]`, or what broadcasts to it: True where the input or the output is padded."""
+    inputs = None if padding_mask is None else padding_mask.unsqueeze(-1)
+    outputs = None if output_padding_mask is None else output_padding_mask.unsqueeze(-2)
+    if inputs is None or outputs is None:
+        return outputs if inputs is None else inputs
+    return inputs | outputs
+
+
+def _coupling(logits: Tensor, competition: str, mask: Optional[Tensor]) -> Tensor:
+    if mask is not None:
+        # The lowest finite number rather than minus infinity: where all is padded the softmax is then uniform instead
+        # of NaN, and the zeros written afterwards stop the gradient.
+        logits = logits.masked_fill(mask, torch.finfo(logits.dtype).min)
+    if competition == "leaky":
+        coupling = leaky_softmax(logits, dim=-1)
+    else:
+        coupling = logits.softmax(dim=-1 if competition == "output" else -2)
+    return coupling if mask is None else coupling.masked_fill(mask, 0)

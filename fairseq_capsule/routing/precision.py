@@ -1,0 +1,42 @@
+"""Routing sums exponentials of sums of squares: it is done in at least float32, whatever the model's own precision."""
+
+import functools
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def _raised(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(_raised(item) for item in value)
+    if isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16):
+        return value.float()
+    return value
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, Tensor):
+        return value.to(dtype) if value.is_floating_point() else value
+    if isinstance(value, tuple):
+        items = [_cast(item, dtype) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    return value
+
+
+def in_float32(function):
+    """Raise float16 and bfloat16 arguments to float32 with autocast off; cast the results back to the first one's dtype.
+
+    float32 and float64 pass through untouched.
+    """
+
+    @functools.wraps(function)
+    def wrapper(first, *args, **kwargs):
+        sample = first if isinstance(first, Tensor) else first[0]
+        with torch.autocast(sample.device.type, enabled=False):
+            result = function(
+                _raised(first), *map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()}
+            )
+        return _cast(result, sample.dtype)
+
+    return wrapper

@@ -1,0 +1,43 @@
+"""The two non-linearities of routing."""
+
+import torch
+from torch import Tensor
+
+from fairseq_capsule.routing.precision import in_float32
+
+
+def squash_scale(squared_norm: Tensor) -> Tensor:
+    """The factor `‖s‖/(1+‖s‖²)` by which squashing multiplies a capsule, from its squared norm of any shape.
+
+    A squared norm may come from dot products and fall below 0 by rounding; it counts as 0. There the factor and its
+    gradient are exactly 0, where a square root alone would give an infinite one.
+    """
+    positive = squared_norm > 0
+    square = torch.where(positive, squared_norm, 1)
+    return torch.where(positive, square.sqrt() / (1 + square), 0)
+
+
+@in_float32
+def squash(s: Tensor, dim: int = -1) -> Tensor:
+    """Squash capsules: `s·‖s‖/(1+‖s‖²)` (Sabour et al. 2017, Eq. 1; Duan et al. 2020, Eq. 6).
+
+    Args:
+        s: capsules before squashing, of any shape.
+        dim: the dimension of the capsules' components.
+
+    Returns:
+        A tensor of `s`'s shape whose vectors along `dim` have norms below 1: exactly 0, with a zero gradient, at 0.
+    """
+    return s * squash_scale(s.square().sum(dim, keepdim=True))
+
+
+@in_float32
+def leaky_softmax(logits: Tensor, dim: int) -> Tensor:
+    """Softmax with one more logit, fixed at 0, whose share is dropped (Zhao et al. 2018; CapsNMT preprint).
+
+    An input capsule that agrees with no output capsule may so stay with none: the result sums to less than 1 along
+    `dim`. Logits of minus infinity give 0, also where all of them are.
+    """
+    highest = logits.amax(dim, keepdim=True).clamp(min=0).detach()
+    exponentials = (logits - highest).exp()
+    return exponentials / (exponentials.sum(dim, keepdim=True) + (-highest).exp())

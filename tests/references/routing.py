@@ -1,0 +1,109 @@
+"""Literal routings: loops straight from the papers, one sentence, one capsule at a time. Same signatures as the package's."""
+
+import torch
+
+
+def squash(s, dim=-1):
+    result = torch.zeros_like(s)
+    moved, out = s.movedim(dim, -1), result.movedim(dim, -1)
+    for index in torch.cartesian_prod(*(torch.arange(size) for size in moved.shape[:-1])).reshape(-1, moved.dim() - 1):
+        vector = moved[tuple(index)]
+        if vector.abs().max() > 0:
+            norm = vector.dot(vector).sqrt()
+            out[tuple(index)] = norm**2 / (1 + norm**2) * vector / norm
+    return result
+
+
+def _squash(vector):
+    square = vector.dot(vector)
+    return vector * square.sqrt() / (1 + square) if square > 0 else vector * 0
+
+
+def _shares(logits, competition, n_inputs, n_outputs):
+    """Coupling of the valid inputs and outputs: logits is a list of rows of scalars."""
+    coupling = [[None] * n_outputs for _ in range(n_inputs)]
+    for m in range(n_inputs):
+        for n in range(n_outputs):
+            if competition == "input":
+                rivals = [logits[other][n].exp() for other in range(n_inputs)]
+            else:
+                rivals = [logits[m][other].exp() for other in range(n_outputs)]
+            leak = 1 if competition == "leaky" else 0
+            coupling[m][n] = logits[m][n].exp() / (sum(rivals) + leak)
+    return coupling
+
+
+def route(votes, iterations, competition="output"):
+    """Algorithm 1: votes is a list, an entry an iteration, of M rows of N vectors; gives capsules, coupling, logits."""
+    n_inputs, n_outputs = len(votes[0]), len(votes[0][0])
+    zero = votes[0][0][0].sum() * 0
+    logits = [[zero for _ in range(n_outputs)] for _ in range(n_inputs)]
+    for iteration in range(iterations):
+        vote = votes[iteration]
+        coupling = _shares(logits, competition, n_inputs, n_outputs)
+        capsules = [_squash(sum(coupling[m][n] * vote[m][n] for m in range(n_inputs))) for n in range(n_outputs)]
+        logits = [[logits[m][n] + capsules[n].dot(vote[m][n]) for n in range(n_outputs)] for m in range(n_inputs)]
+    return capsules, coupling, logits
+
+
+def dynamic_routing(votes, iterations, *, padding_mask=None, output_padding_mask=None, competition="output"):
+    """`[B, M, N, D]` votes, or a list of them; capsules, coupling and logits, 0 wherever something is padded."""
+    votes = [votes] * iterations if torch.is_tensor(votes) else votes
+    batch, n_inputs, n_outputs, size = votes[0].shape
+    capsules = votes[0].new_zeros(batch, n_outputs, size)
+    coupling = votes[0].new_zeros(batch, n_inputs, n_outputs)
+    logits = votes[0].new_zeros(batch, n_inputs, n_outputs)
+    for b in range(batch):
+        inputs = [m for m in range(n_inputs) if padding_mask is None or not padding_mask[b, m]]
+        outputs = [n for n in range(n_outputs) if output_padding_mask is None or not output_padding_mask[b, n]]
+        if not inputs or not outputs:
+            continue
+        c, r, w = route([[[v[b, m, n] for n in outputs] for m in inputs] for v in votes], iterations, competition)
+        for j, n in enumerate(outputs):
+            capsules[b, n] = c[j]
+            for i, m in enumerate(inputs):
+                coupling[b, m, n] = r[i][j]
+                logits[b, m, n] = w[i][j]
+    return capsules, coupling, logits
+
+
+def vertical_routing(logits, iterations, *, padding_mask=None, key_padding_mask=None):
+    batch, heads, length, keys = logits.shape
+    omega = logits.new_zeros(batch, length, keys)
+    weights = logits.new_zeros(batch, heads, length)
+    for b in range(batch):
+        queries = _valid(length, padding_mask, b)
+        kept = _valid(keys, key_padding_mask, b)
+        if not queries or not kept:
+            continue
+        votes = [[logits[b, h, l][kept] for l in queries] for h in range(heads)]
+        capsules, _, b_weights = route([votes] * iterations, iterations)
+        for j, l in enumerate(queries):
+            omega[b, l, kept] = capsules[j]
+            for h in range(heads):
+                weights[b, h, l] = b_weights[h][j]
+    return omega, weights
+
+
+def horizontal_routing(
+    logits, iterations, *, padding_mask=None, key_padding_mask=None, causal=False, factors=None
+):
+    batch, heads, length, keys = logits.shape
+    omega = torch.zeros_like(logits)
+    for b in range(batch):
+        queries = _valid(length, padding_mask, b)
+        kept = _valid(keys, key_padding_mask, b)
+        for l in queries:
+            tokens = [t for t in queries if t <= l]
+            votes = []
+            for t in tokens:
+                seen = torch.tensor([float(k in kept and not (causal and k > t)) for k in range(keys)])
+                votes.append([logits[b, h, t] * seen.to(logits) for h in range(heads)])
+            capsules, _, _ = route([votes] * iterations, iterations)
+            for h in range(heads):
+                omega[b, h, l] = capsules[h]
+    return omega
+
+
+def _valid(length, mask, b):
+    return [i for i in range(length) if mask is None or not mask[b, i]]

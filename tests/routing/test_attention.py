@@ -1,0 +1,149 @@
+"""The routings of attention logits against the paper's loops."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_capsule.routing import horizontal_routing, route_last_token, vertical_routing
+from tests.references import routing as reference
+from tests.routing.test_dynamic import masks, same_with_gradient
+
+
+def attention_inputs(batch=3, heads=3, length=7, size=2, seed=1):
+    torch.manual_seed(seed)
+    q, k = torch.randn(2, batch, heads, length, size, dtype=torch.float64)
+    return q, k
+
+
+def options(masked):
+    padding_mask = masks((3, 7))[0] if masked else None
+    return dict(padding_mask=padding_mask, key_padding_mask=padding_mask)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 4])
+def test_vertical_equals_the_loops(iterations, masked):
+    same_with_gradient(
+        lambda q, k: vertical_routing(q @ k.transpose(2, 3), iterations, **options(masked)),
+        lambda q, k: reference.vertical_routing(q @ k.transpose(2, 3), iterations, **options(masked)),
+        *attention_inputs(),
+    )
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("iterations", [1, 2, 3, 4])
+@pytest.mark.parametrize("causal, factored", [(False, False), (False, True), (True, False), (True, True)])
+def test_horizontal_equals_the_loops(iterations, masked, causal, factored):
+    def fast(q, k):
+        factors = (q, k) if factored else None
+        logits = q @ k.transpose(2, 3)
+        return (horizontal_routing(logits, iterations, causal=causal, factors=factors, **options(masked)),)
+
+    def literal(q, k):
+        return (reference.horizontal_routing(q @ k.transpose(2, 3), iterations, causal=causal, **options(masked)),)
+
+    same_with_gradient(fast, literal, *attention_inputs())
+
+
+def test_cross_shapes_and_masks_of_one_side_only():
+    torch.manual_seed(1)
+    logits = torch.randn(2, 3, 5, 4, dtype=torch.float64)
+    padding_mask, key_padding_mask = masks((2, 5), (2, 4))
+    for masked in (dict(padding_mask=padding_mask), dict(key_padding_mask=key_padding_mask), {}):
+        same_with_gradient(
+            lambda e: vertical_routing(e, 3, **masked), lambda e: reference.vertical_routing(e, 3, **masked), logits
+        )
+        same_with_gradient(
+            lambda e: (horizontal_routing(e, 3, **masked),),
+            lambda e: (reference.horizontal_routing(e, 3, **masked),),
+            logits,
+        )
+
+
+@pytest.mark.parametrize("factored", [False, True])
+def test_gradcheck(factored):
+    q, k = (tensor[:2, :, :5].clone().requires_grad_() for tensor in attention_inputs())
+    mask = masks((2, 5))[0]
+    masked = dict(padding_mask=mask, key_padding_mask=mask)
+
+    def both(q, k):
+        logits = q @ k.transpose(2, 3)
+        horizontal = horizontal_routing(logits, 3, factors=(q, k) if factored else None, **masked)
+        return (horizontal, *vertical_routing(logits, 3, **masked))
+
+    assert torch.autograd.gradcheck(both, (q, k))
+    assert torch.autograd.gradcheck(
+        lambda q, k: horizontal_routing(q @ k.transpose(2, 3), 3, causal=True, **masked), (q, k)
+    )
+
+
+@pytest.mark.parametrize("iterations", [1, 2, 3])
+def test_the_last_token_alone(iterations):
+    q, k = attention_inputs()
+    logits = q @ k.transpose(2, 3)
+    for length in range(1, 8):
+        prefix = logits[:, :, :length, :length]
+        whole = horizontal_routing(prefix, iterations, causal=True)
+        torch.testing.assert_close(route_last_token(prefix, iterations), whole[:, :, -1:], rtol=0, atol=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    heads=st.integers(1, 4),
+    length=st.integers(1, 6),
+    iterations=st.integers(1, 4),
+    scale=st.sampled_from([0.0, 1e-15, 1.0, 50.0, 1e6]),
+    seed=st.integers(0, 1000),
+)
+def test_properties(heads, length, iterations, scale, seed):
+    generator = torch.Generator().manual_seed(seed)
+    q, k = scale * torch.randn(2, 2, heads, length, 3, generator=generator)
+    mask = torch.rand(2, length, generator=generator) < 0.4
+    q.requires_grad_()
+    logits = q @ k.transpose(2, 3)
+    logits.retain_grad()
+    masked = dict(padding_mask=mask, key_padding_mask=mask)
+    omega, weights = vertical_routing(logits, iterations, **masked)
+    outputs = [
+        horizontal_routing(logits, iterations, **masked),
+        horizontal_routing(logits, iterations, causal=True, **masked),
+        horizontal_routing(logits, iterations, factors=(q, k), **masked),
+        omega.unsqueeze(1),
+    ]
+    (sum(output.sum() for output in outputs) + weights.sum()).backward()
+    for output in outputs:
+        assert torch.isfinite(output).all()
+        assert (output.norm(dim=-1) <= 1 + 1e-5).all()
+        padded = mask[:, None, :].expand(output.shape[:3])
+        assert (output[padded] == 0).all()
+        assert (output.transpose(2, 3)[padded.expand(output.shape[:3])] == 0).all()
+    for gradient in (logits.grad, q.grad):
+        assert torch.isfinite(gradient).all()
+        assert (gradient[mask[:, None, :].expand(gradient.shape[:3])] == 0).all()
+
+
+def test_heads_can_be_permuted():
+    q, k = attention_inputs()
+    logits = q @ k.transpose(2, 3)
+    order = torch.tensor([2, 0, 1])
+    omega, weights = vertical_routing(logits, 3)
+    permuted_omega, permuted_weights = vertical_routing(logits[:, order], 3)
+    torch.testing.assert_close(permuted_omega, omega)
+    torch.testing.assert_close(permuted_weights, weights[:, order])
+    torch.testing.assert_close(horizontal_routing(logits[:, order], 3), horizontal_routing(logits, 3)[:, order])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_routed_in_float32(dtype):
+    q, k = (30 * tensor.float() for tensor in attention_inputs())
+    logits = (q @ k.transpose(2, 3)).to(dtype)
+    for routing in (lambda e: vertical_routing(e, 3)[0], lambda e: horizontal_routing(e, 3)):
+        assert routing(logits).dtype == dtype
+        torch.testing.assert_close(routing(logits), routing(logits.float()).to(dtype))
+
+
+@pytest.mark.parametrize("routing", [vertical_routing, horizontal_routing, route_last_token])
+def test_no_iterations(routing):
+    with pytest.raises(ValueError, match="at least 1, not 0"):
+        routing(torch.randn(1, 2, 3, 3), 0)

@@ -1,0 +1,201 @@
+"""`dynamic_routing`, `squash` and `leaky_softmax` against loops, by hand and by property."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_capsule.routing import dynamic_routing, leaky_softmax, squash
+from tests.references import routing as reference
+
+COMPETITIONS = ["output", "leaky", "input"]
+
+
+def same_with_gradient(fast, literal, *inputs):
+    """Both functions' outputs, and the gradients of a random projection of them, agree to 1e-10."""
+    results = []
+    for function in (fast, literal):
+        leaves = [tensor.clone().requires_grad_() for tensor in inputs]
+        outputs = function(*leaves)
+        generator = torch.Generator().manual_seed(3)
+        loss = sum((torch.randn(o.shape, generator=generator, dtype=o.dtype) * o).sum() for o in outputs)
+        results.append((outputs, torch.autograd.grad(loss, leaves)))
+    (outputs, gradients), (expected, expected_gradients) = results
+    for got, want in zip((*outputs, *gradients), (*expected, *expected_gradients)):
+        torch.testing.assert_close(got, want, rtol=0, atol=1e-10)
+
+
+def masks(*shapes):
+    """For each (batch, length): one sentence padded on the left, one on the right, one not at all."""
+    result = []
+    for batch, length in shapes:
+        mask = torch.zeros(batch, length, dtype=torch.bool)
+        mask[0, : length // 2] = True
+        mask[1, length - 1 :] = True
+        result.append(mask)
+    return result
+
+
+@pytest.mark.parametrize("competition", COMPETITIONS)
+@pytest.mark.parametrize("iterations", [1, 2, 3, 5])
+@pytest.mark.parametrize("masked", [False, True])
+def test_equals_the_loops(competition, iterations, masked):
+    torch.manual_seed(1)
+    votes = torch.randn(3, 5, 3, 7, dtype=torch.float64)
+    padding_mask, output_padding_mask = masks((3, 5), (3, 3)) if masked else (None, None)
+    options = dict(padding_mask=padding_mask, output_padding_mask=output_padding_mask, competition=competition)
+    same_with_gradient(
+        lambda v: dynamic_routing(v, iterations, **options),
+        lambda v: reference.dynamic_routing(v, iterations, **options),
+        votes,
+    )
+
+
+def test_votes_of_their_own_for_each_iteration():
+    torch.manual_seed(1)
+    votes = [torch.randn(2, 3, 2, 5, dtype=torch.float64) for _ in range(3)]
+    same_with_gradient(
+        lambda *v: dynamic_routing(v, 3), lambda *v: reference.dynamic_routing(list(v), 3), *votes
+    )
+
+
+@pytest.mark.parametrize("competition", COMPETITIONS)
+def test_gradcheck(competition):
+    torch.manual_seed(1)
+    votes = torch.randn(2, 4, 3, 5, dtype=torch.float64, requires_grad=True)
+    mask = masks((2, 4))[0]
+    assert torch.autograd.gradcheck(
+        lambda v: tuple(dynamic_routing(v, 3, padding_mask=mask, competition=competition)), votes
+    )
+
+
+def test_broadcast_votes_are_those_expanded():
+    torch.manual_seed(1)
+    votes = torch.randn(2, 1, 4, 3, 5, dtype=torch.float64)
+    states = torch.randn(2, 6, 1, 3, dtype=torch.float64)
+
+    def agreement(vote, capsules):
+        return (vote * capsules.unsqueeze(-3)).sum(-1) * states
+
+    broadcast = dynamic_routing(votes, 3, agreement=agreement)
+    expanded = dynamic_routing(votes.expand(2, 6, 4, 3, 5), 3, agreement=agreement)
+    assert broadcast.capsules.shape == (2, 6, 3, 5)
+    for got, want in zip(broadcast, expanded):
+        torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
+
+
+def test_final_logits_can_be_left_out():
+    calls = []
+
+    def agreement(vote, capsules):
+        calls.append(1)
+        return (vote * capsules.unsqueeze(-3)).sum(-1)
+
+    votes = torch.randn(1, 2, 3, 4)
+    assert dynamic_routing(votes, 3, agreement=agreement, final_logits=False).logits is None
+    assert len(calls) == 2
+    assert dynamic_routing(votes, 3, agreement=agreement).logits is not None
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.tuples(*(st.integers(1, 6) for _ in range(3))),
+    iterations=st.integers(1, 4),
+    competition=st.sampled_from(COMPETITIONS),
+    scale=st.sampled_from([1e-20, 1e-3, 1.0, 30.0, 1e18]),
+    seed=st.integers(0, 1000),
+)
+def test_properties(sizes, iterations, competition, scale, seed):
+    inputs, outputs, size = sizes
+    generator = torch.Generator().manual_seed(seed)
+    votes = (scale * torch.randn(2, inputs, outputs, size, generator=generator)).requires_grad_()
+    mask = torch.rand(2, inputs, generator=generator) < 0.4
+    capsules, coupling, logits = dynamic_routing(votes, iterations, padding_mask=mask, competition=competition)
+    capsules.sum().backward()
+
+    assert torch.isfinite(capsules).all() and torch.isfinite(coupling).all()
+    assert (capsules.norm(dim=-1) <= 1 + 1e-6).all()
+    assert (coupling[mask] == 0).all()
+    if scale <= 1e3:
+        assert torch.isfinite(votes.grad).all()
+        assert (votes.grad[mask] == 0).all()
+    if competition == "output":
+        torch.testing.assert_close(coupling.sum(-1), (~mask).float())
+    elif competition == "input":
+        torch.testing.assert_close(coupling.sum(-2), (~mask).any(1, keepdim=True).float().expand(2, outputs))
+    else:
+        assert (coupling.sum(-1)[~mask] <= 1 + 1e-6).all()
+
+    order = torch.randperm(inputs, generator=generator)
+    permuted = dynamic_routing(votes[:, order], iterations, padding_mask=mask[:, order], competition=competition)
+    if scale <= 1:
+        torch.testing.assert_close(permuted.capsules, capsules, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("competition", COMPETITIONS)
+def test_all_padding_gives_zeros(competition):
+    votes = torch.randn(1, 3, 2, 4, requires_grad=True)
+    result = dynamic_routing(votes, 3, padding_mask=torch.ones(1, 3, dtype=torch.bool), competition=competition)
+    sum(part.sum() for part in result).backward()
+    for part in (*result, votes.grad):
+        assert (part == 0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_routed_in_float32(dtype):
+    torch.manual_seed(1)
+    votes = (20 * torch.randn(2, 5, 3, 64)).to(dtype)  # squared norms that overflow float16
+    result = dynamic_routing(votes, 3)
+    expected = dynamic_routing(votes.float(), 3)
+    for got, want in zip(result, expected):
+        assert got.dtype == dtype
+        torch.testing.assert_close(got, want.to(dtype))
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        for got, want in zip(dynamic_routing(votes.float(), 3), expected):
+            assert got.dtype == torch.float32
+            torch.testing.assert_close(got, want)
+
+
+def test_squash():
+    s = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 1.0]], dtype=torch.float64, requires_grad=True)
+    squashed = squash(s)
+    torch.testing.assert_close(
+        squashed.detach(), torch.tensor([[15 / 26, 20 / 26], [0, 0], [0, 0.5]], dtype=torch.float64)
+    )
+    squashed.sum().backward()
+    assert (s.grad[1] == 0).all()
+    assert torch.autograd.gradcheck(squash, s.detach()[[0, 2]].requires_grad_())
+    torch.testing.assert_close(squash(s.T, dim=0), squash(s).T)
+
+
+def test_squash_near_zero_and_far_from_it_has_finite_gradients():
+    s = torch.tensor([[1e-30, 0.0], [1e-10, 1e-10], [1e18, 1e18]], requires_grad=True)
+    squash(s).sum().backward()
+    assert torch.isfinite(s.grad).all()
+
+
+def test_leaky_softmax_by_hand():
+    logits = torch.tensor([[0.0, 0.0], [1.0, -1.0]], dtype=torch.float64)
+    e = torch.tensor(1.0, dtype=torch.float64).exp()
+    expected = torch.stack([torch.full((2,), 1 / 3, dtype=torch.float64), torch.stack([e, 1 / e]) / (1 + e + 1 / e)])
+    torch.testing.assert_close(leaky_softmax(logits, dim=1), expected)
+    assert torch.autograd.gradcheck(lambda x: leaky_softmax(x, dim=1), logits.requires_grad_())
+    extreme = torch.tensor([[500.0, -500.0], [-500.0, -500.0]])
+    torch.testing.assert_close(leaky_softmax(extreme, dim=1), torch.tensor([[1.0, 0.0], [0.0, 0.0]]))
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (dict(iterations=0), "at least 1"),
+        (dict(iterations=2, competition="outputs"), "output, leaky, input"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        dynamic_routing(torch.randn(1, 2, 2, 2), **arguments)
+
+
+def test_votes_for_another_number_of_iterations():
+    with pytest.raises(ValueError, match="3 iterations need as many votes, not 2"):
+        dynamic_routing([torch.randn(1, 2, 2, 2)] * 2, 3)
