@@ -1,0 +1,5 @@
+"""fairseq models: configs, wiring and presets. Importing this registers every architecture."""
+
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+
+__all__ = ["CapsuleTransformerModel"]

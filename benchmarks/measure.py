@@ -1,0 +1,81 @@
+"""What all benchmarks share: alternated timing, peak memory, and what the figures were measured with."""
+
+import contextlib
+import platform
+import statistics
+import time
+from typing import Callable, Dict, List
+
+import fairseq
+import torch
+from torch.profiler import ProfilerActivity, profile
+from tqdm import tqdm
+
+import fairseq_capsule  # noqa: F401  registers the architectures
+
+Run = Callable[[], object]
+
+
+def synchronize(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds(run: Run, device: str) -> float:
+    synchronize(device)
+    start = time.perf_counter()
+    run()
+    synchronize(device)
+    return time.perf_counter() - start
+
+
+def alternate(runs: Dict[str, Run], rounds: int, device: str, warmup: int = 1) -> Dict[str, List[float]]:
+    """Seconds of each run in each round. Runs take turns, in an order reversed every round, so that whatever else slows
+    the machine down slows all of them."""
+    times: Dict[str, List[float]] = {name: [] for name in runs}
+    names = list(runs)
+    for index in tqdm(range(-warmup, rounds), desc=" / ".join(names), leave=False):
+        for name in names if index % 2 else reversed(names):
+            elapsed = seconds(runs[name], device)
+            if index >= 0:
+                times[name].append(elapsed)
+    return times
+
+
+def median_ratio(numerators: List[float], denominators: List[float]) -> float:
+    """The median of the rounds' ratios."""
+    return statistics.median(n / d for n, d in zip(numerators, denominators))
+
+
+def peak_memory(run: Run, device: str) -> int:
+    """The most bytes of tensors that `run` held at once beyond those held before it."""
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        run()
+        return torch.cuda.max_memory_allocated() - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as recorded:
+        run()
+    events = [e for e in recorded.profiler.kineto_results.events() if e.name() == "[memory]"]
+    held = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        held += event.nbytes()
+        peak = max(peak, held)
+    return peak
+
+
+def environment(device: str) -> Dict[str, object]:
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "fairseq": fairseq.__version__,
+        "device": torch.cuda.get_device_name() if device == "cuda" else platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+    }
+
+
+@contextlib.contextmanager
+def seeded(seed: int):
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield

@@ -1,0 +1,85 @@
+"""Flat dataclasses of fairseq's nested ones.
+
+A preset is a flat dataclass: a nested one breaks `--arch`. Its fields are generated from fairseq's, so that every
+option of fairseq's Transformer stays one of ours, under the name that its command line gives it.
+"""
+
+from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
+from typing import Any, Iterator, List, Optional, Tuple, Type, TypeVar
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models.transformer import TransformerConfig
+
+from fairseq_capsule.errors import UserError
+
+Config = TypeVar("Config", bound=FairseqDataclass)
+
+
+def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field]]:
+    for item in fields(nested):
+        if item.name.startswith("_"):
+            continue
+        value = getattr(nested, item.name)
+        if is_dataclass(value):
+            yield from _flat_fields(value, prefix + item.name + "_")
+        else:
+            yield prefix + item.name, item.type, field(default=value, metadata=item.metadata)
+
+
+def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> Type[FairseqDataclass]:
+    flat = [item for item in _flat_fields(nested) if item[0] not in without]
+    return make_dataclass(name, flat, bases=(FairseqDataclass,), namespace={"__module__": __name__})
+
+
+# The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express.
+_Flat = _flatten("_Flat", TransformerConfig(), without=("decoder_input_dim", "decoder_output_dim"))
+
+
+@dataclass
+class FlatTransformerConfig(_Flat):
+    """Every option of fairseq's Transformer, flat."""
+
+    decoder_input_dim: Optional[int] = field(
+        default=None, metadata={"help": "decoder input dimension (default: --decoder-embed-dim)"}
+    )
+    decoder_output_dim: Optional[int] = field(
+        default=None,
+        metadata={"help": "decoder output dimension, an extra linear layer if different (default: --decoder-embed-dim)"},
+    )
+
+    def nested(self) -> TransformerConfig:
+        """fairseq's own config, carrying this one's further options under their flat names."""
+        config = TransformerConfig.from_namespace(self)
+        config.decoder.input_dim = self.decoder_input_dim or self.decoder_embed_dim
+        config.decoder.output_dim = self.decoder_output_dim or self.decoder_embed_dim
+        return config
+
+
+def validated(config: Any, dataclass_type: Type[Config]) -> Config:
+    """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it."""
+    names = [item.name for item in fields(dataclass_type)]
+    return dataclass_type(**{name: getattr(config, name) for name in names if hasattr(config, name)})
+
+
+def option(name: str) -> str:
+    """A field's name as the command line has it."""
+    return "--" + name.replace("_", "-")
+
+
+def parse_layers(name: str, text: str, layers: int) -> List[int]:
+    """Layer numbers, counted from 1, of a text such as `all`, `1-3` or `1,4-6`.
+
+    Raises:
+        UserError: not of that form, or a layer outside 1 to `layers`.
+    """
+    if text == "all":
+        return list(range(1, layers + 1))
+    chosen = set()
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.strip().isdigit() and (last.strip().isdigit() if dash else True)):
+            raise UserError(f"{option(name)}: {text!r} is no set of layers; write all, 1-3 or 1,4-6")
+        chosen.update(range(int(first), int(last if dash else first) + 1))
+    if not chosen or min(chosen) < 1 or max(chosen) > layers:
+        raise UserError(f"{option(name)}: {text!r} must name layers from 1 to {layers}")
+    return sorted(chosen)

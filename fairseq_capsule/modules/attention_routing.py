@@ -1,0 +1,98 @@
+"""Capsule routing of a self-attention's logits: what the capsule-Transformer adds to a layer."""
+
+from typing import NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_capsule.routing import horizontal_routing, route_last_token, vertical_routing
+
+
+class RoutedCapsules(NamedTuple):
+    """The two output capsules that are added to the logits; None where a part is off.
+
+    Attributes:
+        vertical: `Ω↑` `[B, H, L, K]`.
+        horizontal: `Ω↔` `[B, H, L, K]`.
+    """
+
+    vertical: Optional[Tensor]
+    horizontal: Optional[Tensor]
+
+
+class AttentionRouting(nn.Module):
+    """Vertical and horizontal routing of attention logits (Duan et al. 2020, §3.4).
+
+    `forward` gives `E + Ω↑ + Ω↔`, the logits before the mask and the softmax.
+
+    Args:
+        num_heads: heads `H`.
+        vertical: whether heads are routed to positions; with it comes the only parameter of the system, `acceptance`
+            (`W†` and `b` of Eq. 11, `H·H + H` numbers, 0 at the start: every head then accepts the same share).
+        horizontal: whether positions are routed to heads.
+        iterations: routing iterations.
+        causal: whether a query sees no later keys, as in a decoder.
+
+    Raises:
+        ValueError: fewer than 1 iteration, neither part, or the vertical part under a causal mask, which would let
+            later words be seen (§3.4.3).
+    """
+
+    def __init__(
+        self,
+        num_heads: int,
+        *,
+        vertical: bool = True,
+        horizontal: bool = True,
+        iterations: int = 3,
+        causal: bool = False,
+    ):
+        super().__init__()
+        if iterations < 1:
+            raise ValueError(f"iterations must be at least 1, not {iterations}")
+        if not (vertical or horizontal):
+            raise ValueError("attention routing needs its vertical part, its horizontal part or both")
+        if vertical and causal:
+            raise ValueError("vertical routing under a causal mask would show later words to earlier ones")
+        self.horizontal = horizontal
+        self.iterations = iterations
+        self.causal = causal
+        self.acceptance = nn.Linear(num_heads, num_heads) if vertical else None
+        if vertical:
+            nn.init.zeros_(self.acceptance.weight)
+            nn.init.zeros_(self.acceptance.bias)
+
+    def capsules(
+        self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> RoutedCapsules:
+        """The capsules of a whole sentence.
+
+        Args:
+            logits: `E` `[B, H, L, L]`, 0 at padded queries and keys.
+            padding_mask: `[B, L]`, True marks padding.
+            factors: `(q [B, H, L, d], k [B, H, L, d])` with `E = q kᵀ`, their padded rows 0; used where it pays.
+        """
+        vertical = horizontal = None
+        if self.acceptance is not None:
+            omega, weights = vertical_routing(logits, self.iterations, padding_mask=padding_mask)
+            acceptance = self.acceptance(weights.sum(-1)).softmax(dim=-1)  # Eq. 11, λ [B, H]
+            vertical = acceptance[:, :, None, None] * omega.unsqueeze(1)  # Eq. 10
+        if self.horizontal:
+            horizontal = horizontal_routing(
+                logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
+            )
+        return RoutedCapsules(vertical, horizontal)
+
+    def forward(
+        self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
+    ) -> Tensor:
+        """`E + Ω↑ + Ω↔` `[B, H, L, L]`; arguments as in `capsules`."""
+        vertical, horizontal = self.capsules(logits, padding_mask, factors)
+        for capsules in (vertical, horizontal):
+            if capsules is not None:
+                logits = logits + capsules
+        return logits
+
+    def forward_last(self, logits: Tensor) -> Tensor:
+        """The last query's row of `forward`, `[B, H, 1, L]`, from the prefix's logits `[B, H, L, L]`."""
+        return logits[:, :, -1:] + route_last_token(logits, self.iterations)
