@@ -142,8 +142,10 @@ def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor
 
 
 def _attend(logits: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]) -> Tensor:
+    # Masks are added rather than filled in: the softmax then stops the gradient, without a pass to mask it too.
     if attn_mask is not None:
         logits = logits + attn_mask
     if key_padding_mask is not None:
-        logits = logits.masked_fill(key_padding_mask[:, None, None, :], float("-inf"))
+        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, float("-inf"))
+        logits = logits + padding[:, None, None, :]
     return utils.softmax(logits, dim=-1)

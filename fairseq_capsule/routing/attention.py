@@ -1,8 +1,7 @@
 """Routing on attention logits (Duan et al. 2020, §3.4), without a loop over positions.
 
-A row `e_{l,h}` of a head's logits `E_h` is a vote, and routing only ever takes sums and dot products of votes. So the
-`L` routings of positional routing are one routing with a triangular coupling: all its sums are `R_h E_h`, all its
-agreements `(scale · R_h E_h) E_hᵀ`, both ordinary matrix products. docs/capsule-transformer.md derives this.
+A row `e_{l,h}` of a head's logits `E_h` is a vote; routing only ever takes sums and dot products of votes.
+docs/capsule-transformer.md derives the products that stand here for the paper's loops.
 """
 
 from typing import Optional, Tuple
@@ -11,7 +10,12 @@ import torch
 from torch import Tensor
 
 from fairseq_capsule.routing.precision import in_float32
+from fairseq_capsule.routing.positional import positional_routing
 from fairseq_capsule.routing.squash import squash, squash_scale
+
+
+# With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
+FACTORS_PAY = 2
 
 
 @in_float32
@@ -80,32 +84,12 @@ def horizontal_routing(
         ValueError: fewer than 1 iteration.
     """
     _check(iterations)
-    if factors is None or causal:
-        votes = _clean(logits, padding_mask, key_padding_mask)
-        if causal:
-            votes = votes.tril()
-        metric = None
+    if factors is None or causal or logits.size(3) < FACTORS_PAY * factors[0].size(3):
+        votes, basis = _clean(logits, padding_mask, key_padding_mask), None
+        votes = votes.tril() if causal else votes
     else:
-        # A vote q_t kᵀ is a vector of d coordinates q_t; its products with others are measured by kᵀk.
-        votes, keys = factors
-        votes = _zero(votes, padding_mask)
-        keys = _zero(keys, key_padding_mask)
-        metric = keys.transpose(2, 3) @ keys
-
-    heads = logits.size(1)
-    sums = votes.cumsum(2) / heads
-    weights = None
-    for _ in range(iterations - 1):
-        measured = sums if metric is None else sums @ metric
-        scale = squash_scale((sums * measured).sum(-1, keepdim=True))
-        agreement = (scale * measured) @ votes.transpose(2, 3)  # [B, H, l, t]
-        weights = agreement if weights is None else weights + agreement
-        sums = weights.softmax(dim=1).tril() @ votes
-    if metric is None:
-        capsules = squash(sums)
-    else:
-        capsules = (squash_scale((sums * (sums @ metric)).sum(-1, keepdim=True)) * sums) @ keys.transpose(2, 3)
-    return _zero(capsules, padding_mask)
+        votes, basis = _zero(factors[0], padding_mask), _zero(factors[1], key_padding_mask)
+    return _zero(positional_routing(votes, iterations, basis), padding_mask)
 
 
 @in_float32

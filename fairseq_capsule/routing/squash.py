@@ -17,6 +17,13 @@ def squash_scale(squared_norm: Tensor) -> Tensor:
     return torch.where(positive, square.sqrt() / (1 + square), 0)
 
 
+def squash_scale_derivative(squared_norm: Tensor) -> Tensor:
+    """The derivative of `squash_scale` by the squared norm: `(1-n)/(2√n(1+n)²)`, and 0 where `n ≤ 0`."""
+    positive = squared_norm > 0
+    square = torch.where(positive, squared_norm, 1)
+    return torch.where(positive, (1 - square) / (1 + square) / (2 * square.sqrt() * (1 + square)), 0)
+
+
 @in_float32
 def squash(s: Tensor, dim: int = -1) -> Tensor:
     """Squash capsules: `s·‖s‖/(1+‖s‖²)` (Sabour et al. 2017, Eq. 1; Duan et al. 2020, Eq. 6).

@@ -1,0 +1,98 @@
+"""Every registered architecture of the package, small, with the options that its tests go through."""
+
+from argparse import Namespace
+
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, build_model
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+import fairseq_capsule  # noqa: F401  registers the architectures
+
+ARCHITECTURES = sorted(
+    name for name in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[name].__module__.startswith("fairseq_capsule.")
+)
+
+SMALL = {
+    "encoder_embed_dim": 32,
+    "encoder_ffn_embed_dim": 48,
+    "encoder_attention_heads": 4,
+    "encoder_layers": 2,
+    "decoder_embed_dim": 32,
+    "decoder_ffn_embed_dim": 48,
+    "decoder_attention_heads": 4,
+    "decoder_layers": 2,
+    "dropout": 0.0,
+}
+
+# Beside the architectures as they are: every option that changes what is computed.
+OPTIONS = [
+    ("capsule_transformer", {"encoder_routing": "vertical", "decoder_routing": "none"}),
+    ("capsule_transformer", {"encoder_routing": "horizontal", "decoder_routing": "none"}),
+    ("capsule_transformer", {"encoder_routing": "none"}),
+    ("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"}),
+    ("capsule_transformer", {"encoder_routing_layers": "2"}),
+    ("capsule_transformer", {"routing_iterations": 1}),
+    ("capsule_transformer", {"routing_iterations": 2, "share_all_embeddings": True}),
+    ("capsule_transformer", {"encoder_normalize_before": True, "decoder_normalize_before": True}),
+    ("capsule_transformer", {"attention_dropout": 0.1, "dropout": 0.1, "activation_dropout": 0.1}),
+    ("capsule_transformer", {"checkpoint_activations": True}),
+]
+
+CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS
+
+
+def case_name(value):
+    return value if isinstance(value, str) else ",".join(f"{k}={v}" for k, v in value.items()) or "preset"
+
+
+def make_task(words: int = 40) -> TranslationTask:
+    dictionary = Dictionary()
+    for index in range(words):
+        dictionary.add_symbol(f"w{index}")
+    return TranslationTask(TranslationConfig(), dictionary, dictionary)
+
+
+def build(arch: str, options: dict = {}, task: TranslationTask = None, seed: int = 1) -> torch.nn.Module:
+    """The architecture at width 32 with 2+2 layers, its parameters shaken so that none is zero."""
+    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    small = {name: value for name, value in SMALL.items() if name in names}
+    torch.manual_seed(seed)
+    model = build_model(Namespace(arch=arch, **{**small, **options}), task or make_task())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+            if parameter.dim() == 2 and len(parameter) == len(model.encoder.dictionary):
+                parameter[model.encoder.dictionary.pad()] = 0
+    return model.eval()
+
+
+def make_criterion(arch: str, task: TranslationTask) -> torch.nn.Module:
+    """The criterion that an architecture is trained with."""
+    return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+
+
+def make_sentences(lengths, words: int = 40, seed: int = 3):
+    """Samples whose source and target have the given numbers of words."""
+    generator = torch.Generator().manual_seed(seed)
+    first = Dictionary().nspecial
+    return [
+        {
+            "id": index,
+            "source": torch.cat([torch.randint(first, first + words, (source,), generator=generator), torch.tensor([2])]),
+            "target": torch.cat([torch.randint(first, first + words, (target,), generator=generator), torch.tensor([2])]),
+        }
+        for index, (source, target) in enumerate(lengths)
+    ]
+
+
+def make_batch(sentences, left_pad_source: bool = True, pad_to: int = 0) -> dict:
+    pad_to = {"source": pad_to, "target": pad_to} if pad_to else None
+    return collate(
+        list(sentences), pad_idx=1, eos_idx=2, left_pad_source=left_pad_source, left_pad_target=False, pad_to_length=pad_to
+    )
+
+
+LENGTHS = [(7, 5), (1, 9), (12, 2), (5, 8)]
