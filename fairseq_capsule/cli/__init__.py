@@ -6,6 +6,7 @@ called, so that `doctor` runs in an environment where another command's librarie
 
 import argparse
 import importlib
+import logging
 import sys
 from typing import List, Optional
 
@@ -37,6 +38,7 @@ def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
 
 def main(argv: Optional[List[str]] = None) -> int:
     """Run one command; returns the exit status: 0, or 1 after a `UserError` or an operating system's error."""
+    logging.getLogger().setLevel(logging.WARNING)  # fairseq sets it to a level at which libraries tell how they work
     argv = sys.argv[1:] if argv is None else argv
     command = next((argument for argument in argv if not argument.startswith("-")), None)
     args = build_parser(command).parse_args(argv)

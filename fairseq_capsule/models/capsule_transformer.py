@@ -44,9 +44,9 @@ class CapsuleTransformerConfig(FlatTransformerConfig):
             if heads < 1 or embed_dim % heads:
                 raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
         for name, routing in (("encoder", self.encoder_routing), ("decoder", self.decoder_routing)):
-            if str(routing) != "none" and getattr(self, name + "_xformers_att_config"):
+            if routing != "none" and getattr(self, name + "_xformers_att_config"):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
-        if self.cross_self_attention and str(self.decoder_routing) != "none":
+        if self.cross_self_attention and self.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
 
 
@@ -95,7 +95,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
-        parts = str(cfg.encoder_routing)
+        parts = cfg.encoder_routing
         if parts == "none":
             return
         for number in parse_layers("encoder_routing_layers", cfg.encoder_routing_layers, cfg.encoder.layers):
@@ -113,7 +113,7 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
-        if str(cfg.decoder_routing) == "none":
+        if cfg.decoder_routing == "none":
             return
         for layer in self.layers:
             routing = AttentionRouting(
@@ -151,8 +151,8 @@ class CapsuleTransformerModel(TransformerModelBase):
         Raises:
             UserError: the checkpoint was trained with a dictionary of another size.
         """
-        for side, part in (("source", self.encoder), ("target", self.decoder)):
-            name = ("encoder" if side == "source" else "decoder") + ".embed_tokens.weight"
+        for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
+            name += ".embed_tokens.weight"
             if name in state_dict and len(state_dict[name]) != part.embed_tokens.num_embeddings:
                 raise UserError(
                     f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, the data's "

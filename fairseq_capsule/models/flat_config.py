@@ -5,6 +5,7 @@ option of fairseq's Transformer stays one of ours, under the name that its comma
 """
 
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
+from enum import Enum
 from typing import Any, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
@@ -56,9 +57,27 @@ class FlatTransformerConfig(_Flat):
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
-    """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it."""
-    names = [item.name for item in fields(dataclass_type)]
-    return dataclass_type(**{name: getattr(config, name) for name in names if hasattr(config, name)})
+    """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it.
+
+    Choices become plain strings.
+
+    Raises:
+        UserError: a value that is not allowed.
+    """
+    values = {}
+    for item in fields(dataclass_type):
+        if hasattr(config, item.name):
+            value = getattr(config, item.name)
+            if isinstance(item.type, type) and issubclass(item.type, Enum):
+                value = _choice(item.name, value, [member.value for member in item.type])
+            values[item.name] = value
+    return dataclass_type(**values)
+
+
+def _choice(name: str, value: Any, allowed: List[str]) -> str:
+    if str(value) not in allowed:
+        raise UserError(f"{option(name)} must be one of {', '.join(allowed)}, not {value!s}")
+    return str(value)
 
 
 def option(name: str) -> str:

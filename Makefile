@@ -1,0 +1,24 @@
+# Each of these creates .venv and installs what it needs when that is missing.
+.PHONY: help install demo test test-all lint clean
+
+help:            ## say what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
+
+install:         ## create .venv with the pinned versions
+	@scripts/install.sh
+
+demo: install    ## train a small capsule-Transformer on the embedded corpus, translate with it, draw its attention
+	@scripts/demo.sh demo
+
+test: install    ## the test suite
+	.venv/bin/python -m pytest -m "not slow"
+
+test-all: install  ## with the slow tests too
+	.venv/bin/python -m pytest
+
+lint: install    ## what reviewers would otherwise have to say
+	.venv/bin/ruff check .
+	.venv/bin/mypy
+
+clean:           ## remove the demo's files
+	rm -rf demo

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Create .venv with the versions of constraints.txt, unless it is there and up to date.
+# Usage: [PYTHON=python3.11] scripts/install.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+wanted=$(cat constraints.txt setup.py scripts/install.sh | cksum)
+if [ "$(cat .venv/installed 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+
+die() { echo "install: error: $*" >&2; exit 1; }
+
+find_python() {
+    local python
+    for python in ${PYTHON:-python3.11 python3.12 python3}; do
+        if "$python" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info[:2] not in ((3, 11), (3, 12)))' \
+            2>/dev/null; then
+            echo "$python"
+            return
+        fi
+    done
+    die "${PYTHON:-no python3.11, python3.12 or python3} is a Python 3.11 or 3.12 with venv;" \
+        "install one (Debian: apt install python3.11-venv python3.11-dev) or name it: make PYTHON=/path/to/python …"
+}
+
+command -v c++ >/dev/null || die "no C++ compiler, which fairseq is built with; install one (Debian: apt install g++)"
+
+if ! [ -x .venv/bin/python ]; then
+    python=$(find_python)
+    echo "install: creating .venv with $("$python" --version)"
+    "$python" -m venv .venv
+fi
+pip() { .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt "$@"; }
+
+# fairseq is compiled against the torch and numpy that it will run with. Build isolation would fetch a second torch, a
+# CUDA one of gigabytes, for the compilation alone.
+echo "install: torch and the build tools (1 of 3)"
+pip torch numpy cython setuptools wheel
+echo "install: fairseq (2 of 3; about 3 minutes where it is compiled)"
+pip --no-build-isolation fairseq-fixed
+echo "install: fairseq-capsule and its libraries (3 of 3)"
+pip --no-build-isolation --editable '.[train,dev]'
+.venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor; die "the environment is not sound"; }
+echo "$wanted" > .venv/installed

@@ -1,0 +1,98 @@
+"""The capsule-Transformer's options, parameters and what it shows on request."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import build_model
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.flat_config import parse_layers
+from fairseq_capsule.models.routing_attention import RoutingSelfAttention
+from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
+
+
+@pytest.mark.parametrize("arch, added", [("base", 432), ("big", 1632), ("tiny", 80)])
+def test_parameters_beyond_the_transformer(arch, added):
+    """6·(8·8+8) at Base and 6·(16·16+16) at Big, the paper's 1.6K."""
+    with torch.device("meta"):
+        routed = build_model(Namespace(arch=f"capsule_transformer_{arch}"), make_task())
+        off = Namespace(arch=f"capsule_transformer_{arch}", encoder_routing="none", decoder_routing="none")
+        plain = build_model(off, make_task())
+    count = [sum(parameter.numel() for parameter in model.parameters()) for model in (routed, plain)]
+    assert count[0] - count[1] == added
+    assert {name.split(".", 3)[3] for name in set(routed.state_dict()) - set(plain.state_dict())} == {
+        "self_attn.routing.acceptance.weight",
+        "self_attn.routing.acceptance.bias",
+    }
+
+
+def routed_layers(stack):
+    return [index for index, layer in enumerate(stack.layers, 1) if isinstance(layer.self_attn, RoutingSelfAttention)]
+
+
+def test_which_layers_route():
+    model = build("capsule_transformer", {"encoder_layers": 6, "decoder_layers": 3, "encoder_routing_layers": "1,4-5"})
+    assert routed_layers(model.encoder) == [1, 4, 5]
+    assert routed_layers(model.decoder) == [1, 2, 3]
+    model = build("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"})
+    assert routed_layers(model.encoder) == routed_layers(model.decoder) == []
+
+
+@pytest.mark.parametrize(
+    "text, expected", [("all", [1, 2, 3, 4, 5, 6]), ("1-3", [1, 2, 3]), ("4-6", [4, 5, 6]), ("6, 1-2,2", [1, 2, 6])]
+)
+def test_sets_of_layers(text, expected):
+    assert parse_layers("encoder_routing_layers", text, 6) == expected
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"routing_iterations": 0}, "--routing-iterations must be at least 1, not 0"),
+        ({"encoder_routing_layers": "0-2"}, "'0-2' must name layers from 1 to 2"),
+        ({"encoder_routing_layers": "1-3"}, "'1-3' must name layers from 1 to 2"),
+        ({"encoder_routing_layers": "3-1"}, "'3-1' must name layers from 1 to 2"),
+        ({"encoder_routing_layers": "top"}, "write all, 1-3 or 1,4-6"),
+        ({"encoder_attention_heads": 3}, "--encoder-attention-heads 3 must divide --encoder-embed-dim 32"),
+        ({"cross_self_attention": True}, "--cross-self-attention needs --decoder-routing none"),
+        ({"encoder_routing": "sideways"}, "--encoder-routing must be one of both, vertical, horizontal, none"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(UserError) as error:
+        build("capsule_transformer", options)
+    assert message in str(error.value)
+
+
+def test_a_checkpoint_of_another_dictionary_is_named():
+    state = build("capsule_transformer", task=make_task(50)).state_dict()
+    with pytest.raises(UserError, match="source dictionary has 54 entries, the data's 44"):
+        build("capsule_transformer").load_state_dict(state)
+
+
+def test_explain_gives_what_forward_used():
+    model = build("capsule_transformer")
+    batch = make_batch(make_sentences(LENGTHS))["net_input"]
+    with torch.no_grad():
+        encoded = model.encoder(batch["src_tokens"], batch["src_lengths"], return_all_hiddens=True)
+        mask = encoded["encoder_padding_mask"][0]
+        for x, layer in zip(encoded["encoder_states"], model.encoder.layers):
+            shown = layer.self_attn.explain(x, mask)
+            _, used = layer.self_attn(x, x, x, key_padding_mask=mask, need_head_weights=True)
+            torch.testing.assert_close(shown.after, used.transpose(0, 1))
+            assert not torch.allclose(shown.before, shown.after)
+            torch.testing.assert_close(shown.before.sum(-1), torch.ones(shown.before.shape[:3]))
+            padded = mask[:, None, :, None].expand_as(shown.vertical)
+            assert (shown.vertical[padded] == 0).all() and (shown.horizontal[padded] == 0).all()
+
+
+def test_explain_leaves_nothing_behind():
+    model = build("capsule_transformer")
+    attention = model.decoder.layers[0].self_attn
+    before = {name: value for name, value in vars(attention).items() if not name.startswith("_")}
+    x = torch.randn(5, 2, 32)
+    mask = torch.full((5, 5), float("-inf")).triu(1)
+    shown = attention.explain(x, attn_mask=mask)
+    assert shown.vertical is None and (shown.after.triu(1) == 0).all()
+    assert {name: value for name, value in vars(attention).items() if not name.startswith("_")} == before

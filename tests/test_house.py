@@ -1,0 +1,53 @@
+"""The house rules that a machine can check."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "fairseq_capsule"
+
+# What a room may import of the package; imports go one way.
+ALLOWED = {
+    "routing": set(),
+    "losses": set(),
+    "corpora": set(),
+    "modules": {"routing"},
+    "models": {"routing", "losses", "modules"},
+    "criterions": {"routing", "losses", "modules"},
+    "tasks": {"routing", "losses", "modules", "models", "criterions"},
+    "analysis": {"routing", "losses", "modules", "models", "criterions"},
+    "cli": {"routing", "losses", "corpora", "modules", "models", "criterions", "tasks", "analysis"},
+}
+WITHOUT_FAIRSEQ = {"routing", "losses", "corpora", "modules"}
+
+
+def imported_names(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: a relative import"
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_every_room_is_known():
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == set(ALLOWED)
+
+
+@pytest.mark.parametrize("room", ALLOWED)
+def test_imports_go_one_way(room):
+    for path in (PACKAGE / room).rglob("*.py"):
+        for name in imported_names(path):
+            parts = name.split(".")
+            if parts[0] == "fairseq_capsule" and len(parts) > 1 and parts[1] in ALLOWED:
+                assert parts[1] in ALLOWED[room] | {room}, f"{path} imports {name}"
+            if room in WITHOUT_FAIRSEQ:
+                assert parts[0] not in ("fairseq", "hydra", "omegaconf"), f"{path} imports {name}"
+
+
+def test_files_stay_short():
+    for path in PACKAGE.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 320, path
