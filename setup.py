@@ -12,7 +12,7 @@ setup(
     # fairseq itself is not named: `fairseq-fixed` and an upstream fairseq both provide it, and building it needs torch
     # first. `make install` brings it; `fairseq-capsule doctor` says what is missing.
     install_requires=[
-        "torch>=2.4",
+        "torch>=2.6",
         "numpy",
         "hydra-core>=1.3",
         "omegaconf",

@@ -4,10 +4,13 @@ Importing the package, installed or by `--user-dir`, registers its models, crite
 fairseq's own checkpoints load under torch >= 2.6. It prints nothing and may happen any number of times.
 """
 
-import importlib.util
-
-# `fairseq-capsule doctor` must run where torch or fairseq are missing: there is nothing to register with there.
-if importlib.util.find_spec("torch") and importlib.util.find_spec("fairseq"):
+# `fairseq-capsule doctor` must run where torch or fairseq are missing or break: there is nothing to register with there.
+try:
+    import fairseq  # noqa: F401
+    import torch  # noqa: F401
+except Exception:
+    pass
+else:
     # fairseq imports a plugin's models/ and tasks/ by itself, its criterions/ never, and nothing where the package is
     # already imported: so all rooms are imported here.
     from fairseq_capsule import criterions, loading, models, tasks  # noqa: F401

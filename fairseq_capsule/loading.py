@@ -62,7 +62,9 @@ def _naming_the_file(load):
     def load_checkpoint_to_cpu(path, *args, **kwargs):
         try:
             return load(path, *args, **kwargs)
-        except (pickle.UnpicklingError, EOFError, RuntimeError, UnicodeDecodeError) as error:
+        except FileNotFoundError:
+            raise
+        except Exception as error:  # whatever a damaged file makes torch or fairseq stumble over
             raise UserError(f"{path}: not loaded: {_reason(error)}") from error
 
     return load_checkpoint_to_cpu
@@ -80,7 +82,7 @@ def _reason(error: Exception) -> str:
         )
     if isinstance(error, pickle.UnpicklingError):
         return "its pickle holds more than a checkpoint's data; nothing in it was run"
-    first_line = text.splitlines()[0] if text else type(error).__name__
+    first_line = f"{type(error).__name__}: {text}".splitlines()[0]
     return f"the file is damaged or no checkpoint ({first_line}); copy or train it again"
 
 

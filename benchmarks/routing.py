@@ -1,0 +1,100 @@
+"""The cost of routing an encoder's attention logits, forward and backward, by length.
+
+    python benchmarks/routing.py --json
+
+Compares, at 128 to 1,024 words: the capsule-Transformer's encoder attention (vertical and horizontal routing), fairseq's
+attention, attention with explicit weights (what fairseq's computes when asked for them; memory is compared with it), and
+the paper's literal loops (at 128 words, forward alone). The last line is a JSON object; `exponent` is the growth of time
+between 256 and 1,024 words.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from pathlib import Path
+
+import torch
+from fairseq.modules import MultiheadAttention
+from measure import alternate, environment, peak_memory, seconds, seeded
+
+from fairseq_capsule.models.routing_attention import RoutingSelfAttention
+from fairseq_capsule.modules import AttentionRouting
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
+from tests.references import routing as literal  # noqa: E402  the loops live with the tests, which check against them
+
+
+class Step:
+    """Forward and backward of a self-attention over one batch."""
+
+    def __init__(self, attention, length, batch, embed_dim, device, **options):
+        self.attention = attention.to(device)
+        self.x = torch.randn(length, batch, embed_dim, device=device, requires_grad=True)
+        self.options = options
+
+    def __call__(self):
+        output = self.attention(self.x, self.x, self.x, **self.options)[0]
+        output.sum().backward()
+
+
+def loops(attention, x, heads):
+    """The literal routing of the same logits: one Python loop over positions within another."""
+    with torch.no_grad():
+        length, batch, embed_dim = x.shape
+        q, k = (f(x).view(length, batch, heads, -1).permute(1, 2, 0, 3) for f in (attention.q_proj, attention.k_proj))
+        logits = q @ k.transpose(2, 3) * (embed_dim // heads) ** -0.5
+        literal.vertical_routing(logits, 3)
+        literal.horizontal_routing(logits, 3)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[128, 256, 512, 1024])
+    parser.add_argument("--embed-dim", type=int, default=512)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--batch", type=int, default=1, help="sentences")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--no-loops", action="store_true", help="leave out the literal loops, which take minutes")
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+    args = parser.parse_args()
+
+    rows = []
+    for length in args.lengths:
+        with seeded(1):
+            shape = length, args.batch, args.embed_dim, args.device
+            plain = MultiheadAttention(args.embed_dim, args.heads, self_attention=True)
+            routed = RoutingSelfAttention(args.embed_dim, args.heads, AttentionRouting(args.heads))
+            runs = {
+                "routed": Step(routed, *shape, need_weights=False),
+                "fairseq": Step(plain, *shape, need_weights=False),
+                "explicit": Step(plain, *shape, need_weights=True),
+            }
+        times = alternate(runs, args.rounds, args.device)
+        row = {"length": length, **{name: statistics.median(times[name]) for name in runs}}
+        row["peak_memory_bytes"] = {name: peak_memory(run, args.device) for name, run in runs.items()}
+        row["memory_ratio"] = row["peak_memory_bytes"]["routed"] / row["peak_memory_bytes"]["explicit"]
+        if length == 128 and not args.no_loops:
+            row["loops"] = seconds(lambda: loops(routed, runs["routed"].x, args.heads), args.device)
+        rows.append(row)
+        loop_text = f", the loops' forward alone {row['loops']:.1f} s" if "loops" in row else ""
+        print(
+            f"{length:5} words: routed {1e3 * row['routed']:8.1f} ms, fairseq {1e3 * row['fairseq']:7.1f} ms, explicit "
+            f"weights {1e3 * row['explicit']:7.1f} ms, memory {row['memory_ratio']:.2f} of explicit weights'{loop_text}"
+        )
+    report = {"rows": rows, "settings": vars(args), **environment(args.device)}
+    seconds_at = {row["length"]: row["routed"] for row in rows}
+    if {256, 1024} <= set(seconds_at):
+        report["exponent"] = math.log(seconds_at[1024] / seconds_at[256]) / math.log(4)
+        print(f"time grows with length to the power of {report['exponent']:.2f} between 256 and 1,024 words")
+    if "loops" in rows[0]:
+        report["faster_than_loops"] = rows[0]["loops"] / rows[0]["routed"]
+        print(f"at 128 words {report['faster_than_loops']:.0f} times faster than the loops, whose backward is not counted")
+    if args.json:
+        print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

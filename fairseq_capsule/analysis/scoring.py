@@ -1,0 +1,210 @@
+"""BLEU and chrF of translations, each with what it was computed on. All metrics and the test are sacrebleu's."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
+
+import sacremoses
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest, Result
+from tqdm import tqdm
+
+from fairseq_capsule.analysis.translations import Translations
+from fairseq_capsule.errors import UserError
+
+SEED_VARIABLE = "SACREBLEU_SEED"
+
+
+class Moses:
+    """Moses' normalising, tokenising and detokenising of one language, with the settings of the training data."""
+
+    def __init__(self, language: str):
+        self.language = language
+        self._normalizer = sacremoses.MosesPunctNormalizer(language)
+        self._tokenizer = sacremoses.MosesTokenizer(language)
+        self._detokenizer = sacremoses.MosesDetokenizer(language)
+
+    def tokenise(self, line: str) -> str:
+        return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
+
+    def detokenise(self, line: str) -> str:
+        """Also turns XML escapes such as `&apos;` back into characters."""
+        return self._detokenizer.detokenize(line.split())
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric and the texts it compares.
+
+    `text` tells which text that is: two BLEUs of different text must never be compared, and a signature does not say.
+    `systems` has a list of sentences for each file of translations, `references` one for each reference.
+    """
+
+    name: str
+    label: str
+    text: str
+    metric: Metric
+    systems: List[List[str]]
+    references: List[List[str]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The score of another system, and how likely a difference as large as this arises by chance.
+
+    `p` is None where both texts are the same: sacrebleu's p would be its smallest possible one, 1 / (samples + 1).
+    """
+
+    score: float
+    difference: float
+    p: Optional[float]
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """`line` is sacrebleu's own report: signature, score and its parts."""
+
+    name: str
+    label: str
+    text: str
+    score: float
+    signature: str
+    line: str
+    against: Optional[Comparison] = None
+
+
+def detokenised(translations: Translations, moses: Moses) -> List[str]:
+    if not translations.tokenised:
+        return translations.sentences
+    return _mapped(moses.detokenise, translations.sentences, "detokenise")
+
+
+def measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
+) -> Iterator[Measure]:
+    """The four measures of one or more systems against the raw references.
+
+    Tokenised BLEU has no smoothing, as multi-bleu and fairseq-generate have none. Its references are the systems' own
+    T- lines where all systems have the same ones, which is what fairseq-generate counts; otherwise, and where there are
+    several references, they are tokenised as training data is.
+    """
+    moses = Moses(language)
+    targets = systems[0].targets
+    if targets and len(references) == 1 and all(system.tokenised and system.targets == targets for system in systems):
+        text, tokenised_references = "the output's own tokens, against its T- lines", [targets]
+    else:
+        text = f"Moses tokens of {language}"
+        tokenised_references = [_mapped(moses.tokenise, reference, "tokenise") for reference in references]
+    tokenised_systems = [
+        system.sentences if system.tokenised else _mapped(moses.tokenise, system.sentences, "tokenise")
+        for system in systems
+    ]
+    yield Measure(
+        "tokenised_bleu",
+        "tokenised BLEU",
+        text,
+        _tokenised_bleu(lowercase),
+        tokenised_systems,
+        tokenised_references,
+    )
+    yield Measure(
+        "compound_split_bleu",
+        "compound-split BLEU",
+        f"{text}, split at hyphens",
+        _tokenised_bleu(lowercase),
+        [split_compounds(system) for system in tokenised_systems],
+        [split_compounds(reference) for reference in tokenised_references],
+    )
+    plain_systems = [detokenised(system, moses) for system in systems]
+    plain_references = [list(reference) for reference in references]
+    try:
+        bleu = BLEU(lowercase=lowercase, trg_lang=language)
+    except RuntimeError as error:  # Japanese and Korean need packages of their own
+        raise UserError(" ".join(str(error).split())) from error
+    text = "plain text, against the references as they are"
+    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, plain_systems, plain_references)
+    yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), plain_systems, plain_references)
+
+
+def evaluate(measure: Measure, samples: int, seed: int) -> Score:
+    """The first system's score and, where there is a second, the paired bootstrap against it."""
+    score = measure.metric.corpus_score(measure.systems[0], measure.references)
+    signature = str(measure.metric.get_signature())
+    against = _paired_bootstrap(measure, samples, seed) if len(measure.systems) > 1 else None
+    line = score.format(width=2, signature=signature)
+    return Score(measure.name, measure.label, measure.text, score.score, signature, line, against)
+
+
+def split_compounds(sentences: Sequence[str]) -> List[str]:
+    """`Rot-Kreuz` → `Rot ##AT##-##AT## Kreuz`, as fairseq's and tensor2tensor's scripts do before BLEU."""
+    return [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", sentence) for sentence in sentences]
+
+
+def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]], lowercase: bool) -> Iterator[str]:
+    """What makes a score meaningless without being an error."""
+    for system in systems:
+        agree = (_letters(target) == _letters(line) for target, line in zip(system.targets or [], references[0]))
+        if system.targets and len(references) == 1 and not any(agree):
+            yield f"{system.path}: no T- line agrees with the reference: was this text translated?"
+        if not lowercase and _is_lower(system.sentences) and not all(_is_lower(lines) for lines in references):
+            yield f"{system.path}: lower-cased, the reference is not: --lowercase compares without case"
+
+
+def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
+    """Refuse files that cannot be of the same text.
+
+    Raises:
+        UserError: a reference or a further system has another number of sentences than the first system.
+    """
+    first, *others = systems
+    count = len(first.sentences)
+    for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
+        if len(lines) != count:
+            raise UserError(
+                f"{path}: {len(lines)} sentences, {first.path} has {count}; give files of the same text, a line each"
+            )
+
+
+def _tokenised_bleu(lowercase: bool) -> BLEU:
+    return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+def _paired_bootstrap(measure: Measure, samples: int, seed: int) -> Comparison:
+    system, other = measure.systems
+    before = os.environ.get(SEED_VARIABLE)
+    os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu
+    try:
+        test = PairedTest(
+            [("other", other), ("system", system)],
+            {measure.name: measure.metric},
+            measure.references,
+            test_type="bs",
+            n_samples=samples,
+        )
+        _, columns = test()
+    finally:
+        if before is None:
+            del os.environ[SEED_VARIABLE]
+        else:
+            os.environ[SEED_VARIABLE] = before
+    baseline, ours = (result for column in columns.values() for result in column if isinstance(result, Result))
+    p = None if system == other else ours.p_value
+    return Comparison(baseline.score, ours.score - baseline.score, p, samples, seed)
+
+
+def _mapped(function: Callable[[str], str], sentences: Sequence[str], description: str) -> List[str]:
+    return [function(line) for line in tqdm(sentences, desc=description, unit=" lines", delay=2, disable=None)]
+
+
+def _letters(line: str) -> str:
+    """What tokenising, lower-casing and escaping leave as it is."""
+    return re.sub(r"&#?\w+;|[\W_]", "", line.lower())
+
+
+def _is_lower(sentences: Sequence[str]) -> bool:
+    return all(sentence == sentence.lower() for sentence in sentences)

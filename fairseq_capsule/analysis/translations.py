@@ -1,0 +1,90 @@
+"""Reading translations: an output of `fairseq-generate` or `fairseq-interactive`, or plain text."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, List, Optional
+
+from fairseq.data.data_utils import post_process
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.files import read_lines
+
+# S: source, T: target, H: hypothesis as generated, D: hypothesis after fairseq's own detokenising. Other lines (P-, A-,
+# the log) are passed over.
+GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>\d+)\t(?P<text>.*)")
+NAMED_AT_MOST = 5
+
+
+@dataclass(frozen=True)
+class Translations:
+    """The translations of one text, a sentence each, in the text's order and without subwords.
+
+    `tokenised` says whether words and punctuation are separate. `targets` are the target sentences in the form in which
+    the model saw them (the T- lines), where the file has them.
+    """
+
+    path: Path
+    sentences: List[str]
+    tokenised: bool
+    targets: Optional[List[str]] = None
+
+
+def read_translations(path: Path, remove_bpe: Optional[str] = None, tokenised: Optional[bool] = None) -> Translations:
+    """Read either kind of file.
+
+    Args:
+        remove_bpe: fairseq's name of the subwords to join; None joins subword-nmt's `@@ ` in generated outputs and
+            leaves plain text alone.
+        tokenised: None takes plain text for untokenised, and a generated output for tokenised unless fairseq has
+            detokenised it, which shows where its D- lines differ from its H- lines.
+
+    Raises:
+        UserError: an empty file, one that is not UTF-8, or a generated output with missing or repeated sentences.
+    """
+    lines = read_lines(path)
+    if not any(re.match(r"[HD]-\d+\t", line) for line in lines):
+        return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
+
+    found = _generated(path, lines)
+    texts = {
+        kind: [post_process(found[kind][i], remove_bpe or "subword_nmt") for i in sorted(found[kind])]
+        for kind in found
+        if found[kind]
+    }
+    sentences = texts.get("D") or texts["H"]
+    if tokenised is None:
+        tokenised = sentences == texts.get("H", sentences)
+    return Translations(path, sentences, tokenised, texts.get("T"))
+
+
+def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
+    """Kind of line → number of the sentence → text; each kind that occurs has every sentence."""
+    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
+    for number, line in enumerate(lines, start=1):
+        match = GENERATED_LINE.fullmatch(line)
+        if not match:
+            continue
+        sentences, sentence, text = found[match["kind"]], int(match["id"]), match["text"]
+        if match["kind"] in "ST":
+            if sentence in sentences:
+                raise UserError(
+                    f"{path}, line {number}: {match['kind']}-{sentence} stands there twice: outputs of two runs in one "
+                    "file; score them one by one"
+                )
+            sentences[sentence] = text
+        else:
+            score, tab, text = text.partition("\t")
+            if not tab:
+                raise UserError(f"{path}, line {number}: cut short behind the score {score}; generate it again")
+            sentences.setdefault(sentence, text)  # of several hypotheses fairseq scores the first
+    count = 1 + max(sentence for sentences in found.values() for sentence in sentences)
+    for kind, sentences in found.items():
+        missing = [f"{kind}-{sentence}" for sentence in range(count) if sentence not in sentences]
+        if sentences and missing:
+            shown = ", ".join(missing[:NAMED_AT_MOST]) + (", …" if len(missing) > NAMED_AT_MOST else "")
+            raise UserError(
+                f"{path}: {len(missing)} of {count} sentences missing ({shown}): interrupted, one shard of several, or "
+                "--skip-invalid-size-inputs-valid-test; generate all of them"
+            )
+    return found

@@ -1,0 +1,72 @@
+"""`fairseq-capsule average`: one checkpoint out of several."""
+
+import argparse
+import io
+from pathlib import Path
+from typing import List
+
+import torch
+
+from fairseq_capsule.analysis import averaging
+from fairseq_capsule.cli.arguments import positive_int
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.files import write_whole
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "inputs", nargs="+", type=Path, metavar="RUN_DIR|FILE", help="a training's --save-dir, or the checkpoints"
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--last", type=positive_int, metavar="N", help="the last N checkpoints of RUN_DIR")
+    which.add_argument(
+        "--best", type=positive_int, metavar="N", help="the N checkpoints of RUN_DIR with the best validation score"
+    )
+    parser.add_argument(
+        "--updates", action="store_true", help="among those of --save-interval-updates, not those of whole epochs"
+    )
+    parser.add_argument("--upto", type=positive_int, metavar="EPOCH", help="among those up to this epoch")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    paths = _chosen(args)
+    output = args.output or args.inputs[0] / _default_name(args)
+    if output.is_dir():
+        raise UserError(f"{output}: a folder; give --output a file's name")
+    if not output.parent.is_dir():
+        raise UserError(f"{output.parent}: no folder, so no place for {output.name}; make it or choose another")
+    checkpoint = averaging.average_checkpoints(paths)
+    serialised = io.BytesIO()
+    torch.save(checkpoint, serialised)
+    write_whole(output, serialised.getvalue())
+    for path in paths:
+        print(f"averaged {path}")
+    print(f"wrote {output}")
+
+
+def _chosen(args: argparse.Namespace) -> List[Path]:
+    if args.last or args.best:
+        if len(args.inputs) > 1:
+            raise UserError(f"{args.inputs[1]}: --last and --best choose from one folder; give it alone")
+        choose = averaging.last_checkpoints if args.last else averaging.best_checkpoints
+        return choose(args.inputs[0], args.last or args.best, args.updates, args.upto)
+    for path in args.inputs:
+        if path.is_dir():
+            raise UserError(f"{path}: a folder; say which of its checkpoints: --last N or --best N")
+    if args.updates or args.upto:
+        raise UserError("--updates and --upto choose from a folder; give it with --last N or --best N")
+    if not args.output:
+        raise UserError("no place for the average of the named files; give --output FILE")
+    return args.inputs
+
+
+def _default_name(args: argparse.Namespace) -> str:
+    upto = f"_upto{args.upto}" if args.upto else ""
+    updates = "_updates" if args.updates else ""
+    return f"checkpoint_avg_{'last' if args.last else 'best'}{args.last or args.best}{updates}{upto}.pt"

@@ -1,0 +1,94 @@
+"""`fairseq-capsule score`: what a file of translations is worth, and whether another one is better."""
+
+import argparse
+import json
+import logging
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Dict, List
+
+from tqdm import tqdm
+
+from fairseq_capsule.analysis import scoring
+from fairseq_capsule.analysis.translations import read_translations
+from fairseq_capsule.cli.arguments import language_code, positive_int
+from fairseq_capsule.files import read_lines, write_whole
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("hypothesis", type=Path, metavar="HYP", help="an output of fairseq-generate, or plain text")
+    parser.add_argument(
+        "references", nargs="+", type=Path, metavar="REF", help="the reference, untokenised; several are all used"
+    )
+    parser.add_argument(
+        "--lang", type=language_code, default="de", help="the translations' language, for Moses (default: %(default)s)"
+    )
+    parser.add_argument("--lowercase", action="store_true", help="compare without case")
+    parser.add_argument("--against", type=Path, metavar="OTHER", help="another HYP: paired bootstrap for each measure")
+    parser.add_argument(
+        "--samples", type=positive_int, default=1000, help="of the paired bootstrap (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=positive_int, default=12345, help="of the paired bootstrap (default: %(default)s, sacrebleu's)"
+    )
+    parser.add_argument(
+        "--tokenized",
+        choices=["auto", "yes", "no"],
+        default="auto",
+        help="whether HYP is tokenised; auto (the default): an output of fairseq-generate is, unless it was generated "
+        "with --tokenizer; plain text is not",
+    )
+    parser.add_argument(
+        "--remove-bpe",
+        choices=["subword_nmt", "sentencepiece", "none"],
+        help="subwords to join (default: subword_nmt for an output of fairseq-generate, none for plain text)",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the detokenised translations there")
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+
+
+def run(args: argparse.Namespace) -> None:
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # fairseq's import turns everybody's notes on
+    tokenised = {"auto": None, "yes": True, "no": False}[args.tokenized]
+    paths = [args.hypothesis, *([args.against] if args.against else [])]
+    systems = [read_translations(path, args.remove_bpe, tokenised) for path in paths]
+    references = [read_lines(path) for path in args.references]
+    scoring.require_equal_counts(systems, list(zip(args.references, references)))
+    for doubt in scoring.doubts(systems, references, args.lowercase):
+        print(f"fairseq-capsule score: note: {doubt}", file=sys.stderr)
+
+    if args.output:
+        sentences = scoring.detokenised(systems[0], scoring.Moses(args.lang))
+        write_whole(args.output, "".join(sentence + "\n" for sentence in sentences).encode())
+
+    scores = []
+    measures = scoring.measures(systems, references, args.lang, args.lowercase)
+    for measure in tqdm(measures, total=4, desc="score", disable=None):
+        score = scoring.evaluate(measure, args.samples, args.seed)
+        scores.append(score)
+        tqdm.write(_report(score, args.against))
+    if args.json:
+        print(json.dumps(_as_json(args, len(systems[0].sentences), scores)))
+
+
+def _report(score: scoring.Score, other: Path) -> str:
+    lines = [f"{score.label} = {score.score:.2f}  ({score.text})", f"    {score.line}"]
+    if score.against:
+        against = score.against
+        p = "the same text, nothing to test" if against.p is None else f"p = {against.p:.4f}"
+        lines.append(
+            f"    {score.score:.2f} - {against.score:.2f} of {other} = {against.difference:+.2f}, {p} "
+            f"(paired bootstrap, {against.samples} samples, seed {against.seed})"
+        )
+    return "\n".join(lines)
+
+
+def _as_json(args: argparse.Namespace, sentences: int, scores: List[scoring.Score]) -> Dict[str, Any]:
+    return {
+        "hypothesis": str(args.hypothesis),
+        "references": [str(path) for path in args.references],
+        "against": str(args.against) if args.against else None,
+        "sentences": sentences,
+        "scores": {score.name: asdict(score) for score in scores},
+    }

@@ -1,0 +1,51 @@
+"""Writing parallel text: one file a split and language, one sentence a line."""
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Dict, Mapping, Sequence, Tuple
+
+from fairseq_capsule.errors import UserError
+
+
+def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, Sequence[Tuple[str, ...]]]) -> None:
+    """Write `SPLIT.LANGUAGE` files, UTF-8. None gets its name before all are whole, so that those of an older corpus
+    are never mixed with the new ones.
+
+    Raises:
+        UserError: the folder cannot be made or not all files be written.
+    """
+    _make_folder(folder)
+    written: Dict[Path, Path] = {}  # temporary name -> name
+    try:
+        for split, sentences in splits.items():
+            for language, lines in zip(languages, zip(*sentences)):
+                name = folder / f"{split}.{language}"
+                part = folder / f".{name.name}.{os.getpid()}.part"
+                written[part] = name
+                _write(part, lines)
+        for part, name in written.items():
+            os.replace(part, name)
+    except OSError as error:
+        name = written.get(Path(error.filename or part), name)
+        raise UserError(f"{name}: not written: {error.strerror}; choose another folder") from error
+    finally:
+        for part in written:
+            with contextlib.suppress(OSError):  # not there: it has got its name, or was never made
+                part.unlink()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise UserError(f"{folder}: not a folder; name a folder, or a new name") from None
+    except OSError as error:
+        raise UserError(f"{folder}: no folder can be made there: {error.strerror}; name another") from error
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(line + "\n" for line in lines)
+        stream.flush()
+        os.fsync(stream.fileno())  # the final name must not reach the disk before the content

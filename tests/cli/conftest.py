@@ -1,0 +1,84 @@
+import functools
+import random
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from fairseq_capsule.cli import main
+
+WORDS = ["ein", "der", "hund", "ha@@ us", "läuft", "sieht", "rot@@ es", "kind", ",", "&apos;s", "U-@@ Bahn", "rot-weiß"]
+
+
+@pytest.fixture
+def command(capsys):
+    """Run a whole command line; its exit status, its output and what it says on stderr."""
+
+    def run(*arguments):
+        status = main([str(argument) for argument in arguments])
+        captured = capsys.readouterr()
+        return SimpleNamespace(status=status, out=captured.out, err=captured.err)
+
+    return run
+
+
+@pytest.fixture
+def refused(command):
+    """Run a command line that must fail with one line; that line, less the command's name."""
+
+    def run(*arguments):
+        result = command(*arguments)
+        assert result.status == 1
+        assert result.out == ""
+        (line,) = result.err.splitlines()
+        start = f"fairseq-capsule {arguments[0]}: error: "
+        assert line.startswith(start)
+        return line[len(start) :]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def training(tmp_path_factory):
+    """Two epochs of fairseq's own transformer on 24 sentences, with subwords and words that its dictionary lacks."""
+    folder = tmp_path_factory.mktemp("training")
+    generator = random.Random(1)
+    for split, vocabulary in [("train", WORDS), ("test", [*WORDS, "unbekannt"])]:
+        sentences = [" ".join(generator.choices(vocabulary, k=generator.randint(6, 12))) for _ in range(24)]
+        for language in ("en", "de"):
+            (folder / f"{split}.{language}").write_text("\n".join(sentences) + "\n", encoding="utf-8")
+    fairseq(folder, "preprocess", "-s en -t de --trainpref train --validpref test --testpref test --destdir bin")
+    fairseq(
+        folder,
+        "train",
+        "bin -s en -t de --arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 8 "
+        "--decoder-embed-dim 8 --encoder-ffn-embed-dim 8 --decoder-ffn-embed-dim 8 --encoder-attention-heads 2 "
+        "--decoder-attention-heads 2 --share-decoder-input-output-embed --optimizer adam --lr 0.01 --max-tokens 200 "
+        "--max-epoch 3 --keep-best-checkpoints 2 --save-dir run --cpu --seed 1",
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def generate(training):
+    """`fairseq-generate` on the test sentences, once for the same checkpoint and options; the file of its output."""
+
+    @functools.lru_cache(maxsize=None)
+    def run(checkpoint, options):
+        # A model that has learnt nothing matches no four words; a forced start of the reference makes BLEU more than 0.
+        output = fairseq(training, "generate", f"bin --path {checkpoint} --prefix-size 5 --max-len-b 9 --cpu {options}")
+        file = training / f"{checkpoint} {options}".replace("/", " ")
+        file.write_text(output, encoding="utf-8")
+        return file
+
+    return run
+
+
+def fairseq(folder, command, options):
+    code = f"import fairseq_capsule, fairseq_cli.{command} as command; command.cli_main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *options.split()], cwd=folder, capture_output=True, text=True, encoding="utf-8"
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout

@@ -1,0 +1,243 @@
+"""`fairseq-capsule average`: which checkpoints, their mean, and what is refused."""
+
+import re
+from argparse import Namespace
+from collections import OrderedDict
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+from fairseq_capsule.analysis.averaging import average_checkpoints, best_checkpoints, last_checkpoints
+from fairseq_capsule.errors import UserError
+
+
+def write(path, parameters=None, score=None, higher_is_better=False, **extra_state):
+    """A checkpoint with the parts that fairseq's trainer saves."""
+    parameters = OrderedDict(w=torch.ones(2)) if parameters is None else OrderedDict(parameters)
+    checkpoint = {
+        "args": None,
+        "cfg": {
+            "checkpoint": {"maximize_best_checkpoint_metric": higher_is_better},
+            "model": Namespace(_name="transformer", encoder_layers=3),
+        },
+        "model": parameters,
+        "criterion": None,
+        "optimizer_history": [{"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 7}],
+        "task_state": {},
+        "extra_state": {"train_iterator": {"epoch": 2}, "val_loss": score, "best": score, **extra_state},
+        "last_optimizer_state": {"state": {0: torch.ones(1000)}},
+    }
+    torch.save(checkpoint, path)
+    return path
+
+
+def names(paths):
+    return [path.name for path in paths]
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """Epochs 1 to 11, updates beside them, and files that are neither."""
+    for epoch in range(1, 12):
+        write(tmp_path / f"checkpoint{epoch}.pt", {"w": torch.full((2,), float(epoch))}, score=abs(epoch - 6.1))
+        write(tmp_path / f"checkpoint_{epoch}_{epoch * 90}.pt", {"w": torch.full((2,), 100.0 * epoch)}, score=epoch)
+    for name in ("checkpoint_best.pt", "checkpoint_last.pt", "checkpoint3.pt.part", "checkpoint12.pt.bak"):
+        write(tmp_path / name)
+    return tmp_path
+
+
+def test_last_are_the_highest_epochs_not_the_last_names(run_dir):
+    assert names(last_checkpoints(run_dir, 3)) == ["checkpoint9.pt", "checkpoint10.pt", "checkpoint11.pt"]
+    assert names(last_checkpoints(run_dir, 2, upto=10)) == ["checkpoint9.pt", "checkpoint10.pt"]
+    assert names(last_checkpoints(run_dir, 2, updates=True)) == ["checkpoint_10_900.pt", "checkpoint_11_990.pt"]
+    assert names(last_checkpoints(run_dir, 1, updates=True, upto=4)) == ["checkpoint_4_360.pt"]
+
+
+def test_best_by_the_recorded_score(run_dir):
+    assert names(best_checkpoints(run_dir, 3)) == ["checkpoint6.pt", "checkpoint7.pt", "checkpoint5.pt"]
+    assert names(best_checkpoints(run_dir, 2, upto=4)) == ["checkpoint4.pt", "checkpoint3.pt"]
+    assert names(best_checkpoints(run_dir, 1, updates=True)) == ["checkpoint_1_90.pt"]
+
+
+def test_best_where_higher_is_better_and_one_epoch_was_not_validated(tmp_path):
+    for epoch, bleu in [(1, 20.0), (2, None), (3, 31.0), (4, 25.0)]:
+        write(tmp_path / f"checkpoint{epoch}.pt", score=bleu, higher_is_better=True)
+    assert names(best_checkpoints(tmp_path, 2)) == ["checkpoint3.pt", "checkpoint4.pt"]
+    with pytest.raises(UserError, match="with a validation score: 3, but 4 are asked for"):
+        best_checkpoints(tmp_path, 4)
+
+
+@pytest.mark.parametrize(
+    "higher_is_better, expected",
+    [
+        (False, ["checkpoint.best_loss_9.871.pt", "checkpoint.best_loss_10.252.pt"]),
+        (True, ["checkpoint.best_loss_11.000.pt", "checkpoint.best_loss_10.252.pt"]),
+    ],
+)
+def test_best_by_the_score_in_the_name(run_dir, higher_is_better, expected):
+    for value in ("9.871", "10.252", "11.000"):
+        write(run_dir / f"checkpoint.best_loss_{value}.pt", higher_is_better=higher_is_better)
+    assert names(best_checkpoints(run_dir, 2)) == expected
+    # Their names tell no epoch: with --upto the epochs' own checkpoints are asked.
+    assert all(re.fullmatch(r"checkpoint\d\.pt", name) for name in names(best_checkpoints(run_dir, 2, upto=9)))
+
+
+def test_best_by_two_metrics_is_ambiguous(tmp_path):
+    write(tmp_path / "checkpoint.best_bleu_30.100.pt")
+    write(tmp_path / "checkpoint.best_label_loss_3.100.pt")
+    with pytest.raises(UserError, match="best checkpoints by bleu and label_loss"):
+        best_checkpoints(tmp_path, 1)
+
+
+def test_the_mean_in_each_tensor_s_own_type(tmp_path):
+    generator = torch.Generator().manual_seed(0)
+    states = [
+        {
+            "full": torch.randn(3, 4, generator=generator),
+            "half": torch.randn(5, generator=generator).half(),
+            "bfloat": torch.randn(5, generator=generator).bfloat16(),
+            "count": torch.tensor(number),
+            "mask": torch.tensor([number == 2, True]),
+            "note": f"state {number}",
+        }
+        for number in range(3)
+    ]
+    paths = [write(tmp_path / f"{number}.pt", state) for number, state in enumerate(states)]
+    mean = average_checkpoints(paths)["model"]
+    for name in ("full", "half", "bfloat"):
+        expected = torch.stack([state[name].double() for state in states]).mean(0).to(states[0][name].dtype)
+        assert mean[name].dtype == states[0][name].dtype
+        torch.testing.assert_close(mean[name], expected, rtol=0, atol=0)
+    assert list(mean) == list(states[0])
+    assert mean["count"] == 2
+    assert mean["mask"].tolist() == [True, True]
+    assert mean["note"] == "state 2"
+
+
+def test_halves_are_not_summed_as_halves(tmp_path):
+    paths = [write(tmp_path / f"{i}.pt", {"w": torch.tensor([60000.0, 1.0]).half()}) for i in range(4)]
+    assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # the sum of two is above the largest
+
+
+@pytest.mark.parametrize("stored", ["once", "twice"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
+def test_tied_embeddings_are_one_tensor_and_stored_once(command, tmp_path, stored, dtype):
+    matrices = [torch.randn(100, 50, generator=torch.Generator().manual_seed(seed)).to(dtype) for seed in (1, 2)]
+    for epoch, matrix in enumerate(matrices, start=1):
+        twin = matrix if stored == "once" else matrix.clone()  # as saved on a CPU, and on a GPU
+        write(tmp_path / f"checkpoint{epoch}.pt", {"in": matrix, "out": twin, "other": matrix + 1})
+    output = tmp_path / "mean.pt"
+    assert command("average", tmp_path, "--last", 2, "--output", output).status == 0
+    mean = load_checkpoint_to_cpu(str(output))["model"]
+    torch.testing.assert_close(mean["in"], (sum(matrix.double() for matrix in matrices) / 2).to(dtype), rtol=0, atol=0)
+    assert mean["in"].data_ptr() == mean["out"].data_ptr() != mean["other"].data_ptr()
+    assert output.stat().st_size < 2 * matrix.nbytes + 5000
+
+
+def test_what_the_checkpoint_keeps(command, run_dir):
+    write(run_dir / "checkpoint11.pt", {"w": torch.full((2,), 11.0)}, score=1.0, ema={"w": torch.zeros(2)}, best=0.5)
+    result = command("average", run_dir, "--last", 2)
+    output = run_dir / "checkpoint_avg_last2.pt"
+    assert (result.status, result.out.splitlines()[-1]) == (0, f"wrote {output}")
+    checkpoint = load_checkpoint_to_cpu(str(output))
+    assert checkpoint["model"]["w"].tolist() == [10.5, 10.5]
+    assert checkpoint["cfg"].model.encoder_layers == 3
+    assert checkpoint["last_optimizer_state"] is None
+    assert checkpoint["optimizer_history"][0]["num_updates"] == 7
+    assert checkpoint["extra_state"] == {
+        "train_iterator": {"epoch": 2},
+        "best": 0.5,
+        "val_loss": None,
+        "averaged": [str(run_dir / "checkpoint10.pt"), str(run_dir / "checkpoint11.pt")],
+    }
+
+
+def test_named_files(command, tmp_path):
+    files = [write(tmp_path / f"{i}.pt", {"w": torch.full((2,), float(i))}) for i in (1, 2, 6)]
+    assert command("average", *files, "--output", tmp_path / "mean.pt").status == 0
+    assert load_checkpoint_to_cpu(str(tmp_path / "mean.pt"))["model"]["w"].tolist() == [3.0, 3.0]
+
+
+def test_fairseq_translates_with_the_average(command, training, generate):
+    assert command("average", training / "run", "--last", 2, "--output", training / "mean.pt").status == 0
+    output = generate("mean.pt", "--remove-bpe")
+    assert len(re.findall(r"^H-\d+\t", output.read_text(encoding="utf-8"), re.MULTILINE)) == 24
+
+
+def test_best_files_of_a_real_training(training):
+    best = best_checkpoints(training / "run", 2)
+    assert all(re.fullmatch(r"checkpoint\.best_loss_\d+\.\d{4}\.pt", path.name) for path in best)
+    recorded = [load_checkpoint_to_cpu(str(path))["extra_state"]["val_loss"] for path in best]
+    assert recorded == sorted(recorded)
+
+
+class TestRefusals:
+    def test_too_few(self, refused, run_dir):
+        line = refused("average", run_dir, "--last", 20)
+        assert "epoch checkpoints (checkpointE.pt): 11, but 20 are asked for" in line
+        assert "up to epoch 4: 4, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
+
+    def test_no_folder(self, refused, run_dir):
+        assert refused("average", run_dir / "no", "--last", 1).startswith(f"{run_dir / 'no'}: no such folder")
+        assert "checkpoint1.pt: a file where a folder" in refused("average", run_dir / "checkpoint1.pt", "--best", 1)
+
+    def test_no_choice(self, refused, run_dir):
+        assert "--last N or --best N" in refused("average", run_dir)
+        assert "give --output FILE" in refused("average", run_dir / "checkpoint1.pt")
+        assert "--updates and --upto choose from a folder" in refused(
+            "average", run_dir / "checkpoint1.pt", "--upto", 3, "--output", run_dir / "mean.pt"
+        )
+        assert "give it alone" in refused("average", run_dir, run_dir / "checkpoint1.pt", "--last", 1)
+
+    def test_zero_checkpoints(self, command, run_dir, capsys):
+        with pytest.raises(SystemExit):
+            command("average", run_dir, "--last", 0)
+        assert "--last: '0' is not a whole number from 1 on" in capsys.readouterr().err
+
+    def test_missing_file(self, refused, tmp_path):
+        line = refused("average", tmp_path / "no.pt", "--output", tmp_path / "mean.pt")
+        assert line == f"{tmp_path / 'no.pt'}: No such file or directory"
+
+    @pytest.mark.parametrize("content", ["cut", "text", "nothing", "list", "parameters only"])
+    def test_no_checkpoint(self, refused, run_dir, content):
+        broken = run_dir / "checkpoint11.pt"
+        if content == "cut":
+            broken.write_bytes(broken.read_bytes()[:-300])
+        elif content in ("text", "nothing"):
+            broken.write_text("no checkpoint\n" if content == "text" else "")
+        else:
+            torch.save([1, 2] if content == "list" else {"w": torch.ones(2)}, broken)
+        assert refused("average", run_dir, "--last", 2).startswith(f"{broken}: ")
+        assert not (run_dir / "checkpoint_avg_last2.pt").exists()
+
+    @pytest.mark.parametrize(
+        "parameters, problem",
+        [
+            ({"w": torch.ones(3)}, "parameter w is of shape [3], in {} it is of shape [2]"),
+            ({"v": torch.ones(2)}, "parameter w is missing, in {} it is of shape [2]"),
+            ({"w": torch.ones(2), "v": torch.ones(2)}, "parameter v is of shape [2], in {} it is missing"),
+            ({"w": "text"}, "parameter w is no tensor, in {} it is of shape [2]"),
+        ],
+    )
+    def test_another_model(self, refused, run_dir, parameters, problem):
+        write(run_dir / "checkpoint11.pt", parameters)
+        line = refused("average", run_dir, "--last", 2)
+        assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
+
+    def test_a_full_disk(self, refused, run_dir):
+        assert refused("average", run_dir, "--last", 1, "--output", "/dev/full") == (
+            "/dev/full: not written: No space left on device; choose another place for the output"
+        )
+
+    def test_no_place_for_the_output(self, refused, run_dir):
+        assert "/dev/full: no folder" in refused("average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt")
+        assert f"{run_dir}: a folder" in refused("average", run_dir, "--last", 1, "--output", run_dir)
+
+    def test_an_older_average_survives_a_failure(self, refused, run_dir):
+        before = sorted(run_dir.iterdir())
+        older = write(run_dir / "checkpoint_avg_last2.pt").read_bytes()
+        (run_dir / "checkpoint10.pt").write_bytes(b"")
+        refused("average", run_dir, "--last", 2)
+        assert (run_dir / "checkpoint_avg_last2.pt").read_bytes() == older
+        assert sorted(run_dir.iterdir()) == sorted([*before, run_dir / "checkpoint_avg_last2.pt"])

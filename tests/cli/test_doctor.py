@@ -1,0 +1,224 @@
+"""`fairseq-capsule doctor`: sound, missing and broken environments."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from fairseq_capsule import environment
+from fairseq_capsule.environment import Check, Finding, Trouble, examine
+
+HIDE = """
+import sys
+
+class Hidden:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, *where):
+        return None if name.split(".")[0] in {names!r} else self.finder.find_spec(name, *where)
+    def __getattr__(self, name):
+        return getattr(self.finder, name)
+
+sys.meta_path = [Hidden(finder) for finder in sys.meta_path]
+"""
+
+
+@pytest.fixture
+def doctor(tmp_path):
+    """Run the doctor in a process of its own, before whose other packages `tmp_path` stands."""
+
+    def run(*arguments):
+        path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+        return subprocess.run(
+            [sys.executable, "-m", "fairseq_capsule.cli", "doctor", *arguments],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+
+    return run
+
+
+def statuses(output):
+    return {finding["name"]: finding["status"] for finding in json.loads(output)["findings"]}
+
+
+def test_this_environment_is_sound(command):
+    result = command("doctor")
+    assert result.status == 0
+    lines = result.out.splitlines()
+    assert lines[-1] == "nothing to mend"
+    assert f"python {sys.version.split()[0]}, " in lines[-2]
+    assert f"torch {importlib.import_module('torch').__version__}" in lines[-2]
+    checked = [line[6:].split("  ")[0] for line in lines if line.startswith(("ok  ", "warn"))]
+    assert checked == [check.name for check in environment.CHECKS]
+
+
+def test_json_is_all_of_the_output(command):
+    report = json.loads(command("doctor", "--json").out)
+    assert report["ok"] is True
+    assert [finding["name"] for finding in report["findings"]] == [check.name for check in environment.CHECKS]
+    assert report["versions"]["sacrebleu"] == importlib.import_module("sacrebleu").__version__
+
+
+def test_without_torch_and_fairseq(doctor, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"torch", "fairseq", "sacremoses"}))
+    done = doctor("--json")
+    assert done.returncode == 1, done.stderr
+    found = statuses(done.stdout)
+    failed = {name for name, status in found.items() if status == "FAIL"}
+    assert failed >= {"torch", "fairseq", "libbleu", "plugin", "sacremoses"}
+    assert not failed & {"Python", "hydra-core", "omegaconf", "sacrebleu", "subword-nmt", "matplotlib", "tqdm"}
+
+    table = doctor().stdout.splitlines()
+    place = next(number for number, line in enumerate(table) if line.startswith("FAIL  torch "))
+    assert table[place].endswith("ModuleNotFoundError: No module named 'torch'")
+    assert table[place + 1].strip() == f"mend: {environment.MEND_TORCH}"
+    assert any(line.startswith("FAIL  libbleu") and "cannot be looked at without torch" in line for line in table)
+    assert table[-1].endswith(f"to mend: {', '.join(name for name in found if name in failed)}")
+
+
+@pytest.mark.parametrize(
+    "package, error",
+    [
+        ("torch", "OSError: libcudart.so.12: cannot open shared object file"),
+        ("fairseq", "ValueError: mutable default <class 'CommonConfig'> for field common is not allowed"),
+    ],
+)
+def test_with_a_package_that_breaks_when_imported(doctor, tmp_path, package, error):
+    kind, _, message = error.partition(": ")
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text(f'raise {kind}("{message}\\nand more")\n')
+    done = doctor()
+    assert done.returncode == 1, done.stderr
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"FAIL  {package} "))
+    assert line.endswith(error)
+    assert "Traceback" not in done.stderr
+
+
+def test_packages_that_talk_do_not_spoil_the_json(doctor, tmp_path):
+    (tmp_path / "subword_nmt.py").write_text('print("welcome")\n')
+    done = doctor("--json")
+    assert done.returncode == 0, done.stderr
+    assert statuses(done.stdout)["subword-nmt"] == "ok"
+    assert "welcome" in done.stderr
+
+
+def test_a_folder_named_fairseq_hides_the_installed_one(doctor, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"fairseq"}))
+    assert statuses(doctor("--json").stdout)["fairseq"] == "FAIL"
+    namespace = SimpleNamespace(__file__=None, __path__=["/somewhere/fairseq"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "fairseq", namespace)
+        with pytest.raises(Trouble, match="/somewhere/fairseq is no fairseq") as caught:
+            environment.fairseq_interface()
+    assert caught.value.mend == "rename /somewhere/fairseq"
+
+
+def test_two_fairseqs(monkeypatch):
+    monkeypatch.setattr(environment, "_version", {"fairseq-fixed": "0.12.3.1", "fairseq": "0.12.2"}.get)
+    with pytest.raises(Trouble, match="fairseq-fixed 0.12.3.1 and fairseq 0.12.2 overwrite each other") as caught:
+        environment.fairseq_interface()
+    assert caught.value.mend.startswith("pip uninstall -y fairseq fairseq-fixed && ")
+
+
+def test_a_fairseq_of_its_own_making_is_accepted(monkeypatch):
+    fairseq = importlib.import_module("fairseq")
+    monkeypatch.setattr(environment, "_version", lambda distribution: None)
+    assert environment.fairseq_interface().startswith(fairseq.__version__)
+
+
+def test_a_fairseq_of_another_interface(monkeypatch):
+    monkeypatch.delattr("fairseq.models.transformer.TransformerConfig")
+    with pytest.raises(Trouble, match="fairseq.models.transformer has no TransformerConfig"):
+        environment.fairseq_interface()
+
+
+@pytest.mark.parametrize("module, status", [("fairseq.libbleu", "FAIL"), ("fairseq.libnat", "warn")])
+def test_a_part_that_was_not_compiled(monkeypatch, module, status):
+    (check,) = (check for check in environment.CHECKS if check.name == module.split(".")[-1])
+    monkeypatch.setitem(sys.modules, module, None)
+    finding = examine(check)
+    assert (finding.status, finding.mend) == (status, environment.MEND_COMPILED)
+    assert module in finding.detail
+
+
+def test_a_plugin_that_registers_nothing(monkeypatch):
+    monkeypatch.setattr("fairseq.models.MODEL_REGISTRY", {})
+    with pytest.raises(Trouble, match="knows no capsule_transformer"):
+        environment.plugin()
+
+
+def test_an_old_package(monkeypatch):
+    monkeypatch.setattr(environment, "_version", lambda distribution: "1.5.1")
+    finding = examine(next(check for check in environment.CHECKS if check.name == "sacrebleu"))
+    assert finding == Finding("sacrebleu", "FAIL", "1.5.1, older than 2.3", "pip install 'sacrebleu>=2.3'")
+
+
+def fake_torch(cuda=None, available=False, error=None):
+    def ones(*shape, device):
+        if error:
+            raise RuntimeError(error)
+        return SimpleNamespace(add=lambda number: SimpleNamespace(item=lambda: 2.0))
+
+    return SimpleNamespace(
+        __version__="2.5.0",
+        version=SimpleNamespace(cuda=cuda, hip=None),
+        ones=ones,
+        get_num_threads=lambda: 10_000,
+        cuda=SimpleNamespace(
+            is_available=lambda: available, device_count=lambda: 2, get_device_name=lambda index: f"GPU {index}"
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    "torch, driver, status, detail",
+    [
+        (fake_torch(), None, "ok", "none; training runs on the CPU"),
+        (fake_torch("12.6"), None, "ok", "none; training runs on the CPU"),
+        (fake_torch("12.6", True), "/bin/nvidia-smi", "ok", "GPU 0, GPU 1"),
+        (fake_torch(), "/bin/nvidia-smi", "warn", "tells of an NVIDIA GPU, but torch is built for the CPU"),
+        (fake_torch("12.6"), "/bin/nvidia-smi", "warn", "torch is built for CUDA 12.6, but sees no GPU"),
+        (fake_torch("12.6", True, "no kernel image is available"), None, "FAIL", "no kernel image is available"),
+    ],
+)
+def test_gpus(monkeypatch, torch, driver, status, detail):
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setattr("shutil.which", lambda name: driver)
+    finding = examine(Check("GPU", environment.gpus, "mend"))
+    assert finding.status == status
+    assert detail in finding.detail
+
+
+def test_old_torch_and_more_threads_than_cores(monkeypatch):
+    torch = fake_torch()
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    with pytest.raises(Trouble, match="torch uses 10000 on .* cores") as caught:
+        environment.thread_count()
+    assert caught.value.mend.startswith("export OMP_NUM_THREADS=")
+    torch.__version__ = "2.5.1+cu121"
+    with pytest.raises(Trouble, match=r"2\.3\.1\+cu121, older than 2\.4"):
+        environment.torch_build()
+
+
+def test_torchaudio_of_another_torch_is_harmless(monkeypatch):
+    monkeypatch.setattr(environment, "_version", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}.get)
+    assert "made for another torch than 2.13.0+cpu: harmless" in environment.torchaudio_version()
+
+
+@pytest.mark.parametrize("value, status", [("1", "warn"), ("0", "ok")])
+def test_unsafe_loading(monkeypatch, value, status):
+    monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", value)
+    assert examine(Check("checkpoints", environment.weights_only, "")).status == status
+
+
+def test_no_compiler(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(Trouble, match="no C.. compiler, no make; needed where") as caught:
+        environment.build_tools()
+    assert caught.value.status == "warn"

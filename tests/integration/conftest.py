@@ -1,0 +1,35 @@
+import random
+
+import pytest
+
+from tests.integration.commands import run, train
+
+
+def write_reversals(folder, split, number, rng):
+    """Sentences of an invented language whose translation is the sentence backwards."""
+    with open(folder / f"{split}.en", "w") as source, open(folder / f"{split}.de", "w") as target:
+        for _ in range(number):
+            words = [rng.choice("abcdefghijkl") for _ in range(rng.randint(2, 7))]
+            print(*words, file=source)
+            print(*reversed(words), file=target)
+
+
+@pytest.fixture(scope="session")
+def data(tmp_path_factory):
+    """A binarised corpus of 300 pairs."""
+    folder = tmp_path_factory.mktemp("reversals")
+    rng = random.Random(1)
+    for split, number in (("train", 300), ("valid", 30), ("test", 20)):
+        write_reversals(folder, split, number, rng)
+    prefixes = [argument for split in ("train", "valid", "test") for argument in (f"--{split}pref", folder / split)]
+    arguments = ["-s", "en", "-t", "de", "--joined-dictionary", "--destdir", folder / "bin"]
+    run("preprocess", *prefixes, *arguments, user_dir=None)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="session")
+def trained(data, tmp_path_factory):
+    """A run of three epochs with all of its checkpoints."""
+    folder = tmp_path_factory.mktemp("trained")
+    train(data, folder, "--max-epoch", 3)
+    return folder

@@ -1,0 +1,126 @@
+"""Train, stop, resume, average, translate, validate: the ways a user goes, on the real command lines."""
+
+import re
+import socket
+import threading
+
+import pytest
+import torch
+from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+
+from fairseq_capsule.cli import main
+from fairseq_capsule.models import CapsuleTransformerModel
+from tests.integration.commands import REPOSITORY, last_line, run, train
+
+
+def parameters(checkpoint):
+    return load_checkpoint_to_cpu(str(checkpoint))["model"]
+
+
+def assert_same_parameters(one, other):
+    one, other = parameters(one), parameters(other)
+    assert one.keys() == other.keys()
+    for name, value in one.items():
+        assert torch.equal(value, other[name]), name
+
+
+# fairseq makes the batches of a run once, from the number of the epoch in which it starts or resumes: only a run that
+# resumes in the epoch it started in has the same batches ever after.
+SHORT_BATCHES = ("--max-tokens", "100", "--no-epoch-checkpoints")
+
+
+def test_resuming_is_never_stopping(data, tmp_path):
+    """Bit for bit, from the middle of an epoch on into the next."""
+    train(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 7)
+    output = train(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 25)
+    assert "epoch 1 @ 7 updates" in output and "epoch 002" in output
+    train(data, tmp_path / "straight", *SHORT_BATCHES, "--max-update", 25)
+    assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
+
+
+def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
+    average = tmp_path / "average.pt"
+    assert main(["average", str(trained), "--last", "2", "--output", str(average)]) == 0
+    second, third, mean = (parameters(path) for path in (trained / "checkpoint2.pt", trained / "checkpoint3.pt", average))
+    for name, value in mean.items():
+        if value.is_floating_point():
+            torch.testing.assert_close(value, (second[name] + third[name]) / 2)
+
+    generated = run("generate", data, "--path", average, "--cpu", "--beam", 3, "--batch-size", 7)
+    assert len(re.findall(r"^H-\d+", generated, re.M)) == 20
+    assert "Generate test with beam=3: BLEU4 = " in generated
+    assert "valid on 'valid' subset" in run("validate", data, "--path", average, "--cpu", "--max-tokens", 400)
+    interactive = run("interactive", data, "--path", average, "--cpu", stdin="a b c\n\nd z\n")
+    assert len(re.findall(r"^H-\d+", interactive, re.M)) == 3
+
+    hub = CapsuleTransformerModel.from_pretrained(str(tmp_path), "average.pt", str(data))
+    translations = hub.translate(["a b c d", "", "e f"], beam=3)
+    assert len(translations) == 3
+    assert hub.translate("a b c d", beam=3) == translations[0]
+    with pytest.raises(Exception, match="max_positions"):
+        hub.translate(["a " * 1100])
+
+
+def test_hydra(data, tmp_path):
+    overrides = [f"task.data={data}", f"checkpoint.save_dir={tmp_path}/run", "common.cpu=true", "dataset.max_tokens=400"]
+    small = ["model.encoder_layers=1", "model.decoder_layers=2", "optimization.max_epoch=1"]
+    config = ["--config-dir", REPOSITORY / "configs/toy", "--config-name", "capsule_transformer"]
+    output = run("hydra_train", *config, *overrides, *small, user_dir=None)
+    assert "done training" in output
+    cfg = load_checkpoint_to_cpu(str(tmp_path / "run/checkpoint_last.pt"))["cfg"]
+    assert cfg["model"]["_name"] == "capsule_transformer_tiny"
+    assert cfg["model"]["encoder_layers"] == 1
+    assert "BLEU4" in run("generate", data, "--path", tmp_path / "run/checkpoint_last.pt", "--cpu")
+
+    refused = run("hydra_train", *config, *overrides, "model.routing_iterations=0", user_dir=None, succeeds=False)
+    assert "--routing-iterations must be at least 1, not 0" in refused
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def train_with_two_processes(data, save_dir, *arguments):
+    common = (
+        f"--distributed-world-size 2 --distributed-init-method tcp://127.0.0.1:{free_port()} --distributed-no-spawn "
+        "--distributed-backend gloo --ddp-backend legacy_ddp"
+    ).split()
+    outputs = {}
+
+    def rank(number):
+        outputs[number] = train(
+            data, save_dir, *arguments, *common, "--distributed-rank", number, env={"OMP_NUM_THREADS": "1"}
+        )
+
+    ranks = [threading.Thread(target=rank, args=(number,)) for number in range(2)]
+    for thread in ranks:
+        thread.start()
+    for thread in ranks:
+        thread.join()
+    assert set(outputs) == {0, 1}
+    return outputs[0]
+
+
+def test_two_processes_train_stop_and_resume(data, tmp_path):
+    train_with_two_processes(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 4)
+    output = train_with_two_processes(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 12)
+    assert "epoch 1 @ 4 updates" in output and "epoch 002" in output
+    train_with_two_processes(data, tmp_path / "straight", *SHORT_BATCHES, "--max-update", 12)
+    assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
+
+
+def test_the_plugin_can_be_named_by_any_path(data, tmp_path):
+    """A relative one, from another folder, while the package is installed too."""
+    (tmp_path / "link").symlink_to(REPOSITORY)
+    output = train(data, tmp_path / "run", "--max-update", 1, user_dir="link/fairseq_capsule", cwd=tmp_path)
+    assert "done training" in output
+
+
+def test_a_wrong_option_is_the_last_line(data, tmp_path):
+    output = train(data, tmp_path, "--encoder-routing-layers", "1-9", succeeds=False)
+    assert last_line(output).endswith("--encoder-routing-layers: '1-9' must name layers from 1 to 2")
+    output = train(data, tmp_path, "--encoder-routing", "diagonal", succeeds=False)
+    assert "invalid choice: 'diagonal' (choose from" in last_line(output)
+    assert not list(tmp_path.glob("*.pt"))
