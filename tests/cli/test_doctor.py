@@ -202,7 +202,7 @@ def test_old_torch_and_more_threads_than_cores(monkeypatch):
         environment.thread_count()
     assert caught.value.mend.startswith("export OMP_NUM_THREADS=")
     torch.__version__ = "2.5.1+cu121"
-    with pytest.raises(Trouble, match=r"2\.3\.1\+cu121, older than 2\.4"):
+    with pytest.raises(Trouble, match=r"2\.5\.1\+cu121, older than 2\.6"):
         environment.torch_build()
 
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import torch
-from fairseq.checkpoint_utils import load_checkpoint_to_cpu
+from fairseq import checkpoint_utils
 
 import fairseq_capsule
 from fairseq_capsule import loading
@@ -37,7 +37,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, content):
     checkpoint = tmp_path / "checkpoint.pt"
     checkpoint.write_bytes(content)
     with pytest.raises(UserError) as error:
-        load_checkpoint_to_cpu(str(checkpoint))
+        checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
     assert str(error.value).startswith(f"{checkpoint}: not loaded: ")
     assert "\n" not in str(error.value)
 
@@ -47,14 +47,12 @@ def test_half_a_checkpoint_is_named(trained, tmp_path):
     whole = (trained / "checkpoint_last.pt").read_bytes()
     checkpoint.write_bytes(whole[: len(whole) // 2])
     with pytest.raises(UserError, match="damaged"):
-        load_checkpoint_to_cpu(str(checkpoint))
+        checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
 
 
 def test_installing_twice_patches_once():
-    before = load_checkpoint_to_cpu
+    before = checkpoint_utils.load_checkpoint_to_cpu
     loading.install()
-    from fairseq import checkpoint_utils
-
     assert checkpoint_utils.load_checkpoint_to_cpu is before
     assert fairseq_capsule.models
 
