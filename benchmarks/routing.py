@@ -2,10 +2,10 @@
 
     python benchmarks/routing.py --json
 
-Compares, at 128 to 1,024 words: the capsule-Transformer's encoder attention (vertical and horizontal routing), fairseq's
-attention, attention with explicit weights (what fairseq's computes when asked for them; memory is compared with it), and
-the paper's literal loops (at 128 words, forward alone). The last line is a JSON object; `exponent` is the growth of time
-between 256 and 1,024 words.
+Compares, at 128 to 1,024 words: the capsule-Transformer's encoder attention (vertical and horizontal routing),
+fairseq's attention, attention with explicit weights (what fairseq's computes when asked for them; memory is compared
+with it), and the paper's literal loops (at 128 words, forward alone). The last line is a JSON object; `exponent` is the
+growth of time between 256 and 1,024 words.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import json
 import math
 import statistics
 import sys
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -23,7 +24,7 @@ from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.references import routing as literal  # noqa: E402  the loops live with the tests, which check against them
+from tests.references import routing as literal  # the loops live with the tests, which check against them
 
 
 class Step:
@@ -77,7 +78,7 @@ def main():
         row["peak_memory_bytes"] = {name: peak_memory(run, args.device) for name, run in runs.items()}
         row["memory_ratio"] = row["peak_memory_bytes"]["routed"] / row["peak_memory_bytes"]["explicit"]
         if length == 128 and not args.no_loops:
-            row["loops"] = seconds(lambda: loops(routed, runs["routed"].x, args.heads), args.device)
+            row["loops"] = seconds(partial(loops, routed, runs["routed"].x, args.heads), args.device)
         rows.append(row)
         loop_text = f", the loops' forward alone {row['loops']:.1f} s" if "loops" in row else ""
         print(
@@ -91,7 +92,9 @@ def main():
         print(f"time grows with length to the power of {report['exponent']:.2f} between 256 and 1,024 words")
     if "loops" in rows[0]:
         report["faster_than_loops"] = rows[0]["loops"] / rows[0]["routed"]
-        print(f"at 128 words {report['faster_than_loops']:.0f} times faster than the loops, whose backward is not counted")
+        print(
+            f"at 128 words {report['faster_than_loops']:.0f} times faster than the loops, whose backward is not counted"
+        )
     if args.json:
         print(json.dumps(report))
 

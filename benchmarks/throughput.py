@@ -1,4 +1,4 @@
-"""Tokens per second of an architecture and of fairseq's own model of the same dimensions, in one process, in alternation.
+"""Tokens per second of an architecture and of fairseq's own model of the same dimensions, in alternation.
 
     python benchmarks/throughput.py --arch capsule_transformer_tiny --mode train --json
 
@@ -99,7 +99,11 @@ class Generation:
         self.batches = batches
         self.generators = [
             SequenceGenerator(
-                [model], task.target_dictionary, beam_size=beam, max_len_b=b["target"].size(1), min_len=b["target"].size(1)
+                [model],
+                task.target_dictionary,
+                beam_size=beam,
+                max_len_b=b["target"].size(1),
+                min_len=b["target"].size(1),
             )
             for b in batches
         ]
@@ -144,11 +148,14 @@ def main():
         "tokens_per_second": {name: tokens / statistics.median(times[name]) for name in models},
         "peak_memory_bytes": {name: peak_memory(run, args.device) for name, run in runs.items()},
         "parameters": {name: sum(p.numel() for p in model.parameters()) for name, model in models.items()},
-        "settings": {key: value for key, value in vars(args).items() if key not in ("arch", "baseline", "mode", "json")},
+        "settings": {
+            key: value for key, value in vars(args).items() if key not in ("arch", "baseline", "mode", "json")
+        },
         **environment(args.device),
     }
     for name in models:
-        print(f"{name:32} {report['tokens_per_second'][name]:10.0f} tokens/s {report['peak_memory_bytes'][name]/2**20:8.0f} MiB")
+        speed, memory = report["tokens_per_second"][name], report["peak_memory_bytes"][name] / 2**20
+        print(f"{name:32} {speed:10.0f} tokens/s {memory:8.0f} MiB")
     print(f"{args.arch} runs at {report['ratio']:.3f} of {args.baseline}'s speed ({args.mode})")
     if args.json:
         print(json.dumps(report))

@@ -4,7 +4,7 @@ Importing the package, installed or by `--user-dir`, registers its models, crite
 fairseq's own checkpoints load under torch >= 2.6. It prints nothing and may happen any number of times.
 """
 
-# `fairseq-capsule doctor` must run where torch or fairseq are missing or break: there is nothing to register with there.
+# `fairseq-capsule doctor` must run where torch or fairseq are missing or break; nothing can be registered there.
 try:
     import fairseq  # noqa: F401
     import torch  # noqa: F401

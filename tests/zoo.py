@@ -81,8 +81,12 @@ def make_sentences(lengths, words: int = 40, seed: int = 3):
     return [
         {
             "id": index,
-            "source": torch.cat([torch.randint(first, first + words, (source,), generator=generator), torch.tensor([2])]),
-            "target": torch.cat([torch.randint(first, first + words, (target,), generator=generator), torch.tensor([2])]),
+            "source": torch.cat(
+                [torch.randint(first, first + words, (source,), generator=generator), torch.tensor([2])]
+            ),
+            "target": torch.cat(
+                [torch.randint(first, first + words, (target,), generator=generator), torch.tensor([2])]
+            ),
         }
         for index, (source, target) in enumerate(lengths)
     ]
@@ -91,7 +95,12 @@ def make_sentences(lengths, words: int = 40, seed: int = 3):
 def make_batch(sentences, left_pad_source: bool = True, pad_to: int = 0) -> dict:
     pad_to = {"source": pad_to, "target": pad_to} if pad_to else None
     return collate(
-        list(sentences), pad_idx=1, eos_idx=2, left_pad_source=left_pad_source, left_pad_target=False, pad_to_length=pad_to
+        list(sentences),
+        pad_idx=1,
+        eos_idx=2,
+        left_pad_source=left_pad_source,
+        left_pad_target=False,
+        pad_to_length=pad_to,
     )
 
 

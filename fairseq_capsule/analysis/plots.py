@@ -24,7 +24,9 @@ def plot_attention(explanation: Explanation, words: List[str], title: str) -> Fi
         words: the `L` words.
         title: what stands above the picture.
     """
-    shown = {name: getattr(explanation, name)[0].float().cpu() for name in ROWS if getattr(explanation, name) is not None}
+    shown = {
+        name: getattr(explanation, name)[0].float().cpu() for name in ROWS if getattr(explanation, name) is not None
+    }
     heads, length = explanation.after.size(1), len(words)
     side = max(2.2, 0.19 * length)
     figure = Figure(figsize=(heads * side + 1.6, len(shown) * side + 1.8), layout="constrained")

@@ -123,7 +123,7 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
 
 
 class CapsuleTransformerModel(TransformerModelBase):
-    """The capsule-Transformer (Duan et al. 2020). With every option off it is fairseq's Transformer, number for number."""
+    """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
 
     # TransformerModelBase would offer the options of its own nested config.
     add_args = classmethod(BaseFairseqModel.add_args.__func__)

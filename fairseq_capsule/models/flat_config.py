@@ -45,7 +45,9 @@ class FlatTransformerConfig(_Flat):
     )
     decoder_output_dim: Optional[int] = field(
         default=None,
-        metadata={"help": "decoder output dimension, an extra linear layer if different (default: --decoder-embed-dim)"},
+        metadata={
+            "help": "decoder output dimension, a linear layer more if different (default: --decoder-embed-dim)"
+        },
     )
 
     def nested(self) -> TransformerConfig:

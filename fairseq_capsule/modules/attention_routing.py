@@ -2,7 +2,6 @@
 
 from typing import NamedTuple, Optional, Tuple
 
-import torch
 from torch import Tensor, nn
 
 from fairseq_capsule.routing import horizontal_routing, route_last_token, vertical_routing
@@ -57,8 +56,9 @@ class AttentionRouting(nn.Module):
         self.horizontal = horizontal
         self.iterations = iterations
         self.causal = causal
-        self.acceptance = nn.Linear(num_heads, num_heads) if vertical else None
+        self.acceptance: Optional[nn.Linear] = None
         if vertical:
+            self.acceptance = nn.Linear(num_heads, num_heads)
             nn.init.zeros_(self.acceptance.weight)
             nn.init.zeros_(self.acceptance.bias)
 

@@ -9,10 +9,9 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.positional import positional_routing
+from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import squash, squash_scale
-
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2

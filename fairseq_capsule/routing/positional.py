@@ -115,7 +115,7 @@ def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
     # S = cumsum(V) / H
     first = sums_gradient.flip(2).cumsum(2).flip(2).div_(votes.size(1))
     votes_gradient = first if votes_gradient is None else votes_gradient.add_(first)
-    if basis is not None:
+    if metric_gradient is not None:
         basis_gradient = _add_product(basis_gradient, basis, metric_gradient + metric_gradient.transpose(2, 3))
     return votes_gradient, basis_gradient
 
@@ -134,4 +134,3 @@ def _add_product(total: Optional[Tensor], left: Tensor, right: Tensor) -> Tensor
         return left @ right
     total.flatten(0, 1).baddbmm_(left.flatten(0, 1), right.flatten(0, 1))
     return total
-

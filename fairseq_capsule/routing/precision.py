@@ -25,7 +25,7 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
 
 
 def in_float32(function):
-    """Raise float16 and bfloat16 arguments to float32 with autocast off; cast the results back to the first one's dtype.
+    """Raise float16 and bfloat16 arguments to float32, autocast off; cast the results back to the first one's dtype.
 
     float32 and float64 pass through untouched.
     """

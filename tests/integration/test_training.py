@@ -44,7 +44,9 @@ def test_resuming_is_never_stopping(data, tmp_path):
 def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
     average = tmp_path / "average.pt"
     assert main(["average", str(trained), "--last", "2", "--output", str(average)]) == 0
-    second, third, mean = (parameters(path) for path in (trained / "checkpoint2.pt", trained / "checkpoint3.pt", average))
+    second, third, mean = (
+        parameters(path) for path in (trained / "checkpoint2.pt", trained / "checkpoint3.pt", average)
+    )
     for name, value in mean.items():
         if value.is_floating_point():
             torch.testing.assert_close(value, (second[name] + third[name]) / 2)
@@ -65,7 +67,12 @@ def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
 
 
 def test_hydra(data, tmp_path):
-    overrides = [f"task.data={data}", f"checkpoint.save_dir={tmp_path}/run", "common.cpu=true", "dataset.max_tokens=400"]
+    overrides = [
+        f"task.data={data}",
+        f"checkpoint.save_dir={tmp_path}/run",
+        "common.cpu=true",
+        "dataset.max_tokens=400",
+    ]
     small = ["model.encoder_layers=1", "model.decoder_layers=2", "optimization.max_epoch=1"]
     config = ["--config-dir", REPOSITORY / "configs/toy", "--config-name", "capsule_transformer"]
     output = run("hydra_train", *config, *overrides, *small, user_dir=None)

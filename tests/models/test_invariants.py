@@ -1,4 +1,4 @@
-"""What holds for every architecture: padding, decoding step by step, gradients, half precision, fairseq when all is off.
+"""What holds for every architecture: padding, decoding step by step, gradients, half precision, all options off.
 
 A new architecture joins by being registered (tests/zoo.py). Exact resume is in tests/integration.
 """

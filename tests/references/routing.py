@@ -1,4 +1,4 @@
-"""Literal routings: loops straight from the papers, one sentence, one capsule at a time. Same signatures as the package's."""
+"""Literal routings: loops straight from the papers, a sentence, a capsule at a time; the package's signatures."""
 
 import torch
 
@@ -85,9 +85,7 @@ def vertical_routing(logits, iterations, *, padding_mask=None, key_padding_mask=
     return omega, weights
 
 
-def horizontal_routing(
-    logits, iterations, *, padding_mask=None, key_padding_mask=None, causal=False, factors=None
-):
+def horizontal_routing(logits, iterations, *, padding_mask=None, key_padding_mask=None, causal=False, factors=None):
     batch, heads, length, keys = logits.shape
     omega = torch.zeros_like(logits)
     for b in range(batch):

@@ -54,9 +54,7 @@ def test_equals_the_loops(competition, iterations, masked):
 def test_votes_of_their_own_for_each_iteration():
     torch.manual_seed(1)
     votes = [torch.randn(2, 3, 2, 5, dtype=torch.float64) for _ in range(3)]
-    same_with_gradient(
-        lambda *v: dynamic_routing(v, 3), lambda *v: reference.dynamic_routing(list(v), 3), *votes
-    )
+    same_with_gradient(lambda *v: dynamic_routing(v, 3), lambda *v: reference.dynamic_routing(list(v), 3), *votes)
 
 
 @pytest.mark.parametrize("competition", COMPETITIONS)

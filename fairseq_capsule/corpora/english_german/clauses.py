@@ -38,7 +38,6 @@ from fairseq_capsule.corpora.english_german.syntax import (
     PAST,
     PRESENT,
     Clause,
-    Conjunction,
     Infinitive,
     Inflection,
     NounPhrase,
@@ -94,7 +93,7 @@ class ClauseSampler:
     # Frames
 
     def _active(self, frame: str) -> Clause:
-        verb = self.dice.choose(vocabulary.verbs(frame))
+        verb = self.dice.choose_early(vocabulary.verbs(frame))
         clause = Clause(verb, self.phrases.subject(verb.subjects), self.inflection(verb))
         return self._negate(self._objects(clause))
 
@@ -113,7 +112,7 @@ class ClauseSampler:
         return clause
 
     def _passive(self) -> Clause:
-        verb = self.dice.choose(vocabulary.verbs(TRANSITIVE))
+        verb = self.dice.choose_early(vocabulary.verbs(TRANSITIVE))
         inflection = replace(self.inflection(None, things=True), passive=True, progressive=False)
         agent = self.phrases.prepositional(BY, (PERSON,)) if self.dice.chance(0.5) else None
         return self._negate(Clause(verb, self.phrases.noun_phrase(verb.objects), inflection, agent=agent))
@@ -126,12 +125,12 @@ class ClauseSampler:
 
     def _predicate(self, kind: str) -> Predicate:
         if self.dice.chance(0.4):
-            adjective = self.dice.choose(vocabulary.COMPARATIVES[kind])
+            adjective = self.dice.choose_early(vocabulary.COMPARATIVES[kind])
             return Predicate(adjective, self.phrases.noun_phrase((kind,)))
         return Predicate(self.phrases.adjective(kind))
 
     def _weather(self) -> Clause:
-        verb = self.dice.choose(vocabulary.verbs(WEATHER))
+        verb = self.dice.choose_early(vocabulary.verbs(WEATHER))
         return self._negate(Clause(verb, Pronoun("it"), self.inflection(verb, things=True)))
 
     def _complemented(self, frame: str) -> Clause:
@@ -143,7 +142,7 @@ class ClauseSampler:
 
     def _to_be_done(self, frame: str) -> Clause:
         """A clause that is to be an infinitive."""
-        clause = Clause(self.dice.choose(vocabulary.verbs(frame)), Unspoken())
+        clause = Clause(self.dice.choose_early(vocabulary.verbs(frame)), Unspoken())
         return self._adverbials(self._objects(clause), scale=0.3)
 
     # Verb groups and negation
@@ -185,7 +184,7 @@ class ClauseSampler:
             if clause.verb.frame != MOTION and dice.chance(0.22 * scale):
                 added["place"] = self.phrases.prepositional(dice.choose(LOCATIONS), (PLACE,))
             elif not clause.negated and not clause.inflection.passive and dice.chance(0.16 * scale):
-                added["manner"] = dice.choose(vocabulary.MANNERS)
+                added["manner"] = dice.choose_early(vocabulary.MANNERS)
             elif clause.verb.frame in (INTRANSITIVE, MOTION) and dice.chance(0.18 * scale):
                 added["company"] = self.phrases.prepositional(dice.choose(COMPANY), LIVING)
         return replace(clause, **added)
@@ -224,7 +223,7 @@ class ClauseSampler:
         frames = {INTRANSITIVE: 4, MOTION: 3, TRANSITIVE: 3} if role == "subject" else {TRANSITIVE: 1}
         verbs = vocabulary.verbs(self.dice.weigh(frames))
         fitting = [verb for verb in verbs if kind in (verb.subjects if role == "subject" else verb.objects)]
-        verb = self.dice.choose(fitting)
+        verb = self.dice.choose_early(fitting)
         if role == "object":
             return Clause(verb, self.phrases.subject(verb.subjects), self._plain_tense(), object=pronoun)
         return self._adverbials(self._objects(Clause(verb, pronoun, self._plain_tense())), scale=0.3)

@@ -17,7 +17,6 @@ from fairseq_capsule.corpora.english_german.syntax import (
     PrepositionalPhrase,
     Pronoun,
     Question,
-    QuestionPronoun,
     RelativePronoun,
     Sentence,
     Subordinate,

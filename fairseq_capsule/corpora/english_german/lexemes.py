@@ -85,7 +85,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Determiner:
-    """`pattern` names the endings: der, dieser, ein, or bare (no ending, and the adjective shows the case)."""
+    """`pattern` names the endings, which decide about those of the adjectives, too: der, dieser, ein, strong, bare."""
 
     english: str
     german: str

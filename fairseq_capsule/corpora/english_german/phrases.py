@@ -106,20 +106,20 @@ class PhraseSampler:
         compounds = kind in vocabulary.LINKING
         form = self.dice.weigh({"plain": 66, "derived": 14 * bool(derived), "compound": 20 * compounds})
         if form == "derived":
-            return self.dice.choose(derived)
+            return self.dice.choose_early(derived)
         noun = self.dice.choose_early(plain)
         return self._compound(noun) if form == "compound" else noun
 
     def adjective(self, kind: str) -> Adjective:
         """A plain adjective."""
-        return self.dice.choose(vocabulary.PLAIN_ADJECTIVES[kind])
+        return self.dice.choose_early(vocabulary.PLAIN_ADJECTIVES[kind])
 
     def _compound(self, head: Noun) -> Noun:
         first = self.dice.choose_early(vocabulary.LINKING[head.kind])
         return head if first[0] == head.english else derivation.compound(first, head)
 
     def _determiner(self, number: str) -> Determiner:
-        return self.dice.choose(self.dice.weigh(_GROUPS[number]))
+        return self.dice.choose_early(self.dice.weigh(_GROUPS[number]))
 
     def _adjectives(self, noun: Noun, determiner: Determiner) -> tuple:
         count = self.dice.weigh({0: 66, 1: 30, 2: 4})
@@ -129,7 +129,7 @@ class PhraseSampler:
         return tuple(dict.fromkeys(adjectives))
 
     def _derived_adjective(self, noun: Noun, determiner: Determiner) -> Adjective:
-        adjective = self.dice.choose(vocabulary.DERIVED_ADJECTIVES[noun.kind])
+        adjective = self.dice.choose_early(vocabulary.DERIVED_ADJECTIVES[noun.kind])
         if adjective in vocabulary.SUPERLATIVES and determiner not in DEFINITE:
             return self.adjective(noun.kind)
         return adjective

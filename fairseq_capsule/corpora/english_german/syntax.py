@@ -1,6 +1,6 @@
 """Abstract sentences: what is said, in no language yet. `english` and `german` each put one into words.
 
-Every type is frozen and compares by value, so a sentence can be taken apart, altered with `dataclasses.replace`, tested.
+Every type is frozen and compares by value; a sentence is altered with `dataclasses.replace`.
 """
 
 from dataclasses import dataclass

@@ -22,7 +22,9 @@ from fairseq_capsule.corpora.english_german.lexicon.tables import rows
 from fairseq_capsule.corpora.english_german.lexicon.verbs import INTRANSITIVE, TRANSITIVE, VERBS
 
 # Nouns whose vowels the diminutive's umlaut would spoil, being foreign or stressed at their end.
-_NO_DIMINUTIVE = frozenset("Hotel Büro Theater Bibliothek Fabrik Bäckerei Elefant Hafen Schule Tal".split())
+_NO_DIMINUTIVE = frozenset((
+    "Hotel", "Büro", "Theater", "Bibliothek", "Fabrik", "Bäckerei", "Elefant", "Hafen", "Schule", "Tal",
+))  # fmt: skip
 _DIMINUTIVE_KINDS = (ANIMAL, CLOTHING, THING, PLACE)
 
 
@@ -98,7 +100,7 @@ PLAIN_ADJECTIVES: Dict[str, Tuple[Adjective, ...]] = _by_kind(
     [entry.adjective for entry in ADJECTIVES], lambda adjective: adjective.kinds
 )
 DERIVED_ADJECTIVES: Dict[str, Tuple[Adjective, ...]] = _by_kind(
-    _derived("un", derivation.negated) + _able() + _participles() + _COMPARATIVES + _SUPERLATIVES,
+    _COMPARATIVES + _SUPERLATIVES + _derived("un", derivation.negated) + _participles() + _able(),
     lambda adjective: adjective.kinds,
 )
 COMPARATIVES: Dict[str, Tuple[Adjective, ...]] = _by_kind(_COMPARATIVES, lambda adjective: adjective.kinds)

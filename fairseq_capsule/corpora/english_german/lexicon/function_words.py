@@ -22,7 +22,10 @@ POSSESSIVES = tuple(
     )
 )  # fmt: skip
 
-NAMES = tuple("Anna Peter Maria Paul Emma Hugo Clara Martin Julia Oskar Nora Emil Lena Anton Ida Robert".split())
+NAMES = (
+    "Anna", "Peter", "Maria", "Paul", "Emma", "Hugo", "Clara", "Martin", "Julia", "Oskar", "Nora", "Emil", "Lena",
+    "Anton", "Ida", "Robert",
+)  # fmt: skip
 
 LOCATIONS = tuple(
     Preposition(english, german, "dative")

@@ -9,9 +9,7 @@ lesbar), `noun=translation` (Übersetzung, what the verb denotes).
 
 from typing import NamedTuple, Tuple
 
-from fairseq_capsule.corpora.english_german import english_forms, german_forms
 from fairseq_capsule.corpora.english_german.lexemes import (
-    ANIMAL,
     CLOTHING,
     DEVICE,
     FOOD,
@@ -23,12 +21,9 @@ from fairseq_capsule.corpora.english_german.lexemes import (
     TEXT,
     THING,
     TOPIC,
-    EnglishVerb,
-    GermanVerb,
-    Preposition,
     Verb,
 )
-from fairseq_capsule.corpora.english_german.lexicon.tables import notes, rows
+from fairseq_capsule.corpora.english_german.lexicon.tables import english_verb, german_verb, governed, notes, rows
 
 INTRANSITIVE, MOTION, TRANSITIVE, DATIVE, DITRANSITIVE, PREPOSITIONAL, CLAUSAL, INTERROGATIVE, INFINITIVAL, WEATHER = (
     "intransitive", "motion", "transitive", "dative", "ditransitive", "prepositional", "clausal", "interrogative",
@@ -276,37 +271,16 @@ _TABLES = {
 }
 
 # Verbs that the English progressive sounds wrong with.
-STATIVE = frozenset("see hear love hate need miss recognise know believe understand trust obey get".split())
-
-
-def _english(text):
-    word, _, particle = text.partition(" ")
-    base, *past_and_participle = word.split("/")
-    past, participle = past_and_participle or [english_forms.with_suffix(base, "ed")] * 2
-    return EnglishVerb(base, past, participle, particle)
-
-
-def _german(text):
-    word, _, auxiliary = text.partition(" ")
-    citation, *forms = word.split("/")
-    prefix, _, infinitive = citation.rpartition("+")
-    if forms:
-        return GermanVerb(prefix, infinitive, *forms, auxiliary=auxiliary or "haben")
-    return german_forms.regular_verb(prefix, infinitive, auxiliary or "haben")
-
-
-def _governs(english_preposition, german_preposition):
-    if not english_preposition:
-        return ()
-    german, case = german_preposition.split()
-    return (Preposition(english_preposition, german, case),)
+STATIVE = frozenset((
+    "see", "hear", "love", "hate", "need", "miss", "recognise", "know", "believe", "understand", "trust", "obey", "get",
+))  # fmt: skip
 
 
 def _entry(frame, subjects, objects, columns):
     english, _, english_preposition = columns[0].partition(" > ")
     german, _, german_preposition = columns[1].partition(" > ")
-    governs = _governs(english_preposition, german_preposition)
-    verb = Verb(frame, subjects, objects, _english(english), _german(german), governs)
+    governs = governed(english_preposition, german_preposition)
+    verb = Verb(frame, subjects, objects, english_verb(english), german_verb(german), governs)
     return VerbEntry(verb, tuple(notes(columns, {"agent", "agent~", "able", "noun"}).items()))
 
 

@@ -1,0 +1,198 @@
+# Sourced by every script of this folder: its environment, clear failures, and stages that survive an interruption.
+#
+# A corpus is prepared inside one folder by stages. A stage makes one file or folder under a temporary name and renames it
+# when it is whole, so that whatever bears its final name is finished, and running a script again goes on where it stopped.
+# A folder of texts holds files named SPLIT.LANG.
+
+set -euo pipefail
+shopt -s inherit_errexit
+unset CDPATH
+
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+program=${0##*/}
+command_line="$program${*:+ ${*@Q}}"
+cores=$(nproc)
+stages=()
+export LC_ALL=C.UTF-8 PYTHONUTF8=1
+if [[ -d $scripts/../.venv/bin ]]; then
+    PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
+fi
+
+die() { # MESSAGE...: one clear line, and the end
+    echo "$program: $*" >&2
+    exit 1
+}
+
+usage() { # prints the comment that opens the script
+    sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
+}
+
+# --- arguments ---------------------------------------------------------------------------------------------------------
+
+value() { # OPTION [VALUE]...: the option's value
+    [[ ${2:-} ]] || die "$1 wants a value (see --help)"
+    echo "$2"
+}
+
+need_positive() { # OPTION VALUE
+    [[ $2 =~ ^[1-9][0-9]{0,17}$ ]] || die "$1 wants a positive whole number, not '$2'"
+}
+
+need_tools() { # TOOL...
+    local tool
+    for tool; do
+        [[ $(type -P "$tool") ]] || die "$tool is not installed: run 'make install', or activate the environment that has it"
+    done
+}
+
+need_codes() { # FILE: merges learnt by subword-nmt
+    [[ -f $1 ]] || die "--codes $1: no such file"
+    [[ $(head -c 9 "$1" | tr -d '\0') == '#version:' ]] ||
+        die "--codes $1: not codes of subword-nmt (they begin with '#version:')"
+}
+
+need_dict() { # FILE: a dictionary of fairseq
+    [[ -s $1 ]] || die "--dict $1: no such file, or an empty one"
+    local wrong
+    wrong=$(awk '!/. [0-9]+( #fairseq:overwrite)?$/ { print NR; exit }' "$1")
+    [[ ! $wrong ]] || die "--dict $1, line $wrong: not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
+}
+
+fingerprint() { # FILE, or nothing when it is to be learnt
+    if [[ $1 ]]; then sha256sum "$1" | cut -c 1-12; else echo learnt; fi
+}
+
+# --- stages ------------------------------------------------------------------------------------------------------------
+
+enter() { # OUT SETTING...: works inside the folder OUT from here on; one prepared with other settings is refused
+    [[ ! -e $1 || -d $1 ]] || die "$1 is not a folder: name a folder, or a new name"
+    mkdir -p "$1" 2>/dev/null && cd "$1" || die "cannot make the folder $1: name one that can be written"
+    exec 9<. # the lock of the one run that works here
+    flock --nonblock 9 || { echo "waiting for another run in $1" && flock 9; }
+
+    local settings
+    settings=$(printf '%s\n' "script $program" "${@:2}")
+    if [[ ! -e settings ]]; then
+        # It gets its name with the first finished stage: until then nothing binds the folder to these settings.
+        { echo "$settings" >settings.part; } 2>/dev/null || die "cannot write in $1: it is read-only or the disk is full"
+    elif [[ $settings != "$(<settings)" ]]; then
+        die "$1 was prepared with $(grep -vxFf <(echo "$settings") settings | paste -sd , -)," \
+            "not $(grep -vxFf settings <<<"$settings" | paste -sd , -): delete it, or name another folder"
+    fi
+}
+
+stage() { # NAME COMMAND...: makes NAME, a file or a folder, by `COMMAND... PART`, unless it is there
+    local name=$1 part=$1.part.$$ log=$1.log status
+    stages+=("$name")
+    if [[ -e $name ]]; then
+        [[ -e settings ]] || die "$PWD/$name is there, but was not made by this script: name another folder"
+        echo "$name: done before"
+        return
+    fi
+    # What an interrupted run left. Its orphans, if any, hold no lock and go on writing into deleted files or new ones there.
+    rm -rf "$name".part.* 2>/dev/null || true
+    set +e # and not `if ! COMMAND`, within which bash would ignore all failures but the last
+    (set -e && "${@:2}" "$part") >"$log" 2>&1 9<&-
+    status=$?
+    set -e
+    ((status == 0)) || stage_failed "$name" "$part" "$log"
+    [[ -e settings ]] || mv settings.part settings
+    mv -T "$part" "$name"
+    rm "$log"
+    echo "$name: $(counts "$name")"
+}
+
+stage_failed() { # NAME PART LOG: cleans up and says why, in one line
+    local reason space
+    reason=$(grep -v '^xargs: ' "$3" | tail -n 1) || reason="no reason given"
+    space=$(df --output=avail . | tail -n 1) # in kB
+    ((space >= 1024)) || reason="No space left on device" # nor any for the log
+    rm -rf "$2"
+    [[ $reason != "$program: "* ]] || die "${reason#"$program: "}"
+    die "stage '$1' failed: $reason (all of it: $PWD/$3); mend that and run the same command again"
+}
+
+counts() { # NAME: how many lines a stage's texts have
+    local file
+    if [[ -f $1 ]]; then
+        echo "$(wc -l <"$1") lines"
+    elif [[ -f $1/preprocess.log ]]; then
+        sed -nE 's|.*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*|\1 \2 (\3 <unk>)|p' "$1/preprocess.log" |
+            paste -sd , - | sed 's/,/, /g'
+    else
+        for file in "$1"/*.*; do
+            echo "${file##*/} $(wc -l <"$file")"
+        done | paste -sd , - | sed 's/,/, /g'
+    fi
+}
+
+manifest() { # PART: the last stage: the command, its settings and tools, every source and every file made
+    local file
+    {
+        printf 'command\t%s\n' "$command_line"
+        sed 's/^/setting\t/; s/ /\t/' settings
+        python - fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt <<'VERSIONS'
+import sys
+from importlib.metadata import distributions
+
+versions = {found.metadata["Name"]: found.version for found in distributions()}
+for package in sys.argv[1:]:
+    if package in versions:  # fairseq is installed under one of its two names
+        print("version", package, versions[package], sep="\t")
+VERSIONS
+        sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
+        find "${stages[@]:0:${#stages[@]}-1}" -type f ! -name '*.log' ! -name SHA256SUMS | sort | while read -r file; do
+            printf 'file\t%s\t%s' "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
+            [[ $file == *.@(bin|idx) ]] || printf '\t%d lines' "$(wc -l <"$file")"
+            echo
+        done
+    } >"$1"
+}
+
+# --- commands of stages ------------------------------------------------------------------------------------------------
+
+fetch() { # URL FILE: downloads the archive FILE unless it is there
+    [[ ! -e $2 ]] || return 0
+    local reason
+    reason=$(curl -fsSL --retry 3 --connect-timeout 30 --output "$2.part" "$1" 2>&1) ||
+        die "cannot download $1 (${reason##*$'\n'}): try again, name another MIRROR=URL," \
+            "or a folder that has the files by --from"
+    gzip --test "$2.part" 2>/dev/null || die "$1 is not a whole gzip archive: try again, or name another MIRROR=URL"
+    mv "$2.part" "$2"
+}
+
+need_known() { # BIN: refuses a dictionary that is not of the codes' run
+    awk '/\/train\.[a-z]+: .* replaced/ && $(NF - 3) + 0 > 5 { exit 1 }' "$1/preprocess.log" ||
+        die "over 5% of the training text is unknown to the dictionary: give --codes and --dict of one and the same run"
+}
+
+in_pieces() { # FOLDER FILTER PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through `FILTER LANG`; all cores, flat memory
+    local from=$1 filter=$2 to=$3 pieces=$3/pieces file name lines size
+    for file in "$from"/*.*; do
+        name=${file##*/}
+        lines=$(wc -l <"$file")
+        # Long enough for a tool's start not to matter, short enough for a tool that reads all its input before it writes.
+        size=$((lines / cores < 5000 ? 5000 : lines / cores < 50000 ? lines / cores + 1 : 50000))
+        mkdir -p "$pieces/$name"
+        split --numeric-suffixes --suffix-length=6 --lines=$size "$file" "$pieces/$name/"
+    done
+    export -f "$filter" filter_piece # other shells run it: it sees functions and variables that are exported
+    find "$pieces" -type f -print0 | sort -z |
+        xargs -0 -P "$cores" -I{} bash -c 'set -euo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filter" {}
+    for file in "$from"/*.*; do
+        name=${file##*/}
+        cat "$pieces/$name"/*.done >"$to/$name"
+        [[ $(wc -l <"$file") == "$(wc -l <"$to/$name")" ]] || die "$filter changed the number of lines of $file: report this"
+    done
+    rm -r "$pieces"
+}
+
+filter_piece() { # FILTER .../SPLIT.LANG/PIECE: writes PIECE.done
+    local name=${2%/*}
+    "$1" "${name##*.}" <"$2" >"$2.done"
+}
+
+lower() { # lower-cases standard input
+    python -c 'import sys; sys.stdout.writelines(line.lower() for line in sys.stdin)'
+}
+export -f lower

@@ -1,0 +1,151 @@
+"""The corpus as a whole: always the same, no sentence twice, rich enough, well written."""
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from itertools import cycle, islice
+
+import pytest
+
+from fairseq_capsule.corpora.english_german import corpus as corpora
+from fairseq_capsule.corpora.english_german.corpus import corpus, distinct
+from fairseq_capsule.corpora.english_german.dice import Dice
+from fairseq_capsule.corpora.english_german.sampler import LONGEST, SHORTEST, sentence_pairs
+from fairseq_capsule.errors import UserError
+
+SIZES = {"train": 19_000, "valid": 500, "test": 500}
+FINGERPRINT = "@@"
+
+
+@pytest.fixture(scope="module")
+def splits():
+    return corpus(SIZES, seed=1)
+
+
+@pytest.fixture(scope="module")
+def pairs(splits):
+    return [pair for split in splits.values() for pair in split]
+
+
+def fingerprint(seed, count):
+    text = "\n".join("\t".join(pair) for pair in islice(sentence_pairs(seed), count))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_the_same_on_every_machine_and_python():
+    assert fingerprint(1, 2000) == FINGERPRINT
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "1"])
+def test_the_same_whatever_the_hash_seed(hash_seed):
+    program = "from tests.corpora.test_corpus import fingerprint; print(fingerprint(3, 300))"
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+    printed = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
+    assert printed.strip() == fingerprint(3, 300)
+
+
+def test_another_seed_is_another_corpus():
+    assert fingerprint(1, 10) != fingerprint(2, 10)
+
+
+def test_sizes(splits):
+    assert {split: len(pairs) for split, pairs in splits.items()} == SIZES
+
+
+def test_no_source_sentence_occurs_twice(pairs):
+    sources = [source for source, _ in pairs]
+    assert len(set(sources)) == len(sources)
+
+
+def test_the_test_set_does_not_depend_on_the_size_of_train(splits):
+    smaller = corpus({**SIZES, "train": 10}, seed=1)
+    assert (smaller["test"], smaller["valid"]) == (splits["test"], splits["valid"])
+    assert smaller["train"] == splits["train"][:10]
+
+
+@pytest.mark.parametrize("words", [1, 2, 1000])
+def test_one_translation_of_each_sentence(words, monkeypatch):
+    """With one or two words of each class to choose from most sentences recur, and structures that look alike meet."""
+
+    def choose(self, items):
+        return items[int(self._random() * min(words, len(items)))]
+
+    monkeypatch.setattr(Dice, "choose", choose)
+    monkeypatch.setattr(Dice, "choose_early", choose)
+    translations = {}
+    for source, target in islice(sentence_pairs(5), 20_000):
+        assert translations.setdefault(source, target) == target
+
+
+def test_a_few_thousand_words(pairs):
+    english = {word for source, _ in pairs for word in re.findall(r"[\w-]+", source.lower())}
+    german = {word for _, target in pairs for word in re.findall(r"\w+", target)}
+    assert 1_200 <= len(english) <= 4_000
+    assert 4_000 <= len(german) <= 10_000
+
+
+def test_most_words_of_the_test_set_have_been_seen_but_not_all(splits):
+    known = {word for _, target in splits["train"] for word in target.split()}
+    words = [word for _, target in splits["test"] for word in target.split()]
+    assert 0.005 < sum(word not in known for word in words) / len(words) < 0.1
+
+
+def test_lengths(pairs):
+    lengths = [len(source.split()) for source, _ in pairs]
+    assert min(lengths) >= SHORTEST and max(lengths) <= LONGEST
+    assert 10 <= sum(lengths) / len(lengths) <= 12
+
+
+def test_sentences_are_well_written(pairs):
+    for source, target in pairs:
+        assert re.fullmatch(r"[A-Z][A-Za-z',-]*( [A-Za-z'-]+,?)*[.?]", source), source
+        assert re.fullmatch(r"[A-ZÄÖÜ][A-Za-zÄÖÜäöüß]*( [A-Za-zÄÖÜäöüß]+,?)*[.?]", target.replace(", ", " ")), target
+        assert source[-1] == target[-1]
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"\w, (der|die|das|den|dem|denen) ",
+        r"\w, um .* zu \w+en\.$",
+        r"^(Weil|Obwohl|Wenn|Bevor|Nachdem|Sobald) .*, (sieht|hat|wird|ist|war) ",
+        r" \w+t .* (an|ein|aus|auf|ab|zu|mit|weg)\.$",
+        r" ist .* \w+t worden",
+        r" (ins|im|zum|zur|vom|beim) ",
+        r" (kein|keine|keinen) ",
+        r"\?$",
+        r"\w+(chen|lein)\b",
+        r"\w+undzwanzig ",
+    ],
+)
+def test_every_phenomenon_is_common(pairs, pattern):
+    assert sum(bool(re.search(pattern, target)) for _, target in pairs) > len(pairs) * 0.002
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ({"train": 0, "test": 1}, "train: 0 sentences; ask for at least 1"),
+        ({"train": 1, "test": -2}, "test: -2 sentences; ask for at least 1"),
+        (
+            {"train": 10**7, "test": 1},
+            "10000001 sentences; the grammar is good for 1000000 without repetition: ask for fewer",
+        ),
+    ],
+)
+def test_impossible_sizes_are_refused(sizes, message):
+    with pytest.raises(UserError) as refused:
+        corpus(sizes, seed=1)
+    assert str(refused.value) == message
+
+
+def test_more_sentences_than_there_are(monkeypatch):
+    monkeypatch.setattr(corpora, "sentence_pairs", lambda seed: cycle([("a", "A"), ("b", "B"), ("c", "C")]))
+    with pytest.raises(UserError, match="^train: 5 sentences; the grammar has only 2 left: ask for fewer$"):
+        corpus({"train": 5, "test": 1}, seed=1)
+
+
+def test_distinct_keeps_the_first_of_each_source():
+    assert list(distinct([("a", "A"), ("a", "X"), ("b", "B")])) == [("a", "A"), ("b", "B")]

@@ -1,0 +1,75 @@
+"""`fairseq-capsule toy-corpus`: the files it writes, and what it says when it cannot."""
+
+import errno
+import os
+
+import pytest
+
+from fairseq_capsule.cli import main
+from fairseq_capsule.corpora import parallel_text
+from fairseq_capsule.corpora.english_german.corpus import corpus
+
+NAMES = ["test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
+
+
+def run(folder, *options):
+    return main(["toy-corpus", str(folder), "--train", "30", "--valid", "4", "--test", "5", *options])
+
+
+def contents(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_writes_six_parallel_files(tmp_path, capsys):
+    assert run(tmp_path / "new" / "folder") == 0
+    written = contents(tmp_path / "new" / "folder")
+    assert sorted(written) == NAMES
+    for split, pairs in corpus({"train": 30, "valid": 4, "test": 5}, seed=1).items():
+        for language, lines in zip(("en", "de"), zip(*pairs)):
+            assert written[f"{split}.{language}"].decode("utf-8") == "".join(f"{line}\n" for line in lines)
+    assert "wrote 30 pairs" in capsys.readouterr().out
+
+
+def test_the_seed_is_passed_on(tmp_path):
+    run(tmp_path / "a", "--seed", "1")
+    run(tmp_path / "b", "--seed", "2")
+    run(tmp_path / "c", "--seed", "2")
+    assert contents(tmp_path / "a") != contents(tmp_path / "b") == contents(tmp_path / "c")
+
+
+@pytest.mark.parametrize(
+    "place, options, message",
+    [
+        ("/dev/full", (), "/dev/full: not a folder; name a folder, or a new name"),
+        ("{tmp}/file", (), "{tmp}/file: not a folder; name a folder, or a new name"),
+        ("{tmp}/file/in", (), "{tmp}/file/in: no folder can be made there: Not a directory; name another"),
+        ("{tmp}/out", ("--train", "0"), "train: 0 sentences; ask for at least 1"),
+        (
+            "{tmp}/out",
+            ("--train", "1000000"),
+            "1000009 sentences; the grammar is good for 1000000 without repetition: ask for fewer",
+        ),
+    ],
+)
+def test_bad_input_is_one_clear_line(tmp_path, capsys, place, options, message):
+    (tmp_path / "file").touch()
+    assert run(place.format(tmp=tmp_path), *options) == 1
+    error = capsys.readouterr().err
+    assert error == f"fairseq-capsule toy-corpus: error: {message.format(tmp=tmp_path)}\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_full_disk_leaves_the_older_corpus_whole(tmp_path, capsys, monkeypatch):
+    run(tmp_path)
+    before = contents(tmp_path)
+
+    def write_until_full(path, lines, write=parallel_text._write):
+        write(path, lines)
+        if "valid.de" in path.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr(parallel_text, "_write", write_until_full)
+    assert run(tmp_path, "--seed", "2") == 1
+    assert contents(tmp_path) == before
+    expected = f"{tmp_path}/valid.de: not written: No space left on device; choose another folder"
+    assert capsys.readouterr().err == f"fairseq-capsule toy-corpus: error: {expected}\n"

@@ -1,0 +1,170 @@
+"""`scripts/prepare-toy.sh`, whole, on a small corpus. What it shares with the other scripts is tested with those."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_capsule.corpora.english_german.corpus import corpus
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
+SIZES = {"train": 120, "valid": 6, "test": 7}
+OPTIONS = [word for split, size in SIZES.items() for word in (f"--{split}", str(size))]
+
+
+class Workplace:
+    """A folder to prepare in; stubs made there come before the real tools."""
+
+    def __init__(self, root):
+        self.root, self.out, self.stubs = root, root / "out", root / "stubs"
+        self.stubs.mkdir()
+        shutil.copytree(SCRIPTS, root / "scripts")  # away from the checkout's environment, so that the stubs come first
+
+    def stub(self, tool, body):
+        (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
+        (self.stubs / tool).chmod(0o755)
+
+    def prepare(self, *arguments):
+        path = f"{self.stubs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["scripts/prepare-toy.sh", *map(str, arguments)],
+            cwd=self.root,
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            start_new_session=True,  # a stub may kill its whole process group
+        )
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    return Workplace(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    workplace = Workplace(tmp_path_factory.mktemp("prepared"))
+    process = workplace.prepare(*OPTIONS, "out")
+    assert process.returncode == 0, process.stderr
+    process.out = workplace.out
+    return process
+
+
+def read(file):
+    return file.read_text(encoding="utf-8").splitlines()
+
+
+def contents(out):
+    """Every file but the logs, which hold times."""
+    files = (file for file in out.rglob("*") if file.is_file() and file.suffix != ".log")
+    return {str(file.relative_to(out)): file.read_bytes() for file in files}
+
+
+def test_text_of_each_stage(prepared):
+    splits = corpus(SIZES, seed=1)
+    for split, pairs in splits.items():
+        for lang, sentences in zip(("en", "de"), zip(*pairs)):
+            raw, tokenised, bpe = (
+                read(prepared.out / stage / f"{split}.{lang}") for stage in ("raw", "tokenised", "bpe")
+            )
+            assert raw == list(sentences)
+            assert [line.replace(" .", ".").replace(" ?", "?").replace(" ,", ",") for line in tokenised] == [
+                line.replace("'s ", " &apos;s ") for line in raw
+            ]
+            assert [line.replace("@@ ", "") for line in bpe] == tokenised
+
+
+def test_binarised_with_one_dictionary(prepared):
+    from fairseq.data import Dictionary, data_utils
+
+    dictionary = Dictionary.load(str(prepared.out / "dict.txt"))
+    for lang in ("en", "de"):
+        assert read(prepared.out / "bin" / f"dict.{lang}.txt") == read(prepared.out / "dict.txt")
+        for split, size in SIZES.items():
+            data = data_utils.load_indexed_dataset(str(prepared.out / "bin" / f"{split}.en-de.{lang}"), dictionary)
+            assert len(data) == size
+            if split == "train":  # the others may hold what the dictionary has not
+                text = read(prepared.out / "bpe" / f"train.{lang}")
+                assert [dictionary.string(line) for line in data] == text
+
+
+def test_manifest(prepared):
+    rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
+    assert ["setting", "seed", "1"] in rows
+    assert ["setting", "train", "120"] in rows
+    sources = {row[1]: row[2] for row in rows if row[0] == "source"}
+    assert sources == {
+        f"{split}.{lang}": hashlib.sha256((prepared.out / "raw" / f"{split}.{lang}").read_bytes()).hexdigest()
+        for split in SIZES
+        for lang in ("en", "de")
+    }
+
+
+def test_second_run_does_nothing(prepared, workplace):
+    shutil.copytree(prepared.out, workplace.out)
+    for tool in ("fairseq-capsule", "sacremoses", "subword-nmt", "fairseq-preprocess"):
+        workplace.stub(tool, "exit 1")
+    before = contents(workplace.out)
+    process = workplace.prepare(*OPTIONS, "out")
+    assert process.returncode == 0
+    assert process.stdout.splitlines() == [
+        *(f"{stage}: done before" for stage in STAGES),
+        f"ready: {workplace.out}/bin",
+    ]
+    assert contents(workplace.out) == before
+
+
+# Each writes half of what its stage makes, and then the power fails.
+HALF_DONE = {
+    "raw": ("fairseq-capsule", 'mkdir -p "${@: -1}"; echo half >"${@: -1}/train.en"; kill -KILL 0'),
+    "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.en-de.en.bin"; kill -KILL 0'),
+}
+
+
+def test_goes_on_after_an_interruption(prepared, workplace):
+    for stage, (tool, body) in HALF_DONE.items():
+        workplace.stub(tool, body)
+        assert workplace.prepare(*OPTIONS, "out").returncode == -9
+        assert [name for name in STAGES if (workplace.out / name).exists()] == STAGES[: STAGES.index(stage)]
+        (workplace.stubs / tool).unlink()
+    process = workplace.prepare(*OPTIONS, "out")
+    assert process.returncode == 0, process.stderr
+    assert contents(workplace.out) == contents(prepared.out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        ([], "name the folder OUT"),
+        (["a", "b"], "one folder OUT"),
+        (["--lines", "3", "out"], "no option --lines"),
+        (["out", "--train"], "--train wants a value"),
+        (["--train", "0", "out"], "--train wants a positive whole number, not '0'"),
+        (["--seed", "x", "out"], "--seed wants a positive whole number, not 'x'"),
+        (
+            ["--test", "2000000", "out"],
+            "2030500 sentences; the grammar is good for 1000000 without repetition: ask for fewer",
+        ),
+        (["/dev/full"], "/dev/full is not a folder"),
+    ],
+)
+def test_bad_input_is_one_clear_line(workplace, arguments, wanted):
+    process = workplace.prepare(*arguments)
+    assert process.returncode not in (0, None)
+    assert process.stderr.count("\n") == 1
+    assert process.stderr.startswith("prepare-toy.sh: ")
+    assert wanted in process.stderr
+    assert not (workplace.out / "raw").exists()
+
+
+def test_other_settings_are_refused(prepared, workplace):
+    shutil.copytree(prepared.out, workplace.out)
+    process = workplace.prepare(*OPTIONS, "--seed", "2", "out")
+    assert process.returncode != 0
+    assert "was prepared with seed 1, not seed 2" in process.stderr
