@@ -4,14 +4,14 @@
 #     demo.sh [--train N] [--updates N] [--at-least BLEU] OUT
 #
 #   --train N         training pairs of the corpus (30,000)
-#   --updates N       of the training (1,500)
+#   --updates N       of the training (2,000)
 #   --at-least BLEU   fail below this detokenised BLEU on the unseen test sentences (80)
 #
 # Run again after an interruption it goes on where it was.
 
 source "$(dirname "$0")/common.sh"
 
-train=30000 updates=1500 least=80 out=''
+train=30000 updates=2000 least=80 out=''
 while (($#)); do
     case $1 in
         --train) train=$(value "$@"); shift ;;
@@ -47,9 +47,9 @@ step "1 of 6: the corpus, tokenised, in subwords, binarised"
 step "2 of 6: training a capsule-Transformer of 2+2 layers for $updates updates"
 logged "$out/train.log" 's/.*num_updates=([0-9]+).*/&\n/; s/.*\bloss=([0-9.]+).*num_updates=([0-9]+).*/  update \2: loss \1/p' \
     fairseq-train "$out/data/bin" --user-dir "$plugin" --arch capsule_transformer_tiny --encoder-layers 2 --decoder-layers 2 \
-    --share-all-embeddings --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
-    --optimizer adam --adam-betas '(0.9,0.98)' --lr 5e-3 --lr-scheduler inverse_sqrt --warmup-updates 300 \
-    --max-tokens 2048 --required-batch-size-multiple 1 --max-update "$updates" --disable-validation --no-epoch-checkpoints \
+    --share-all-embeddings --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
+    --optimizer adam --adam-betas '(0.9,0.98)' --lr 4e-3 --lr-scheduler inverse_sqrt --warmup-updates 400 \
+    --max-tokens 1024 --required-batch-size-multiple 1 --max-update "$updates" --disable-validation --no-epoch-checkpoints \
     --save-interval-updates $((updates / 20)) --keep-interval-updates 3 --save-dir "$out/run" \
     --seed 1 --cpu --no-progress-bar --log-format simple --log-interval $((updates / 20))
 
@@ -64,8 +64,8 @@ logged "$out/generate.out" 's/.*(Translated .*)/  \1/p' \
 step "5 of 6: scores, and some translations beside their references"
 fairseq-capsule score "$out/generate.out" "$out/data/raw/test.de" --output "$out/translations.de" --json | tee "$out/scores" |
     grep -v '^{'
-paste -d '\n' "$out"/data/raw/test.{en,de} "$out/translations.de" | head -n 15 |
-    sed -E 's/^/  source       /;n;s/^/  reference    /;n;s/^/  translation  /;a\\'
+paste -d '\n' <(head -n 5 "$out/data/raw/test.en") <(head -n 5 "$out/data/raw/test.de") <(head -n 5 "$out/translations.de") |
+    sed -E 's/^/  source       /; n; s/^/  reference    /; n; s/^/  translation  /; a\\'
 
 step "6 of 6: attention before and after routing"
 fairseq-capsule picture "$out/average.pt" "$out/data/bin" --codes "$out/data/codes" --tokenizer moses \

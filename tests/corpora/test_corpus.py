@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from itertools import cycle, islice
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from fairseq_capsule.corpora.english_german.corpus import corpus, distinct
 from fairseq_capsule.corpora.english_german.dice import Dice
 from fairseq_capsule.corpora.english_german.sampler import LONGEST, SHORTEST, sentence_pairs
 from fairseq_capsule.errors import UserError
+from tests.test_house import imported_names
 
 SIZES = {"train": 19_000, "valid": 500, "test": 500}
 FINGERPRINT = "@@"
@@ -149,3 +151,9 @@ def test_more_sentences_than_there_are(monkeypatch):
 
 def test_distinct_keeps_the_first_of_each_source():
     assert list(distinct([("a", "A"), ("a", "X"), ("b", "B")])) == [("a", "A"), ("b", "B")]
+
+
+def test_pure_python():
+    pythons_own = {"contextlib", "dataclasses", "itertools", "os", "pathlib", "random", "re", "typing"}
+    for file in Path(corpora.__file__).parents[1].rglob("*.py"):
+        assert {name.split(".")[0] for name in imported_names(file)} <= pythons_own | {"fairseq_capsule"}, file

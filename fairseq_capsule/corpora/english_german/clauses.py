@@ -5,7 +5,18 @@ from typing import Optional
 
 from fairseq_capsule.corpora.english_german import vocabulary
 from fairseq_capsule.corpora.english_german.dice import Dice
-from fairseq_capsule.corpora.english_german.lexemes import LIVING, PERSON, PLACE, Adverb, Verb
+from fairseq_capsule.corpora.english_german.lexemes import (
+    ANIMAL,
+    CLOTHING,
+    FOOD,
+    LIVING,
+    PERSON,
+    PLACE,
+    TEXT,
+    THING,
+    Adverb,
+    Verb,
+)
 from fairseq_capsule.corpora.english_german.lexicon.function_words import (
     BY,
     COMMENTS,
@@ -118,7 +129,7 @@ class ClauseSampler:
         return self._negate(Clause(verb, self.phrases.noun_phrase(verb.objects), inflection, agent=agent))
 
     def _copula(self) -> Clause:
-        kind = self.dice.weigh({PERSON: 4, "animal": 2, "thing": 2, PLACE: 2, "text": 1, "food": 1, "clothing": 1})
+        kind = self.dice.weigh({PERSON: 4, ANIMAL: 2, THING: 2, PLACE: 2, TEXT: 1, FOOD: 1, CLOTHING: 1})
         subject = self.phrases.subject((kind,))
         inflection = replace(self.inflection(None, things=True), progressive=False)
         return self._negate(Clause(None, subject, inflection, predicate=self._predicate(kind)))

@@ -1,0 +1,25 @@
+"""Every YAML file of configs/ builds its model."""
+
+from pathlib import Path
+
+import pytest
+from fairseq.models import build_model
+from omegaconf import OmegaConf
+
+from tests.zoo import make_task
+
+CONFIGS = Path(__file__).parent.parent / "configs"
+FILES = sorted(CONFIGS.rglob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_builds(path):
+    config = OmegaConf.load(path)
+    model = build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model)}).model, make_task())
+    assert model.cfg.encoder.embed_dim == 128
+    assert config.hydra.job.chdir is False
+    assert f"configs/{path.parent.name} --config-name {path.stem} " in path.read_text()
+
+
+def test_there_are_configs():
+    assert {path.parent.name for path in FILES} == {"toy", "multi30k"}
