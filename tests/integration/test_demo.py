@@ -10,7 +10,10 @@ from tests.integration.commands import REPOSITORY
 
 def demo(*arguments):
     finished = subprocess.run(
-        [REPOSITORY / "scripts/demo.sh", *map(str, arguments)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [REPOSITORY / "scripts/demo.sh", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     return finished.returncode, finished.stdout
 

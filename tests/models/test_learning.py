@@ -1,0 +1,34 @@
+"""A tiny model must learn to turn sentences around."""
+
+import torch
+
+from tests.zoo import build, make_batch, make_criterion, make_task
+
+
+def reversals(number, generator):
+    sentences = []
+    for identity in range(number):
+        words = torch.randint(4, 14, (int(torch.randint(2, 7, (1,), generator=generator)),), generator=generator)
+        eos = torch.tensor([2])
+        sentences.append({"id": identity, "source": torch.cat([words, eos]), "target": torch.cat([words.flip(0), eos])})
+    return make_batch(sentences)
+
+
+def test_it_learns_to_reverse():
+    task = make_task(10)
+    model = build("capsule_transformer", {"share_all_embeddings": True}, task).train()
+    criterion = make_criterion("capsule_transformer", task)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(250):
+        optimizer.zero_grad()
+        loss, sample_size, _ = criterion(model, reversals(48, generator))
+        (loss / sample_size).backward()
+        optimizer.step()
+
+    unseen = reversals(200, generator)
+    with torch.no_grad():
+        predicted = model.eval()(**unseen["net_input"])[0].argmax(-1)
+    words = unseen["target"].ne(1)
+    accuracy = (predicted.eq(unseen["target"]) & words).sum() / words.sum()
+    assert accuracy > 0.95

@@ -1,0 +1,54 @@
+import pytest
+import torch
+
+from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.routing import horizontal_routing, vertical_routing
+from tests.routing.test_attention import attention_inputs
+from tests.routing.test_dynamic import masks
+
+
+def test_forward_adds_both_capsules():
+    """E + λ_h Ω + Ω↔, with λ of Eq. 11 written out."""
+    q, k = attention_inputs(heads=3)
+    mask = masks((3, 7))[0]
+    q, k = (tensor.masked_fill(mask[:, None, :, None], 0) for tensor in (q, k))
+    logits = q @ k.transpose(2, 3)
+    routing = AttentionRouting(3).double()
+    with torch.no_grad():
+        routing.acceptance.weight.normal_()
+        routing.acceptance.bias.normal_()
+    omega, weights = vertical_routing(logits, 3, padding_mask=mask, key_padding_mask=mask)
+    horizontal = horizontal_routing(logits, 3, padding_mask=mask, key_padding_mask=mask)
+    for b in range(3):
+        votes = torch.stack([weights[b, h, ~mask[b]].sum() for h in range(3)])
+        shares = (routing.acceptance.weight @ votes + routing.acceptance.bias).softmax(0)
+        for h in range(3):
+            expected = logits[b, h] + shares[h] * omega[b] + horizontal[b, h]
+            torch.testing.assert_close(routing(logits, mask, (q, k))[b, h], expected, rtol=0, atol=1e-10)
+
+
+def test_at_the_start_every_head_accepts_the_same_share():
+    q, k = attention_inputs(heads=4)
+    logits = (q @ k.transpose(2, 3)).float()
+    vertical = AttentionRouting(4, horizontal=False).capsules(logits).vertical
+    torch.testing.assert_close(vertical, vertical[:, :1].expand_as(vertical))
+    torch.testing.assert_close(4 * vertical[:, 0], vertical_routing(logits, 3)[0])
+
+
+@pytest.mark.parametrize("parts", [{"vertical": False}, {"horizontal": False}, {"vertical": False, "causal": True}])
+def test_what_an_option_makes_useless_is_not_created(parts):
+    routing = AttentionRouting(4, **parts)
+    assert len(list(routing.parameters())) == (0 if not parts.get("vertical", True) else 2)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"iterations": 0}, "at least 1"),
+        ({"vertical": False, "horizontal": False}, "needs its vertical part"),
+        ({"causal": True}, "would show later words"),
+    ],
+)
+def test_wrong_arguments_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        AttentionRouting(4, **options)
