@@ -6,12 +6,11 @@ docs/capsule-transformer.md derives the products that stand here for the paper's
 
 from typing import Optional, Tuple
 
-import torch
 from torch import Tensor
 
 from fairseq_capsule.routing.positional import positional_routing
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import squash, squash_scale
+from fairseq_capsule.routing.squash import masked_softmax, squash, squash_scale
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2
@@ -46,8 +45,7 @@ def vertical_routing(
     weights = votes.new_zeros(votes.shape[:3])  # [B, L, H]
     mask = None if padding_mask is None else padding_mask.unsqueeze(-1)
     for _ in range(iterations):
-        coupling = (weights if mask is None else weights.masked_fill(mask, torch.finfo(votes.dtype).min)).softmax(dim=1)
-        coupling = coupling if mask is None else coupling.masked_fill(mask, 0)
+        coupling = masked_softmax(weights, 1, mask)
         products = (gram @ coupling.unsqueeze(-1)).squeeze(-1)  # e_{l,h} · S_l
         scale = squash_scale((coupling * products).sum(-1, keepdim=True))
         weights = weights + scale * products
@@ -104,7 +102,7 @@ def route_last_token(logits: Tensor, iterations: int) -> Tensor:
     """
     _check(iterations)
     votes = logits.tril()
-    sums = votes.mean(2, keepdim=True) * (votes.size(2) / votes.size(1))
+    sums = votes.sum(2, keepdim=True) / votes.size(1)
     weights = 0
     for _ in range(iterations - 1):
         weights = weights + squash(sums) @ votes.transpose(2, 3)

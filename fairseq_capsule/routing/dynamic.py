@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import leaky_softmax, squash
+from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
 
 COMPETITIONS = ("output", "leaky", "input")
 
@@ -93,12 +93,6 @@ def _pair_mask(padding_mask: Optional[Tensor], output_padding_mask: Optional[Ten
 
 
 def _coupling(logits: Tensor, competition: str, mask: Optional[Tensor]) -> Tensor:
-    if mask is not None:
-        # The lowest finite number rather than minus infinity: where all is padded the softmax is then uniform instead
-        # of NaN, and the zeros written afterwards stop the gradient.
-        logits = logits.masked_fill(mask, torch.finfo(logits.dtype).min)
     if competition == "leaky":
-        coupling = leaky_softmax(logits, dim=-1)
-    else:
-        coupling = logits.softmax(dim=-1 if competition == "output" else -2)
-    return coupling if mask is None else coupling.masked_fill(mask, 0)
+        return masked_softmax(logits, -1, mask, leaky_softmax)
+    return masked_softmax(logits, -1 if competition == "output" else -2, mask)

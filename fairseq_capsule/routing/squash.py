@@ -1,4 +1,6 @@
-"""The two non-linearities of routing."""
+"""The non-linearities of routing."""
+
+from typing import Optional
 
 import torch
 from torch import Tensor
@@ -48,3 +50,15 @@ def leaky_softmax(logits: Tensor, dim: int) -> Tensor:
     highest = logits.amax(dim, keepdim=True).clamp(min=0).detach()
     exponentials = (logits - highest).exp()
     return exponentials / (exponentials.sum(dim, keepdim=True) + (-highest).exp())
+
+
+def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax=torch.softmax) -> Tensor:
+    """A softmax over what `mask`, which broadcasts against `logits`, does not mark; what it marks gets exactly 0.
+
+    Where all of `dim` is marked all is 0, with a zero gradient. `softmax` may be `leaky_softmax` too.
+    """
+    if mask is None:
+        return softmax(logits, dim)
+    # The lowest finite number rather than minus infinity: where all is marked the softmax is then uniform instead of
+    # NaN, and the zeros written afterwards stop the gradient.
+    return softmax(logits.masked_fill(mask, torch.finfo(logits.dtype).min), dim).masked_fill(mask, 0)
