@@ -18,7 +18,7 @@ from fairseq_capsule.errors import UserError
 from tests.test_house import imported_names
 
 SIZES = {"train": 19_000, "valid": 500, "test": 500}
-FINGERPRINT = "@@"
+FINGERPRINT = "c748abed62238063e719bee0b9e15ef8718c78dcf7924f30ec7a328099a2c877"
 
 
 @pytest.fixture(scope="module")

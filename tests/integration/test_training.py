@@ -54,7 +54,9 @@ def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
     generated = run("generate", data, "--path", average, "--cpu", "--beam", 3, "--batch-size", 7, *ALL)
     assert len(re.findall(r"^H-\d+", generated, re.M)) == 20
     assert "Generate test with beam=3: BLEU4 = " in generated
-    assert "valid on 'valid' subset" in run("validate", data, "--path", average, "--cpu", "--max-tokens", 400)
+    assert "valid on 'valid' subset" in run(
+        "validate", data, "--task", "translation", "--path", average, "--cpu", "--max-tokens", 400
+    )
     interactive = run("interactive", data, "--path", average, "--cpu", stdin="a b c\n\nd z\n")
     assert len(re.findall(r"^H-\d+", interactive, re.M)) == 3
 
