@@ -1,30 +1,38 @@
 """Loading fairseq's checkpoints under torch >= 2.6, with `weights_only` staying on.
 
 A checkpoint is data. torch's restricted unpickler refuses any class that it was not told of; fairseq's checkpoints
-hold a few harmless ones, named here. Anything else, a malicious pickle included, is refused before it runs.
+hold a few harmless ones, named here. Anything else, a malicious pickle included, is refused before it runs. So is an
+option that calls something: fairseq evaluates several options of a model as Python when it builds it.
 
 These are the only two places where fairseq itself is patched:
 
-- `checkpoint_utils.load_checkpoint_to_cpu` raises torch's errors again with the file's name and the reason;
+- `checkpoint_utils.load_checkpoint_to_cpu` raises torch's errors again with the file's name and the reason, and looks
+  through the options;
 - `distributed.utils._broadcast_object_slow` reads what rank 0 broadcasts when several processes resume: a config, whose
   classes are allowed for that call alone, since no checkpoint needs them.
 """
 
+import ast
 import functools
 import pickle
 import re
 import typing
 from argparse import Namespace
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Dict, Iterable, Iterator, Tuple
 
 import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
 from fairseq_capsule.errors import UserError
+
+# The parts of a checkpoint's config that are used when its model is built; the others are a new command's own.
+EVALUATED = ("model", "task", "criterion", "tokenizer", "bpe")
 
 CHECKPOINT_CLASSES = [Namespace]
 BROADCAST_CLASSES = [
@@ -61,13 +69,56 @@ def _once(function, decorator):
 def _naming_the_file(load):
     def load_checkpoint_to_cpu(path, *args, **kwargs):
         try:
-            return load(path, *args, **kwargs)
-        except FileNotFoundError:
-            raise
-        except Exception as error:  # whatever a damaged file makes torch or fairseq stumble over
+            state = load(path, *args, **kwargs)
+        except OSError as error:
+            if error.filename:  # it is missing, a folder, or not to be read: said already
+                raise
             raise UserError(f"{path}: not loaded: {_reason(error)}") from error
+        except (
+            pickle.UnpicklingError,
+            EOFError,
+            RuntimeError,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:
+            raise UserError(f"{path}: not loaded: {_reason(error)}") from error
+        for name, expression in _calls_in_options(state):
+            raise UserError(
+                f"{path}: not loaded: its option {name} calls something when it is evaluated: {expression!r}; "
+                "nothing in it was run. No option of a model needs that"
+            )
+        return state
 
     return load_checkpoint_to_cpu
+
+
+def _calls_in_options(state: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
+    """Options of a checkpoint whose text is a Python expression that calls something."""
+    config = state.get("cfg") or {}
+    parts = [(part, config.get(part)) for part in EVALUATED]
+    arguments = state.get("args")
+    for name, value in _texts([*parts, ("args", vars(arguments) if isinstance(arguments, Namespace) else arguments)]):
+        try:
+            nodes = list(ast.walk(ast.parse(value.strip(), mode="eval")))
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue  # no expression, so nothing that could be evaluated
+        if any(isinstance(node, ast.Call) for node in nodes):
+            yield name, value
+
+
+def _texts(items: Iterable[Tuple[str, Any]]) -> Iterator[Tuple[str, str]]:
+    """All texts of nested options, with their dotted names."""
+    for name, value in items:
+        if isinstance(value, str):
+            yield name, value
+        elif isinstance(value, Namespace):
+            yield from _texts((f"{name}.{key}", item) for key, item in vars(value).items())
+        elif isinstance(value, Mapping):
+            yield from _texts((f"{name}.{key}", item) for key, item in value.items())
+        elif isinstance(value, (list, tuple)) or OmegaConf.is_list(value):
+            yield from _texts((f"{name}.{index}", item) for index, item in enumerate(value))
 
 
 def _reason(error: Exception) -> str:
@@ -83,6 +134,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, pickle.UnpicklingError):
         return "its pickle holds more than a checkpoint's data; nothing in it was run"
     first_line = f"{type(error).__name__}: {text}".splitlines()[0]
+    if isinstance(error, (LookupError, TypeError, AttributeError)):
+        return f"it is no checkpoint of fairseq's, or --model-overrides do not fit it ({first_line})"
     return f"the file is damaged or no checkpoint ({first_line}); copy or train it again"
 
 

@@ -24,11 +24,16 @@ find_python() {
 
 command -v c++ >/dev/null || die "no C++ compiler, which fairseq is built with; install one (Debian: apt install g++)"
 
-if ! [ -x .venv/bin/python ]; then
+if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
+    rm -rf .venv # what an interrupted run left
     python=$(find_python)
     echo "install: creating .venv with $("$python" --version)"
     "$python" -m venv .venv
 fi
+.venv/bin/python - <<'CHECK' || die "no Python.h, which fairseq is built with on Python 3.11; install it (Debian: apt install python3.11-dev)"
+import os, sys, sysconfig
+sys.exit(sys.version_info < (3, 12) and not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))
+CHECK
 pip() { .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt "$@"; }
 
 # fairseq is compiled against the torch and numpy that it will run with. Build isolation would fetch a second torch, a

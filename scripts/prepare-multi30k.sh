@@ -46,7 +46,8 @@ if [[ $from ]]; then
     [[ -d $from ]] || die "--from $from: no such folder"
     from=$(realpath "$from")
 fi
-need_tools curl fairseq-preprocess flock gzip python sacremoses subword-nmt
+[[ $from ]] || need_tools curl
+need_tools fairseq-preprocess flock gzip python sacremoses subword-nmt
 
 declare -A archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2017_flickr [test2]=test_2017_mscoco)
 

@@ -39,6 +39,8 @@ OPTIONS = [
     ("capsule_transformer", {"encoder_normalize_before": True, "decoder_normalize_before": True}),
     ("capsule_transformer", {"attention_dropout": 0.1, "dropout": 0.1, "activation_dropout": 0.1}),
     ("capsule_transformer", {"checkpoint_activations": True}),
+    ("capsule_transformer", {"decoder_routing": "none", "layernorm_embedding": True}),
+    ("capsule_transformer", {"encoder_attention_heads": 16, "decoder_attention_heads": 16}),  # rank 2: factors pay
 ]
 
 CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS

@@ -104,16 +104,8 @@ def load(path: Path) -> Dict[str, Any]:
     Raises:
         UserError: something else than a checkpoint.
     """
-    try:
-        checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
-        complete = all(isinstance(checkpoint[part], Mapping) for part in ("cfg", "model", "extra_state"))
-    except (AttributeError, KeyError, TypeError):  # sound data, but not what fairseq saves
-        complete = False
-    except OSError as error:
-        if error.filename:
-            raise
-        complete = False  # torch was sent to a place that a file cut short does not have
-    if not complete:
+    checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    if not all(isinstance(checkpoint.get(part), Mapping) for part in ("cfg", "model", "extra_state")):
         raise UserError(f"{path}: damaged, or no checkpoint of fairseq-train; leave it out")
     return checkpoint
 

@@ -1,5 +1,6 @@
 """`fairseq-capsule picture`: a sentence's encoder self-attention, with and without routing."""
 
+import io
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from fairseq import hub_utils
 from fairseq_capsule.analysis.encoder_attention import encoder_attention
 from fairseq_capsule.analysis.plots import plot_attention
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.files import write_whole
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -50,5 +52,7 @@ def run(args: Namespace) -> None:
     words = [hub.src_dict[token] for token in tokens]
     with torch.no_grad():
         figure = plot_attention(explanations[layer - 1], words, f"Encoder layer {layer}, rows attend to columns")
-    figure.savefig(args.out, dpi=110)
+    picture = io.BytesIO()
+    figure.savefig(picture, format=args.out.suffix[1:], dpi=110)
+    write_whole(args.out, picture.getvalue())
     print(f"{args.out}: encoder layer {layer}, {explanations[0].after.size(1)} heads, {len(words)} subwords")

@@ -95,6 +95,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
+        self.dropout_module.module_name = "TransformerEncoder"  # the name that --retain-dropout-modules knows
         parts = cfg.encoder_routing
         if parts == "none":
             return
@@ -113,13 +114,14 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
+        self.dropout_module.module_name = "TransformerDecoder"
         if cfg.decoder_routing == "none":
             return
-        for layer in self.layers:
+        for index in range(len(self.layers)):  # a loop over layers would drop some of them under --decoder-layerdrop
             routing = AttentionRouting(
                 cfg.decoder.attention_heads, vertical=False, iterations=cfg.routing_iterations, causal=True
             )
-            route_self_attention(layer, routing)
+            route_self_attention(self.layers[index], routing)
 
 
 class CapsuleTransformerModel(TransformerModelBase):

@@ -4,6 +4,7 @@ A preset is a flat dataclass: a nested one breaks `--arch`. Its fields are gener
 option of fairseq's Transformer stays one of ours, under the name that its command line gives it.
 """
 
+import re
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
 from enum import Enum
 from typing import Any, Iterator, List, Optional, Tuple, Type, TypeVar
@@ -45,9 +46,7 @@ class FlatTransformerConfig(_Flat):
     )
     decoder_output_dim: Optional[int] = field(
         default=None,
-        metadata={
-            "help": "decoder output dimension, a linear layer more if different (default: --decoder-embed-dim)"
-        },
+        metadata={"help": "decoder output dimension, a linear layer more if different (default: --decoder-embed-dim)"},
     )
 
     def nested(self) -> TransformerConfig:
@@ -97,10 +96,11 @@ def parse_layers(name: str, text: str, layers: int) -> List[int]:
         return list(range(1, layers + 1))
     chosen = set()
     for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not (first.strip().isdigit() and (last.strip().isdigit() if dash else True)):
+        numbers = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part, re.ASCII)
+        if not numbers:
             raise UserError(f"{option(name)}: {text!r} is no set of layers; write all, 1-3 or 1,4-6")
-        chosen.update(range(int(first), int(last if dash else first) + 1))
+        first, last = numbers.groups()
+        chosen.update(range(int(first), int(last or first) + 1))
     if not chosen or min(chosen) < 1 or max(chosen) > layers:
         raise UserError(f"{option(name)}: {text!r} must name layers from 1 to {layers}")
     return sorted(chosen)

@@ -18,14 +18,14 @@ class Explanation(NamedTuple):
     Attributes:
         before: the attention without routing, `softmax(mask(E))`.
         after: the attention, `softmax(mask(E + Ω↑ + Ω↔))`.
-        logits: `E`, 0 at padded queries and keys.
+        logits: `E`, 0 at padded queries and keys; None where the layer does not route.
         vertical: `Ω↑`, or None where the layer has none.
         horizontal: `Ω↔`, or None where the layer has none.
     """
 
     before: Tensor
     after: Tensor
-    logits: Tensor
+    logits: Optional[Tensor]
     vertical: Optional[Tensor]
     horizontal: Optional[Tensor]
 
@@ -50,6 +50,7 @@ class RoutingSelfAttention(MultiheadAttention):
         super().__init__(
             embed_dim, num_heads, dropout=dropout, self_attention=True, q_noise=q_noise, qn_block_size=qn_block_size
         )
+        self.dropout_module.module_name = "MultiheadAttention"  # the name that --retain-dropout-modules knows
         self.routing = routing
 
     def forward(

@@ -4,7 +4,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from torch import Tensor, nn
 
-from fairseq_capsule.routing import horizontal_routing, route_last_token, vertical_routing
+from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token, vertical_routing
 
 
 class RoutedCapsules(NamedTuple):
@@ -17,6 +17,24 @@ class RoutedCapsules(NamedTuple):
 
     vertical: Optional[Tensor]
     horizontal: Optional[Tensor]
+
+
+@in_float32  # not only the routing: a sum of vote weights over a long sentence is beyond float16
+def accepted_capsules(
+    logits: Tensor, weight: Tensor, bias: Tensor, iterations: int, *, padding_mask: Optional[Tensor] = None
+) -> Tensor:
+    """`Ω↑ = λ_h Ω` `[B, H, L, K]`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
+
+    Args:
+        logits: `E` `[B, H, L, K]`, 0 at padded queries and keys.
+        weight: `W†` `[H, H]`.
+        bias: `b` `[H]`.
+        iterations: routing iterations.
+        padding_mask: `[B, L]`, True marks padding.
+    """
+    omega, weights = vertical_routing(logits, iterations, padding_mask=padding_mask)
+    acceptance = nn.functional.linear(weights.sum(-1), weight, bias).softmax(dim=-1)
+    return acceptance[:, :, None, None] * omega.unsqueeze(1)
 
 
 class AttentionRouting(nn.Module):
@@ -74,9 +92,9 @@ class AttentionRouting(nn.Module):
         """
         vertical = horizontal = None
         if self.acceptance is not None:
-            omega, weights = vertical_routing(logits, self.iterations, padding_mask=padding_mask)
-            acceptance = self.acceptance(weights.sum(-1)).softmax(dim=-1)  # Eq. 11, λ [B, H]
-            vertical = acceptance[:, :, None, None] * omega.unsqueeze(1)  # Eq. 10
+            vertical = accepted_capsules(
+                logits, self.acceptance.weight, self.acceptance.bias, self.iterations, padding_mask=padding_mask
+            )
         if self.horizontal:
             horizontal = horizontal_routing(
                 logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors

@@ -2,12 +2,14 @@
 
 from fairseq_capsule.routing.attention import horizontal_routing, route_last_token, vertical_routing
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
+from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import leaky_softmax, squash, squash_scale
 
 __all__ = [
     "RoutingResult",
     "dynamic_routing",
     "horizontal_routing",
+    "in_float32",
     "leaky_softmax",
     "route_last_token",
     "squash",

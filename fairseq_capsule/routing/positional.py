@@ -12,7 +12,7 @@ and the first iteration, whose couplings are uniform, is a cumulative sum. Votes
 `k` (`e = V kᵀ`): products of votes are then `V (kᵀk) Vᵀ`, and nothing but couplings is quadratic in length.
 
 At the lengths of sentences, passes over `[B, H, L, L]` are the cost, not products. The gradient is written out because
-autograd's own takes about twice as many passes and keeps twice as many matrices: here the couplings alone are kept.
+autograd's own takes more passes and keeps more matrices: here couplings and sums are kept, all else is computed again.
 """
 
 from typing import Optional, Tuple

@@ -31,12 +31,11 @@ def in_float32(function):
     """
 
     @functools.wraps(function)
-    def wrapper(first, *args, **kwargs):
+    def wrapper(*args, **kwargs):
+        first = args[0] if args else next(iter(kwargs.values()))
         sample = first if isinstance(first, Tensor) else first[0]
         with torch.autocast(sample.device.type, enabled=False):
-            result = function(
-                _raised(first), *map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()}
-            )
+            result = function(*map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()})
         return _cast(result, sample.dtype)
 
     return wrapper

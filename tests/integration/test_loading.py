@@ -3,15 +3,17 @@
 import os
 import subprocess
 import sys
+from argparse import Namespace
 
 import pytest
 import torch
 from fairseq import checkpoint_utils
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
 import fairseq_capsule
 from fairseq_capsule import loading
 from fairseq_capsule.errors import UserError
-from tests.integration.commands import last_line, run
+from tests.integration.commands import last_line, run, train
 
 
 class Malicious:
@@ -30,6 +32,39 @@ def test_a_malicious_checkpoint_is_refused(data, trained, tmp_path):
     assert f"{checkpoint}: not loaded: it asks for posix.system" in last_line(output)
     assert "nothing in it was run" in last_line(output)
     assert not marker.exists()
+
+
+@pytest.mark.parametrize("option", ["encoder_xformers_att_config", "adaptive_softmax_cutoff"])
+@pytest.mark.parametrize("form", ["cfg", "args"])
+def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
+    """fairseq evaluates several options as Python: none of them may call anything."""
+    checkpoint, marker = tmp_path / "evil.pt", tmp_path / "it-ran"
+    state = torch.load(trained / "checkpoint_last.pt")
+    state["cfg"]["model"][option] = f"__import__('os').system('touch {marker}')"
+    if form == "args":
+        sections = [section for section in state.pop("cfg").values() if isinstance(section, dict)]
+        flat = {name: value for section in sections for name, value in section.items() if name != "_name"}
+        state["args"] = Namespace(**flat, arch="capsule_transformer_tiny", task="translation", criterion="cross_entropy")
+    torch.save(state, checkpoint)
+    with pytest.raises(UserError, match="evil.pt: not loaded: ") as error:
+        load_model_ensemble_and_task([str(checkpoint)])
+    if form == "cfg":  # fairseq itself takes some of the older form's options for literals only
+        assert f"its option model.{option} calls something" in str(error.value)
+    assert not marker.exists()
+
+
+def test_options_that_are_data_load(trained, tmp_path):
+    state = torch.load(trained / "checkpoint_last.pt")
+    state["cfg"]["model"]["adaptive_softmax_cutoff"] = "[10, 20]"
+    state["cfg"]["task"]["data"] = "some (odd) folder/data.bin"
+    torch.save(state, tmp_path / "checkpoint.pt")
+    assert checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint.pt"))["model"]
+
+
+def test_a_checkpoint_of_plain_fairseq_loads(data, tmp_path):
+    train(data, tmp_path, "--max-update", 1, arch="transformer_tiny", user_dir=None)
+    output = run("generate", data, "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--max-len-b", 5)
+    assert "Generate test" in output
 
 
 @pytest.mark.parametrize("content", [b"", b"no checkpoint", b"PK\x03\x04 cut off"])

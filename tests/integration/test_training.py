@@ -136,3 +136,10 @@ def test_a_wrong_option_is_the_last_line(data, tmp_path):
     output = train(data, tmp_path, "--encoder-routing", "diagonal", succeeds=False)
     assert "invalid choice: 'diagonal' (choose from" in last_line(output)
     assert not list(tmp_path.glob("*.pt"))
+
+
+def test_missing_data_and_a_full_disk_are_the_last_line(data, tmp_path):
+    output = train(tmp_path / "nowhere", tmp_path / "run", succeeds=False)
+    assert last_line(output).endswith(f"No such file or directory: '{tmp_path}/nowhere'")
+    output = train(data, "/dev/full/run", succeeds=False)
+    assert last_line(output).endswith("Not a directory: '/dev/full/run'")

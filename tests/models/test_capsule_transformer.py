@@ -28,13 +28,17 @@ def test_parameters_beyond_the_transformer(arch, added):
 
 
 def routed_layers(stack):
-    return [index for index, layer in enumerate(stack.layers, 1) if isinstance(layer.self_attn, RoutingSelfAttention)]
+    layers = [stack.layers[index] for index in range(len(stack.layers))]
+    return [number for number, layer in enumerate(layers, 1) if isinstance(layer.self_attn, RoutingSelfAttention)]
 
 
 def test_which_layers_route():
     model = build("capsule_transformer", {"encoder_layers": 6, "decoder_layers": 3, "encoder_routing_layers": "1,4-5"})
     assert routed_layers(model.encoder) == [1, 4, 5]
     assert routed_layers(model.decoder) == [1, 2, 3]
+    for seed in range(3):  # dropping layers must not drop them here
+        model = build("capsule_transformer", {"encoder_layerdrop": 0.5, "decoder_layerdrop": 0.5}, seed=seed)
+        assert routed_layers(model.encoder) == routed_layers(model.decoder) == [1, 2]
     model = build("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"})
     assert routed_layers(model.encoder) == routed_layers(model.decoder) == []
 
@@ -53,6 +57,7 @@ def test_sets_of_layers(text, expected):
         ({"encoder_routing_layers": "0-2"}, "'0-2' must name layers from 1 to 2"),
         ({"encoder_routing_layers": "1-3"}, "'1-3' must name layers from 1 to 2"),
         ({"encoder_routing_layers": "3-1"}, "'3-1' must name layers from 1 to 2"),
+        ({"encoder_routing_layers": "²"}, "write all, 1-3 or 1,4-6"),
         ({"encoder_routing_layers": "top"}, "write all, 1-3 or 1,4-6"),
         ({"encoder_attention_heads": 3}, "--encoder-attention-heads 3 must divide --encoder-embed-dim 32"),
         ({"cross_self_attention": True}, "--cross-self-attention needs --decoder-routing none"),

@@ -27,6 +27,17 @@ def test_forward_adds_both_capsules():
             torch.testing.assert_close(routing(logits, mask, (q, k))[b, h], expected, rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_long_sentences_in_half_precision_are_finite(dtype):
+    """Vote weights summed over 512 words are beyond float16."""
+    torch.manual_seed(1)
+    routing = AttentionRouting(8).to(dtype)
+    logits = (5 + 2 * torch.randn(1, 8, 512, 512)).to(dtype)
+    routed = routing(logits)
+    assert routed.dtype == dtype
+    assert torch.isfinite(routed).all()
+
+
 def test_at_the_start_every_head_accepts_the_same_share():
     q, k = attention_inputs(heads=4)
     logits = (q @ k.transpose(2, 3)).float()

@@ -51,6 +51,13 @@ def test_equals_the_loops(competition, iterations, masked):
     )
 
 
+def test_arguments_by_name():
+    votes = torch.randn(2, 3, 2, 5)
+    for got, want in zip(dynamic_routing(votes=votes, iterations=2), dynamic_routing(votes, 2)):
+        assert torch.equal(got, want)
+    assert torch.equal(squash(s=votes), squash(votes))
+
+
 def test_votes_of_their_own_for_each_iteration():
     torch.manual_seed(1)
     votes = [torch.randn(2, 3, 2, 5, dtype=torch.float64) for _ in range(3)]
