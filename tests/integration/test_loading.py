@@ -44,7 +44,8 @@ def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
     if form == "args":
         sections = [section for section in state.pop("cfg").values() if isinstance(section, dict)]
         flat = {name: value for section in sections for name, value in section.items() if name != "_name"}
-        state["args"] = Namespace(**flat, arch="capsule_transformer_tiny", task="translation", criterion="cross_entropy")
+        names = {"arch": "capsule_transformer_tiny", "task": "translation", "criterion": "cross_entropy"}
+        state["args"] = Namespace(**flat, **names)
     torch.save(state, checkpoint)
     with pytest.raises(UserError, match="evil.pt: not loaded: ") as error:
         load_model_ensemble_and_task([str(checkpoint)])
