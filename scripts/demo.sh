@@ -30,8 +30,7 @@ need_positive --updates "$updates"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 plugin=$(realpath "$scripts/../fairseq_capsule")
 
-# Without these, glibc gives every large tensor's memory back to the system and asks for it again: a quarter of the time
-# of a training on a CPU.
+# Without these, glibc gives every large tensor's memory back to the system and asks for it again, all the time.
 export MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_TOP_PAD_=100000000
 
 step() { printf '\n== %s\n' "$*"; }
