@@ -1,0 +1,35 @@
+"""`fairseq-capsule picture` on a trained model."""
+
+import pytest
+
+from fairseq_capsule.cli import main
+
+
+def picture(trained, data, out, *arguments, text="a b c d"):
+    return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
+
+
+def test_it_draws_a_layer(data, trained, tmp_path, capsys):
+    assert picture(trained, data, tmp_path / "top.png") == 0
+    assert "encoder layer 2, 4 heads, 5 subwords" in capsys.readouterr().out
+    assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")
+    assert picture(trained, data, tmp_path / "first.svg", "--layer", "1") == 0
+    assert "<svg" in (tmp_path / "first.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    "out, arguments, text, message",
+    [
+        ("a.png", ["--layer", "3"], "a b", "--layer must be from 1 to 2, not 3"),
+        ("a.png", [], "  ", "--text: the sentence is empty"),
+        ("a.png", [], "a " * 1100, "--text: 1101 subwords are more than the model's 1024"),
+        ("a.gif", [], "a b", "its name must end in one of .png, .svg, .pdf"),
+        ("nowhere/a.png", [], "a b", "nowhere/a.png: not written: No such file or directory"),
+        ("a.png", ["--codes", "missing"], "a b", "missing: no such file or folder"),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):
+    assert picture(trained, data, tmp_path / out, *arguments, text=text) == 1
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("fairseq-capsule picture: error: ") and message in error
+    assert not list(tmp_path.iterdir())
