@@ -43,6 +43,9 @@ OPTIONS = [
     ("capsule_transformer", {"encoder_attention_heads": 16, "decoder_attention_heads": 16}),  # rank 2: factors pay
 ]
 
+# For each architecture the options that leave nothing of ours, and the model of fairseq's that it then is.
+OFF = {arch: ({"encoder_routing": "none", "decoder_routing": "none"}, "transformer") for arch in ARCHITECTURES}
+
 CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS
 
 

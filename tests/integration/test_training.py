@@ -11,6 +11,7 @@ from fairseq import checkpoint_utils
 from fairseq_capsule.cli import main
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, last_line, run, train
+from tests.zoo import ARCHITECTURES
 
 
 def parameters(checkpoint):
@@ -32,12 +33,13 @@ ALL = ("--required-batch-size-multiple", 1)
 SHORT_BATCHES = ("--max-tokens", "100", "--no-epoch-checkpoints")
 
 
-def test_resuming_is_never_stopping(data, tmp_path):
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_resuming_is_never_stopping(data, tmp_path, arch):
     """Bit for bit, from the middle of an epoch on into the next."""
-    train(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 7)
-    output = train(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 25)
+    train(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 7, arch=arch)
+    output = train(data, tmp_path / "stopped", *SHORT_BATCHES, "--max-update", 25, arch=arch)
     assert "epoch 1 @ 7 updates" in output and "epoch 002" in output
-    train(data, tmp_path / "straight", *SHORT_BATCHES, "--max-update", 25)
+    train(data, tmp_path / "straight", *SHORT_BATCHES, "--max-update", 25, arch=arch)
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 

@@ -10,7 +10,19 @@ import torch
 from fairseq.models import build_model
 from fairseq.sequence_generator import SequenceGenerator
 
-from tests.zoo import CASES, LENGTHS, SMALL, build, case_name, make_batch, make_criterion, make_sentences, make_task
+from tests.zoo import (
+    ARCHITECTURES,
+    CASES,
+    LENGTHS,
+    OFF,
+    SMALL,
+    build,
+    case_name,
+    make_batch,
+    make_criterion,
+    make_sentences,
+    make_task,
+)
 
 every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
@@ -138,17 +150,19 @@ def test_half_precision_steps_are_finite(arch, options, precision):
     assert all(torch.isfinite(parameter.grad).all() for parameter in model.parameters())
 
 
+@pytest.mark.parametrize("arch", ARCHITECTURES)
 @pytest.mark.parametrize("normalize_before", [False, True])
-def test_with_everything_off_it_is_the_transformer(normalize_before):
+def test_with_everything_off_it_is_fairseqs_own_model(arch, normalize_before):
     task = make_task()
     options = dict(encoder_normalize_before=normalize_before, decoder_normalize_before=normalize_before)
-    off = build("capsule_transformer", {**options, "encoder_routing": "none", "decoder_routing": "none"}, task)
-    plain = build_model(Namespace(arch="transformer", **{**SMALL, **options}), task).eval()
+    without, plain_arch = OFF[arch]
+    off = build(arch, {**options, **without}, task)
+    plain = build_model(Namespace(arch=plain_arch, **{**SMALL, **options}), task).eval()
     plain.load_state_dict(off.state_dict())
     batch = make_batch(make_sentences(LENGTHS))
     assert torch.equal(logits_of(off, batch), logits_of(plain, batch))
     for model in (off, plain):
-        train_step(model.train(), make_criterion("capsule_transformer", task), batch)
+        train_step(model.train(), make_criterion(arch, task), batch)
     assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
     for got, want in zip(off.parameters(), plain.parameters()):
         assert torch.equal(got.grad, want.grad)
