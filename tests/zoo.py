@@ -9,7 +9,7 @@ from fairseq.data.language_pair_dataset import collate
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-import fairseq_capsule  # noqa: F401  registers the architectures
+from fairseq_capsule.criterions import GuidedLossesCriterion  # importing anything of the package registers all
 
 ARCHITECTURES = sorted(
     name for name in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[name].__module__.startswith("fairseq_capsule.")
@@ -41,10 +41,20 @@ OPTIONS = [
     ("capsule_transformer", {"checkpoint_activations": True}),
     ("capsule_transformer", {"decoder_routing": "none", "layernorm_embedding": True}),
     ("capsule_transformer", {"encoder_attention_heads": 16, "decoder_attention_heads": 16}),  # rank 2: factors pay
+    ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both"}),  # both mechanisms in one model
+    ("gdr_transformer_base", {"past_future": "clf"}),
+    ("gdr_transformer_base", {"past_future": "clf", "redundant_capsules": 0, "guided_heads": "bow"}),
+    ("gdr_transformer_base", {"past_future": "attn"}),
+    ("gdr_transformer_base", {"redundant_capsules": 0, "guided_heads": "bca"}),
+    ("gdr_transformer_base", {"past_future_iterations": 1, "guided_heads": "none"}),
+    ("gdr_transformer_base", {"past_future_capsules": 1, "past_future_capsule_dim": 5, "past_future_ffn_dim": 9}),
+    ("gdr_transformer_base", {"past_future_iterations": 2, "share_all_embeddings": True, "decoder_output_dim": 32}),
+    ("gdr_transformer_base", {"encoder_normalize_before": True, "decoder_normalize_before": True}),
 ]
 
 # For each architecture the options that leave nothing of ours, and the model of fairseq's that it then is.
-OFF = {arch: ({"encoder_routing": "none", "decoder_routing": "none"}, "transformer") for arch in ARCHITECTURES}
+NOTHING = {"encoder_routing": "none", "decoder_routing": "none", "past_future": "none", "guided_heads": "none"}
+OFF = {arch: (NOTHING, "transformer") for arch in ARCHITECTURES}
 
 CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS
 
@@ -74,9 +84,13 @@ def build(arch: str, options: dict = {}, task: TranslationTask = None, seed: int
     return model.eval()
 
 
-def make_criterion(arch: str, task: TranslationTask) -> torch.nn.Module:
-    """The criterion that an architecture is trained with."""
-    return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+def make_criterion(model: torch.nn.Module, task: TranslationTask) -> torch.nn.Module:
+    """The criterion that a model is trained with: with every guided loss that it has the head of."""
+    part = getattr(model.decoder, "past_future", None)
+    weights = {f"{name}_weight": float(getattr(part, name, None) is not None) for name in ("bow", "bca")}
+    if not any(weights.values()):
+        return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
+    return GuidedLossesCriterion(task, sentence_avg=False, label_smoothing=0.1, **weights)
 
 
 def make_sentences(lengths, words: int = 40, seed: int = 3):

@@ -1,0 +1,5 @@
+"""Criterions. Importing this registers them."""
+
+from fairseq_capsule.criterions.guided_losses import GuidedLossesCriterion, require_heads
+
+__all__ = ["GuidedLossesCriterion", "require_heads"]

@@ -1,76 +1,16 @@
 """`capsule_transformer`: fairseq's Transformer with the orthogonal parts of which each paper's system is a preset."""
 
-from dataclasses import dataclass, field
-from typing import Optional
-
-from fairseq.dataclass import ChoiceEnum
 from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import FlatTransformerConfig, option, parse_layers, validated
+from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
+from fairseq_capsule.models.flat_config import parse_layers, validated
+from fairseq_capsule.models.past_future import build_past_future
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
-
-ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
-DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
-
-
-@dataclass
-class CapsuleTransformerConfig(FlatTransformerConfig):
-    """The base preset. A wrong value is refused when the model is built, with the option's name."""
-
-    encoder_routing: ENCODER_ROUTING = field(
-        default="both", metadata={"help": "which routing parts the encoder's self-attention has (Duan et al., Table 3)"}
-    )
-    decoder_routing: DECODER_ROUTING = field(
-        default="horizontal", metadata={"help": "whether the decoder's self-attention routes (Duan et al., Table 2)"}
-    )
-    encoder_routing_layers: str = field(
-        default="all", metadata={"help": "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)"}
-    )
-    routing_iterations: int = field(default=3, metadata={"help": "routing iterations of an attention's logits"})
-
-    def __post_init__(self):
-        if self.routing_iterations < 1:
-            raise UserError(f"--routing-iterations must be at least 1, not {self.routing_iterations}")
-        parse_layers("encoder_routing_layers", self.encoder_routing_layers, self.encoder_layers)
-        for side, heads, embed_dim in (
-            ("encoder", self.encoder_attention_heads, self.encoder_embed_dim),
-            ("decoder", self.decoder_attention_heads, self.decoder_embed_dim),
-        ):
-            if heads < 1 or embed_dim % heads:
-                raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
-        for name, routing in (("encoder", self.encoder_routing), ("decoder", self.decoder_routing)):
-            if routing != "none" and getattr(self, name + "_xformers_att_config"):
-                raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
-        if self.cross_self_attention and self.decoder_routing != "none":
-            raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
-
-
-@dataclass
-class CapsuleTransformerBigConfig(CapsuleTransformerConfig):
-    encoder_embed_dim: Optional[int] = 1024
-    encoder_ffn_embed_dim: int = 4096
-    encoder_attention_heads: int = 16
-    decoder_embed_dim: Optional[int] = 1024
-    decoder_ffn_embed_dim: int = 4096
-    decoder_attention_heads: int = 16
-    dropout: float = 0.3
-
-
-@dataclass
-class CapsuleTransformerTinyConfig(CapsuleTransformerConfig):
-    encoder_embed_dim: Optional[int] = 128
-    encoder_ffn_embed_dim: int = 256
-    encoder_layers: int = 4
-    encoder_attention_heads: int = 4
-    decoder_embed_dim: Optional[int] = 128
-    decoder_ffn_embed_dim: int = 256
-    decoder_layers: int = 4
-    decoder_attention_heads: int = 4
 
 
 def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
@@ -110,11 +50,13 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 
 
 class CapsuleTransformerDecoder(TransformerDecoderBase):
-    """fairseq's decoder; its layers route their self-attention under the causal mask."""
+    """fairseq's decoder; its layers may route their self-attention under the causal mask, its output may take PAST and
+    FUTURE in."""
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         self.dropout_module.module_name = "TransformerDecoder"
+        self.past_future = build_past_future(cfg, cfg.encoder.embed_dim, self.output_embed_dim)
         if cfg.decoder_routing == "none":
             return
         for index in range(len(self.layers)):  # a loop over layers would drop some of them under --decoder-layerdrop
@@ -122,6 +64,20 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
                 cfg.decoder.attention_heads, vertical=False, iterations=cfg.routing_iterations, causal=True
             )
             route_self_attention(self.layers[index], routing)
+
+    def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
+        """As fairseq's; with PAST and FUTURE, `extra["past_future"]` is a `PastFutureOutput`."""
+        features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
+        if self.past_future is None:
+            return features, extra
+        source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        features, extra["past_future"] = self.past_future(features, source, padding_mask, incremental_state)
+        return features, extra
+
+    @property
+    def output_embeddings(self):
+        """`E` `[V, C]`, which the bag-of-words loss shares."""
+        return self.output_projection.weight
 
 
 class CapsuleTransformerModel(TransformerModelBase):
@@ -163,10 +119,5 @@ class CapsuleTransformerModel(TransformerModelBase):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 
-for _name, _preset in {
-    "capsule_transformer": CapsuleTransformerConfig,
-    "capsule_transformer_base": CapsuleTransformerConfig,
-    "capsule_transformer_big": CapsuleTransformerBigConfig,
-    "capsule_transformer_tiny": CapsuleTransformerTinyConfig,
-}.items():
+for _name, _preset in presets().items():
     register_model(_name, dataclass=_preset)(CapsuleTransformerModel)

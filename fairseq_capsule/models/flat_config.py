@@ -57,6 +57,16 @@ class FlatTransformerConfig(_Flat):
         return config
 
 
+def preset(base: Type[Config], **defaults: Any) -> Type[Config]:
+    """`base` with other defaults."""
+    items = {item.name: item for item in fields(base)}
+    changed = [
+        (name, items[name].type, field(default=value, metadata=items[name].metadata))
+        for name, value in defaults.items()
+    ]
+    return make_dataclass(base.__name__, changed, bases=(base,), namespace={"__module__": base.__module__})
+
+
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it.
 

@@ -1,16 +1,21 @@
 """Capsule routing as pure tensor functions: no parameters, no state, torch alone."""
 
+from fairseq_capsule.routing.additive import additive_scores
 from fairseq_capsule.routing.attention import horizontal_routing, route_last_token, vertical_routing
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
+from fairseq_capsule.routing.guided import guided_routing
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import leaky_softmax, squash, squash_scale
+from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash, squash_scale
 
 __all__ = [
     "RoutingResult",
+    "additive_scores",
     "dynamic_routing",
+    "guided_routing",
     "horizontal_routing",
     "in_float32",
     "leaky_softmax",
+    "masked_softmax",
     "route_last_token",
     "squash",
     "squash_scale",

@@ -42,7 +42,7 @@ def by_id(batch, tensor):
 def test_padding_changes_nothing(arch, options, left_pad_source):
     model = build(arch, {**options, "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0})
     sentences = make_sentences(LENGTHS)
-    criterion = make_criterion(arch, make_task())
+    criterion = make_criterion(model, make_task())
     batch = make_batch(sentences, left_pad_source, pad_to=16)
     together = by_id(batch, logits_of(model, batch))
     encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
@@ -120,7 +120,7 @@ def test_every_parameter_has_a_gradient(arch, options):
     """One that is not None, and after an update of all parameters not zero."""
     task = make_task()
     model = build(arch, options, task).train()
-    criterion = make_criterion(arch, task)
+    criterion = make_criterion(model, task)
     batch = make_batch(make_sentences(LENGTHS))
     train_step(model, criterion, batch)
     missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
@@ -138,7 +138,7 @@ def test_every_parameter_has_a_gradient(arch, options):
 def test_half_precision_steps_are_finite(arch, options, precision):
     task = make_task()
     model = build(arch, options, task).train()
-    criterion = make_criterion(arch, task)
+    criterion = make_criterion(model, task)
     batch = make_batch(make_sentences(LENGTHS))
     if precision == "autocast":
         with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -162,7 +162,7 @@ def test_with_everything_off_it_is_fairseqs_own_model(arch, normalize_before):
     batch = make_batch(make_sentences(LENGTHS))
     assert torch.equal(logits_of(off, batch), logits_of(plain, batch))
     for model in (off, plain):
-        train_step(model.train(), make_criterion(arch, task), batch)
+        train_step(model.train(), make_criterion(model, task), batch)
     assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
     for got, want in zip(off.parameters(), plain.parameters()):
         assert torch.equal(got.grad, want.grad)

@@ -105,3 +105,37 @@ def horizontal_routing(logits, iterations, *, padding_mask=None, key_padding_mas
 
 def _valid(length, mask, b):
     return [i for i in range(length) if mask is None or not mask[b, i]]
+
+
+def guided_routing(
+    source, state, vote_weight, agreement_weight, agreement_vector, iterations, *, padding_mask=None
+):
+    """Algorithm 1 of Zheng et al. (2019), step by step: capsules `[B, T, J, D]` and coupling `[B, T, I, J]`."""
+    batch, words, _ = source.shape
+    steps, (outputs, _, size) = state.size(1), vote_weight.shape
+    capsules = source.new_zeros(batch, steps, outputs, size)
+    coupling = source.new_zeros(batch, steps, words, outputs)
+    for b in range(batch):
+        kept = _valid(words, padding_mask, b)
+        if not kept:
+            continue
+        votes = [[vote_weight[j].T @ source[b, i] for j in range(outputs)] for i in kept]  # Eq. 5
+        for t in range(steps):
+            zero = source.new_zeros(())
+            logits = [[zero for _ in range(outputs)] for _ in kept]
+            for iteration in range(iterations):
+                shares = _shares(logits, "output", len(kept), outputs)  # Eq. 6
+                omega = [
+                    _squash(sum(shares[m][j] * votes[m][j] for m in range(len(kept)))) for j in range(outputs)
+                ]  # Eq. 4
+                if iteration == iterations - 1:
+                    break
+                for m in range(len(kept)):  # Eq. 7
+                    for j in range(outputs):
+                        inputs = torch.cat([state[b, t], votes[m][j], omega[j]])
+                        logits[m][j] = logits[m][j] + agreement_vector.dot(torch.tanh(agreement_weight @ inputs))
+            for j in range(outputs):
+                capsules[b, t, j] = omega[j]
+                for m, i in enumerate(kept):
+                    coupling[b, t, i, j] = shares[m][j]
+    return capsules, coupling

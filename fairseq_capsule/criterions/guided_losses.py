@@ -1,0 +1,128 @@
+"""Label-smoothed cross-entropy with the guided losses of Dynamic Past and Future."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Dict
+
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
+from fairseq.logging import metrics
+from torch import Tensor
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
+
+NAME = "label_smoothed_cross_entropy_with_guided_losses"
+
+
+@dataclass
+class GuidedLossesConfig(LabelSmoothedCrossEntropyCriterionConfig):
+    bow_weight: float = field(default=1.0, metadata={"help": "weight of the bag-of-words loss; 0: off"})
+    bca_weight: float = field(default=1.0, metadata={"help": "weight of the content agreement loss; 0: off"})
+    bow_steps: float = field(
+        default=1.0,
+        metadata={"help": "share of target steps, drawn at random, that the bag-of-words loss is estimated from"},
+    )
+
+
+@register_criterion(NAME, dataclass=GuidedLossesConfig)
+class GuidedLossesCriterion(LabelSmoothedCrossEntropyCriterion):
+    """`label-smoothed NLL + λ1 L_BoW + λ2 L_BCA` (Zheng et al. 2019, §3.3), all divided by fairseq's sample size.
+
+    Logs, beside what the plain criterion logs: `bow_loss`, per bag word, base 2 (a sentence counts by its length);
+    `bca_loss`, a sentence's mean squared distance, not scaled. While validating the bag-of-words loss is exact,
+    whatever `--bow-steps`.
+
+    Raises:
+        UserError: a weight below 0, a share of steps outside (0, 1], a weight above 0 for a model without that head.
+    """
+
+    def __init__(
+        self,
+        task,
+        sentence_avg,
+        label_smoothing,
+        ignore_prefix_size=0,
+        report_accuracy=False,
+        bow_weight=1.0,
+        bca_weight=1.0,
+        bow_steps=1.0,
+    ):
+        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
+        for name, weight in (("bow", bow_weight), ("bca", bca_weight)):
+            if not weight >= 0:
+                raise UserError(f"--{name}-weight must be at least 0, not {weight}")
+        if not 0 < bow_steps <= 1:
+            raise UserError(f"--bow-steps must be above 0 and at most 1, not {bow_steps}")
+        self.weights = {"bow": bow_weight, "bca": bca_weight}
+        self.bow_steps = bow_steps
+
+    def forward(self, model, sample, reduce=True):
+        """As fairseq's: the loss summed over the batch, the sample size, what is logged."""
+        net_output = model(**sample["net_input"])
+        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
+        ntokens, nsentences = sample["ntokens"], sample["target"].size(0)
+        sample_size = nsentences if self.sentence_avg else ntokens
+        logging_output = {
+            "nll_loss": nll_loss.data,
+            "ntokens": ntokens,
+            "nsentences": nsentences,
+            "sample_size": sample_size,
+        }
+        for name, guided_loss in self.guided_losses(model, net_output, sample).items():
+            loss = loss + self.weights[name] * guided_loss
+            logging_output[f"{name}_loss"] = guided_loss.data
+        logging_output["loss"] = loss.data
+        if self.report_accuracy:
+            n_correct, total = self.compute_accuracy(model, net_output, sample)
+            logging_output["n_correct"], logging_output["total"] = n_correct.item(), total.item()
+        return loss, sample_size, logging_output
+
+    def guided_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
+        """Each loss that is on, summed over the batch, in nats, without its weight."""
+        part = getattr(model.decoder, "past_future", None)
+        require_heads(part, self.weights)
+        routed = net_output[1].get("past_future") if any(self.weights.values()) else None
+        target = sample["target"]
+        padding_mask = target.eq(self.padding_idx)
+        losses = {}
+        if self.weights["bow"]:
+            losses["bow"] = bag_of_words_loss(
+                part.bow["past"](routed.past),
+                part.bow["future"](routed.future),
+                model.decoder.output_embeddings,
+                target,
+                padding_mask,
+                steps=self.bow_steps if model.training else 1.0,
+            )
+        if self.weights["bca"]:
+            losses["bca"] = content_agreement_loss(
+                routed.past,
+                routed.future,
+                routed.state,
+                part.bca["past"].weight,
+                part.bca["future"].weight,
+                padding_mask,
+            )
+        return losses
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs) -> None:
+        super().reduce_metrics(logging_outputs)
+        for name, count, unit in (("bow", "ntokens", math.log(2)), ("bca", "nsentences", 1)):
+            if any(f"{name}_loss" in log for log in logging_outputs):
+                total, number = (sum(log.get(key, 0) for log in logging_outputs) for key in (f"{name}_loss", count))
+                metrics.log_scalar(f"{name}_loss", total / number / unit, number, round=3)
+
+
+def require_heads(part, weights: Dict[str, float]) -> None:
+    """Refuse a weight above 0 whose head a model's `past_future` part does not have."""
+    for name, weight in weights.items():
+        if weight and getattr(part, name, None) is None:
+            raise UserError(
+                f"--{name}-weight {weight:g} needs a model with --guided-heads {name} or both; "
+                f"set --{name}-weight 0 to train without"
+            )

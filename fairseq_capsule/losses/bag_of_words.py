@@ -1,0 +1,127 @@
+"""Bags of words: PAST must know the words before a target step, FUTURE those from it on (Zheng et al. 2019, §3.3, §4.3).
+
+Step `t` predicts `y_t`; its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag `y_t … y_T`, end of sentence included.
+"""
+
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+from fairseq_capsule.losses.log_normalisers import weighted_log_normalisers
+
+
+def bag_of_words_loss(
+    past: Tensor,
+    future: Tensor,
+    embeddings: Tensor,
+    target: Tensor,
+    padding_mask: Optional[Tensor] = None,
+    steps: float = 1.0,
+) -> Tensor:
+    """The bag-of-words loss of a batch, its sentences summed, in nats.
+
+        L = (1/T) Σ_t [ −Σ_{τ<t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ],  p = softmax(E W Ω_t)
+
+    A step's log-normaliser is shared by its whole bag, and the bag's logits are one product with the sum of its
+    embeddings: nothing of `T × T` words or of `T × V` numbers is kept.
+
+    Args:
+        past: `W^P Ω^P` `[B, T, C]`.
+        future: `W^F Ω^F` `[B, T, C]`.
+        embeddings: `E` `[V, C]`.
+        target: `y` `[B, T]`.
+        padding_mask: `[B, T]`, True marks padding of the target, on either side.
+        steps: the share of steps, drawn anew in each call, that the loss is estimated from, without bias; 1 takes all.
+
+    Raises:
+        ValueError: `steps` outside (0, 1].
+    """
+    if not 0 < steps <= 1:
+        raise ValueError(f"steps must be above 0 and at most 1, not {steps}")
+    dtype = torch.promote_types(past.dtype, torch.float32)
+    valid = _valid(target, padding_mask)
+    weight = valid.to(dtype) / valid.sum(1, keepdim=True).clamp(min=1)  # 1/T at every valid step
+    if steps < 1:
+        weight = weight * _draw(valid, steps).to(dtype)
+    before = (valid.cumsum(1) - 1).clamp(min=0)
+    after = valid.sum(1, keepdim=True) - before
+    normalisers = [
+        weighted_log_normalisers(features.flatten(0, 1), embeddings, (weight * size).flatten())
+        for features, size in ((past, before), (future, after))
+    ]
+    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(dtype)
+    words = words.masked_fill(~valid.unsqueeze(-1), 0)
+    until = words.cumsum(1)
+    bags = until - words, until[:, -1:] - until + words  # the sums of the embeddings before a step, and from it on
+    logits = [
+        (weight.unsqueeze(-1) * features.to(dtype) * bag).sum() for features, bag in zip((past, future), bags)
+    ]
+    return normalisers[0] + normalisers[1] - logits[0] - logits[1]
+
+
+class Overlap(NamedTuple):
+    """Overlap rates summed over sentences, and how many sentences had a bag to look for."""
+
+    past: Tensor
+    past_sentences: Tensor
+    future: Tensor
+    future_sentences: Tensor
+
+
+@torch.no_grad()
+def bag_overlap(
+    past: Tensor,
+    future: Tensor,
+    embeddings: Tensor,
+    target: Tensor,
+    padding_mask: Optional[Tensor] = None,
+    top: int = 5,
+) -> Overlap:
+    """How many of a bag's words are among the most probable ones: `r_OL` (Zheng et al. 2019, §4.3).
+
+    The `k` most probable words are looked through, `k` being `top` times the bag's words with repetitions, at most `V`;
+    the rate is that of the bag's distinct words found. Steps with an empty bag are left out; rates are averaged over
+    steps and summed over sentences.
+
+    Args: as for `bag_of_words_loss`.
+    """
+    valid = _valid(target, padding_mask)
+    number = valid.cumsum(1)
+    before = (number - 1).clamp(min=0)
+    after = valid.sum(1, keepdim=True) - before
+    same = (target.unsqueeze(1) == target.unsqueeze(2)) & valid.unsqueeze(1) & valid.unsqueeze(2)
+    first = valid & ~same.tril(-1).any(2)  # no earlier word is the same
+    last = valid & ~same.triu(1).any(2)
+    earlier = number.unsqueeze(1) < number.unsqueeze(2)  # [B, t, τ]: τ < t
+    rates = []
+    for features, sizes, bags in (
+        (past, before, earlier & first.unsqueeze(1)),
+        (future, after, ~earlier & last.unsqueeze(1)),
+    ):
+        sums, sentences = [], []
+        for i in range(len(target)):
+            logits = features[i] @ embeddings.t()
+            k = (top * sizes[i]).clamp(1, len(embeddings))
+            lowest = logits.topk(int(k.max()), dim=1).values.gather(1, (k - 1).unsqueeze(1))
+            found = logits[:, target[i]] >= lowest
+            counted = valid[i] & (sizes[i] > 0)
+            hits = (found & bags[i]).sum(1)[counted] / bags[i].sum(1)[counted].clamp(min=1)
+            sums.append(hits.mean() if counted.any() else hits.sum())
+            sentences.append(counted.any())
+        rates += [torch.stack(sums).sum(), torch.stack(sentences).sum()]
+    return Overlap(*rates)
+
+
+def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+    return torch.ones_like(target, dtype=torch.bool) if padding_mask is None else ~padding_mask
+
+
+def _draw(valid: Tensor, share: float) -> Tensor:
+    """0 where a step is left out, the inverse of the share taken at the others, `[B, T]`."""
+    candidates = valid.flatten().nonzero().squeeze(1)
+    chosen = candidates[torch.randperm(len(candidates), device=valid.device)]
+    chosen = chosen[: max(1, round(share * len(candidates)))]
+    drawn = torch.zeros(valid.numel(), device=valid.device)
+    drawn[chosen] = len(candidates) / max(1, len(chosen))
+    return drawn.view_as(valid)

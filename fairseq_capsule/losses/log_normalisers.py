@@ -1,0 +1,67 @@
+"""A weighted sum of log-normalisers over a vocabulary, with its gradient, no logits kept."""
+
+from typing import Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+# Logits held at once: eight megabytes in float32 on a CPU; on a GPU enough to fill it.
+BLOCK = {"cpu": 2**21, "cuda": 2**26}
+
+
+def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tensor) -> Tensor:
+    """`Σ_n weights_n · log Σ_v exp(embeddings_v · features_n)`, in nats, of at least float32.
+
+    The softmax that the gradient needs is at hand in the forward pass: the gradient is taken there, so that a block of
+    logits is computed once and forgotten. Rows of weight 0 cost nothing.
+
+    Args:
+        features: `[N, C]`.
+        embeddings: `[V, C]`.
+        weights: `[N]`, without a gradient.
+    """
+    rows = weights.nonzero().squeeze(1)
+    device = features.device.type
+    # Inside the function autocast would cast some of its products and leave others.
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
+    with torch.autocast(device, enabled=False):
+        return _WeightedLogNormalisers.apply(features[rows].to(dtype), embeddings.to(dtype), weights[rows])
+
+
+class _WeightedLogNormalisers(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, features: Tensor, embeddings: Tensor, weights: Tensor) -> Tensor:
+        wanted = ctx.needs_input_grad
+        features_gradient = torch.empty_like(features) if wanted[0] else None
+        embeddings_gradient = None
+        total = weights.new_zeros(())
+        step = max(1, BLOCK.get(features.device.type, BLOCK["cuda"]) // len(embeddings))
+        for start in range(0, len(features), step):
+            rows = slice(start, start + step)
+            logits = features[rows] @ embeddings.t()
+            logits = logits if logits.dtype == torch.float64 else logits.float()
+            highest = logits.amax(1, keepdim=True)
+            exponentials = logits.sub_(highest).exp_()
+            sums = exponentials.sum(1, keepdim=True)
+            total = total + ((sums.log() + highest).squeeze(1) * weights[rows]).sum()
+            if not (wanted[0] or wanted[1]):
+                continue
+            scaled = exponentials.mul_(weights[rows].unsqueeze(1) / sums).to(features.dtype)
+            if wanted[0]:
+                features_gradient[rows] = scaled @ embeddings
+            if wanted[1]:
+                if embeddings_gradient is None:
+                    embeddings_gradient = scaled.t() @ features[rows]
+                else:
+                    embeddings_gradient.addmm_(scaled.t(), features[rows])
+        ctx.save_for_backward(features_gradient, embeddings_gradient)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor], None]:
+        features_gradient, embeddings_gradient = (
+            None if kept is None else kept * gradient.to(kept.dtype) for kept in ctx.saved_tensors
+        )
+        return features_gradient, embeddings_gradient, None

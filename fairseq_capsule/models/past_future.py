@@ -1,0 +1,211 @@
+"""PAST and FUTURE on top of a fairseq decoder's last layer: options, wiring, what is kept while decoding."""
+
+from dataclasses import dataclass, field
+from typing import Dict, NamedTuple, Optional, Tuple
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.incremental_decoding_utils import with_incremental_state
+from torch import Tensor, nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.flat_config import option
+from fairseq_capsule.modules import (
+    GuidedDynamicRouting,
+    PastFutureAttention,
+    PastFutureClassifier,
+    PastFutureRouting,
+    SourceParts,
+)
+
+IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+
+PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
+GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
+
+
+@dataclass
+class PastFutureConfig(FairseqDataclass):
+    """The options of a model that may separate its source into PAST and FUTURE."""
+
+    past_future: PAST_FUTURE = field(
+        default="none",
+        metadata={
+            "help": "what separates PAST from FUTURE: guided dynamic routing, a classifier, two attentions, nothing "
+            "(Zheng et al., Fig. 6)"
+        },
+    )
+    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST, and as many for FUTURE"})
+    redundant_capsules: int = field(
+        default=2, metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)"}
+    )
+    past_future_capsule_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of these capsules (default: half of the decoder's output size)"}
+    )
+    past_future_iterations: int = field(default=3, metadata={"help": "iterations of guided dynamic routing"})
+    past_future_ffn_dim: Optional[int] = field(
+        default=None,
+        metadata={"help": "inner size of the layers that take PAST and FUTURE in (default: twice the output size)"},
+    )
+    guided_heads: GUIDED_HEADS = field(
+        default="none", metadata={"help": "the parameters of which guided losses the model has (Zheng et al., §3.3)"}
+    )
+
+
+def check_past_future(config: PastFutureConfig) -> None:
+    """Raise a UserError for a value that is not allowed."""
+    for name, lowest in (
+        ("past_future_capsules", 1),
+        ("redundant_capsules", 0),
+        ("past_future_capsule_dim", 1),
+        ("past_future_iterations", 1),
+        ("past_future_ffn_dim", 1),
+    ):
+        value = getattr(config, name)
+        if value is not None and value < lowest:
+            raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
+    if config.past_future == "none" and config.guided_heads != "none":
+        raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
+    if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads in ("bow", "both"):
+        raise UserError("--adaptive-softmax-cutoff has no output embeddings for --guided-heads bow; use bca or none")
+
+
+class PastFutureOutput(NamedTuple):
+    """What a decoder's `net_output[1]["past_future"]` holds.
+
+    Attributes:
+        state: the decoder states `z` `[B, T, C]` before PAST and FUTURE were taken in.
+        past: the concatenated PAST capsules `Ω^P` `[B, T, P]`.
+        future: the concatenated FUTURE capsules `Ω^F` `[B, T, P]`.
+        assignment: how much of each source word went to PAST, to FUTURE and, where there is such a thing, to neither:
+            `[B, T, I, 3]`, or `[B, T, I, 2]`.
+        coupling: the same capsule by capsule, `[B, T, I, M]`.
+    """
+
+    state: Tensor
+    past: Tensor
+    future: Tensor
+    coupling: Tensor
+    capsules_per_content: int
+
+    @property
+    def assignment(self) -> Tensor:
+        groups = self.coupling.split(self.capsules_per_content, dim=-1)
+        shares = [group.sum(-1) for group in groups[:2]]
+        redundant = self.coupling[..., 2 * self.capsules_per_content :]
+        return torch.stack(shares + ([redundant.sum(-1)] if redundant.size(-1) else []), dim=-1)
+
+
+@with_incremental_state
+class PastFuture(nn.Module):
+    """`o = z + FeedForward(z, Ω^P, Ω^F)` (Zheng et al. 2019, §3.2), and the heads of the guided losses.
+
+    The feed-forward layers end in zeros: a model begins as the one that has nothing of this.
+
+    Args:
+        routing: what gives the capsules.
+        capsules_per_content: how many of its first capsules are PAST; as many that follow are FUTURE.
+        content_dim: size of PAST, and of FUTURE.
+        state_dim: size of `z` and `o`.
+        ffn_dim: inner size of the feed-forward layers.
+        heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both".
+    """
+
+    def __init__(
+        self,
+        routing: PastFutureRouting,
+        *,
+        capsules_per_content: int,
+        content_dim: int,
+        state_dim: int,
+        ffn_dim: int,
+        heads: str = "none",
+    ):
+        super().__init__()
+        self.routing = routing
+        self.capsules_per_content = capsules_per_content
+        self.feed_forward = nn.Sequential(
+            nn.Linear(state_dim + 2 * content_dim, ffn_dim), nn.ReLU(), nn.Linear(ffn_dim, state_dim)
+        )
+        nn.init.zeros_(self.feed_forward[-1].weight)
+        nn.init.zeros_(self.feed_forward[-1].bias)
+        self.bow = self.bca = None
+        if heads in ("bow", "both"):
+            self.bow = _pair_of_heads(content_dim, state_dim)
+        if heads in ("bca", "both"):
+            self.bca = _pair_of_heads(state_dim, content_dim)
+
+    def forward(
+        self,
+        state: Tensor,
+        source: Tensor,
+        padding_mask: Optional[Tensor] = None,
+        incremental_state: Optional[IncrementalState] = None,
+    ) -> Tuple[Tensor, PastFutureOutput]:
+        """Take PAST and FUTURE in.
+
+        Args:
+            state: `z` `[B, T, C]`.
+            source: the encoder's output `[I, B, C']`.
+            padding_mask: `[B, I]`, True marks padding of the source.
+            incremental_state: as fairseq's; what depends on the source alone is kept there.
+
+        Returns:
+            `o` `[B, T, C]` and what it was made of.
+        """
+        routed = self.routing.route(self._source_parts(source, incremental_state), state, padding_mask)
+        count = self.capsules_per_content
+        past, future = routed.capsules[:, :, :count].flatten(2), routed.capsules[:, :, count : 2 * count].flatten(2)
+        output = state + self.feed_forward(torch.cat([state, past, future], dim=-1))
+        return output, PastFutureOutput(state, past, future, routed.coupling, count)
+
+    def _source_parts(self, source: Tensor, incremental_state: Optional[IncrementalState]) -> SourceParts:
+        kept = self.get_incremental_state(incremental_state, "source_parts")
+        if kept is not None:
+            return SourceParts(**kept)
+        parts = self.routing.prepare(source.transpose(0, 1))
+        self.set_incremental_state(incremental_state, "source_parts", parts._asdict())
+        return parts
+
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
+        """Drop finished sentences. Within a sentence's beams all rows are the same: nothing is moved there."""
+        kept = self.get_incremental_state(incremental_state, "source_parts")
+        if kept is None or len(kept["values"]) == len(new_order):
+            return
+        reordered = {name: None if part is None else part.index_select(0, new_order) for name, part in kept.items()}
+        self.set_incremental_state(incremental_state, "source_parts", reordered)
+
+
+def _pair_of_heads(input_dim: int, output_dim: int) -> nn.ModuleDict:
+    return nn.ModuleDict({name: nn.Linear(input_dim, output_dim, bias=False) for name in ("past", "future")})
+
+
+def build_past_future(config, source_dim: int, state_dim: int) -> Optional[PastFuture]:
+    """The part that a config asks for, or None."""
+    if config.past_future == "none":
+        return None
+    per_content = config.past_future_capsules
+    capsule_dim = config.past_future_capsule_dim or max(1, state_dim // 2)
+    content_dim = per_content * capsule_dim
+    if config.past_future == "gdr":
+        routing: PastFutureRouting = GuidedDynamicRouting(
+            source_dim,
+            state_dim,
+            2 * per_content + config.redundant_capsules,
+            capsule_dim,
+            iterations=config.past_future_iterations,
+        )
+    elif config.past_future == "clf":
+        redundant = config.redundant_capsules > 0
+        routing = PastFutureClassifier(source_dim, state_dim, content_dim, capsule_dim, redundant=redundant)
+    else:
+        routing = PastFutureAttention(source_dim, state_dim, content_dim)
+    return PastFuture(
+        routing,
+        # The rivals give one large capsule for each content.
+        capsules_per_content=per_content if config.past_future == "gdr" else 1,
+        content_dim=content_dim,
+        state_dim=state_dim,
+        ffn_dim=config.past_future_ffn_dim or 2 * state_dim,
+        heads=config.guided_heads,
+    )

@@ -1,0 +1,196 @@
+"""What separates a source sentence into the translated and the untranslated, anew at every target step.
+
+Guided dynamic routing and its two rivals (Zheng et al. 2019, §3.1 and Fig. 6) have one interface. `prepare` computes
+what does not depend on the target: once a sentence, also while decoding. `route` does the rest. What they give stands
+in the order PAST, FUTURE, redundant.
+"""
+
+import math
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_capsule.routing import RoutingResult, additive_scores, guided_routing, in_float32, masked_softmax, squash
+
+
+class SourceParts(NamedTuple):
+    """What a source sentence gives, whatever the target.
+
+    Attributes:
+        values: what is summed, `[B, I, N, D]`.
+        keys: what states are compared with, `[B, I, N', D']`; None where nothing is compared.
+    """
+
+    values: Tensor
+    keys: Optional[Tensor]
+
+
+class PastFutureRouting(nn.Module):
+    """The common interface: `forward(source, state, padding_mask)` is `route(prepare(source), state, padding_mask)`."""
+
+    def prepare(self, source: Tensor) -> SourceParts:
+        """What `source` `[B, I, source_dim]` gives, whatever the target."""
+        raise NotImplementedError
+
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        """As `forward`, from `prepare`'s result."""
+        raise NotImplementedError
+
+    def forward(self, source: Tensor, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        """Separate a source sentence for every state.
+
+        Args:
+            source: `h` `[B, I, source_dim]`.
+            state: `z` `[B, T, state_dim]`.
+            padding_mask: `[B, I]`, True marks source words that take no part.
+
+        Returns:
+            `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M], None)`; coupling is 0 at padding.
+        """
+        return self.route(self.prepare(source), state, padding_mask)
+
+
+class GuidedDynamicRouting(PastFutureRouting):
+    """Guided dynamic routing (Zheng et al. 2019, Alg. 1): `J` capsules, for which the source words are rivals.
+
+    Args:
+        source_dim: size of a source word's `h_i`.
+        state_dim: size of a decoder state `z_t`.
+        num_capsules: `J`, all capsules together: 6 with two redundant ones, 4 without.
+        capsule_dim: `d_c`.
+        iterations: routing iterations `r`. With 1 there is no agreement, and neither are its parameters.
+
+    Parameters:
+        vote_weight: `W_j` of Eq. 5, `[J, source_dim, d_c]`.
+        agreement_weight: `W_b` of Eq. 7, `[d_c, state_dim + 2 d_c]`, columns in the order state, vote, capsule.
+        agreement_vector: `w` of Eq. 7, `[d_c]`.
+
+    Raises:
+        ValueError: a number below 1.
+    """
+
+    def __init__(self, source_dim: int, state_dim: int, num_capsules: int, capsule_dim: int, iterations: int = 3):
+        super().__init__()
+        _check(num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
+        self.state_dim = state_dim
+        self.iterations = iterations
+        self.vote_weight = _weight(num_capsules, source_dim, capsule_dim)
+        self.agreement_weight = self.agreement_vector = None
+        if iterations > 1:
+            self.agreement_weight = _weight(capsule_dim, state_dim + 2 * capsule_dim)
+            self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
+
+    def prepare(self, source: Tensor) -> SourceParts:
+        """The votes `v_ij` `[B, I, J, d_c]`, and `W_b`'s block for them times them."""
+        votes = _votes(source, self.vote_weight)
+        if self.agreement_weight is None:
+            return SourceParts(votes, None)
+        return SourceParts(votes, votes @ self._blocks()[1].t())
+
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        if self.agreement_weight is None:
+            routed = guided_routing(parts.values, 1, padding_mask=padding_mask)
+            # Without agreements the capsules are the same at every step.
+            return RoutingResult(*(part.expand(-1, state.size(1), -1, -1) for part in routed[:2]), None)
+        of_state, _, of_capsule = self._blocks()
+        return guided_routing(
+            parts.values,
+            self.iterations,
+            vote_part=parts.keys,
+            state_part=state @ of_state.t(),
+            capsule_weight=of_capsule,
+            vector=self.agreement_vector,
+            padding_mask=padding_mask,
+        )
+
+    def _blocks(self):
+        """`W_b` for the state, the vote and the capsule."""
+        capsule_dim = self.agreement_weight.size(0)
+        return self.agreement_weight.split((self.state_dim, capsule_dim, capsule_dim), dim=1)
+
+
+class PastFutureClassifier(PastFutureRouting):
+    """CLF (Zheng et al. 2019, Fig. 6): each source word is classified, `softmax(U tanh(W [z_t; h_i]))`, then summed.
+
+    Gives 2 capsules, squashed sums of votes as in Eq. 4, and a coupling over the classes.
+
+    Args:
+        source_dim, state_dim: as for `GuidedDynamicRouting`.
+        content_dim: size of PAST, and of FUTURE.
+        inner_dim: rows of `W`.
+        redundant: whether there is a third class for words that are neither.
+    """
+
+    def __init__(self, source_dim: int, state_dim: int, content_dim: int, inner_dim: int, redundant: bool = True):
+        super().__init__()
+        _check(content_dim=content_dim, inner_dim=inner_dim)
+        self.vote_weight = _weight(2, source_dim, content_dim)
+        self.source_projection = nn.Linear(source_dim, inner_dim, bias=False)
+        self.state_projection = nn.Linear(state_dim, inner_dim, bias=False)
+        self.class_weight = _weight(3 if redundant else 2, inner_dim)
+
+    def prepare(self, source: Tensor) -> SourceParts:
+        return SourceParts(_votes(source, self.vote_weight), self.source_projection(source).unsqueeze(2))
+
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        return _classify(*parts, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
+
+
+class PastFutureAttention(PastFutureRouting):
+    """ATTN (Zheng et al. 2019, Fig. 6): two single-head dot-product attentions, one for PAST and one for FUTURE.
+
+    Gives 2 capsules that are not squashed, and a coupling that sums to 1 over the source words of each.
+
+    Args:
+        source_dim, state_dim, content_dim: as for `PastFutureClassifier`.
+    """
+
+    def __init__(self, source_dim: int, state_dim: int, content_dim: int):
+        super().__init__()
+        _check(content_dim=content_dim)
+        self.query_weight = _weight(2, state_dim, content_dim)
+        self.key_weight = _weight(2, source_dim, content_dim)
+        self.value_weight = _weight(2, source_dim, content_dim)
+
+    def prepare(self, source: Tensor) -> SourceParts:
+        return SourceParts(_votes(source, self.value_weight), _votes(source, self.key_weight))
+
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        return _attend(*parts, _votes(state, self.query_weight), padding_mask)
+
+
+@in_float32
+def _classify(
+    values: Tensor, keys: Tensor, states: Tensor, weight: Tensor, padding_mask: Optional[Tensor]
+) -> RoutingResult:
+    """Values `[B, I, 2, D]`, keys `[B, I, 1, K]`, states `[B, T, 1, K]` and weight `[classes, K]`."""
+    scores = additive_scores(states, keys, weight).squeeze(3)
+    coupling = masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
+    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], values)), coupling, None)
+
+
+@in_float32
+def _attend(values: Tensor, keys: Tensor, queries: Tensor, padding_mask: Optional[Tensor]) -> RoutingResult:
+    """Values and keys `[B, I, 2, D]`, queries `[B, T, 2, D]`."""
+    scores = torch.einsum("btnd,bind->btin", queries, keys) / math.sqrt(queries.size(-1))
+    coupling = masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
+    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, values), coupling, None)
+
+
+def _votes(inputs: Tensor, weight: Tensor) -> Tensor:
+    """`[B, L, C]` times each of `weight` `[N, C, D]`: `[B, L, N, D]`."""
+    outputs, _, size = weight.shape
+    return (inputs @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (outputs, size))
+
+
+def _weight(*shape: int) -> nn.Parameter:
+    """Xavier-uniform in its last two dimensions."""
+    bound = math.sqrt(6 / (shape[-2] + shape[-1]))
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+def _check(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, not {number}")

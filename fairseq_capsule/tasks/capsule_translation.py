@@ -1,0 +1,96 @@
+"""fairseq's translation, started from a trained baseline, with the heads of unused losses frozen."""
+
+from dataclasses import dataclass, field
+from typing import Optional
+
+import torch
+from fairseq.logging import metrics
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from fairseq_capsule.criterions import require_heads
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.losses import bag_overlap
+from fairseq_capsule.tasks.baseline import init_from_baseline
+
+
+@dataclass
+class CapsuleTranslationConfig(TranslationConfig):
+    init_from_baseline: Optional[str] = field(
+        default=None,
+        metadata={"help": "checkpoint of a fairseq model whose parameters of the same name and shape are taken over"},
+    )
+    eval_overlap: bool = field(
+        default=False,
+        metadata={"help": "report at validation how many words of each bag PAST and FUTURE know (Zheng et al., §4.3)"},
+    )
+
+
+@register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
+class CapsuleTranslationTask(TranslationTask):
+    """Translation as fairseq's task has it, and what the systems of this package need beside it.
+
+    Batches are formed anew in every epoch, from its number: a run that was stopped in any epoch and resumed goes on
+    as if it had never been.
+    """
+
+    def can_reuse_epoch_itr(self, dataset):
+        return False
+
+    def build_model(self, cfg, from_checkpoint=False):
+        """Build a model; unless it will be read from a checkpoint, start it from the baseline.
+
+        Raises:
+            UserError: a baseline that does not fit, or `--eval-overlap` for a model without the head that it reads.
+        """
+        model = super().build_model(cfg, from_checkpoint)
+        self.past_future = getattr(model.decoder, "past_future", None)
+        if self.cfg.eval_overlap and getattr(self.past_future, "bow", None) is None:
+            raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
+        if self.cfg.init_from_baseline and not from_checkpoint:
+            init_from_baseline(model, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
+        return model
+
+    def build_criterion(self, cfg, from_checkpoint=False):
+        """Build a criterion, and freeze the heads that no loss of it reads: they would have no gradient.
+
+        Raises:
+            UserError: a loss whose head the model does not have.
+        """
+        criterion = super().build_criterion(cfg, from_checkpoint)
+        if not hasattr(self, "past_future"):  # no model was built: there is nothing to compare with
+            return criterion
+        weights = getattr(criterion, "weights", {})
+        require_heads(self.past_future, weights)
+        for name in ("bow", "bca"):
+            head = getattr(self.past_future, name, None)
+            if head is not None:
+                head.requires_grad_(bool(weights.get(name)))
+        return criterion
+
+    def valid_step(self, sample, model, criterion):
+        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if self.cfg.eval_overlap:
+            logging_output.update(self._overlap(sample, model))
+        return loss, sample_size, logging_output
+
+    @torch.no_grad()
+    def _overlap(self, sample, model):
+        routed = model(**sample["net_input"])[1]["past_future"]
+        bow, target = model.decoder.past_future.bow, sample["target"]
+        overlap = bag_overlap(
+            bow["past"](routed.past),
+            bow["future"](routed.future),
+            model.decoder.output_embeddings,
+            target,
+            target.eq(self.target_dictionary.pad()),
+        )
+        return {f"_overlap_{name}": value for name, value in overlap._asdict().items()}
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        super().reduce_metrics(logging_outputs, criterion)
+        for content in ("past", "future"):
+            number = sum(log.get(f"_overlap_{content}_sentences", 0) for log in logging_outputs)
+            if number > 0:
+                rate = sum(log[f"_overlap_{content}"] for log in logging_outputs) / number
+                metrics.log_scalar(f"overlap_{content}", rate, number, round=4)

@@ -1,0 +1,156 @@
+"""The guided losses against literal ones and against numbers worked out by hand."""
+
+import math
+
+import pytest
+import torch
+
+from fairseq_capsule.losses import bag_of_words_loss, bag_overlap, content_agreement_loss, log_normalisers
+from tests.references import losses as literal
+
+WORDS, SIZE, CAPSULES = 11, 3, 4
+
+
+def tensors(*shapes):
+    torch.manual_seed(1)
+    return [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+
+
+def masks(side):
+    mask = torch.zeros(3, 5, dtype=torch.bool)
+    if side == "right":
+        mask[1, 3:] = mask[2, 1:] = True
+    elif side == "left":
+        mask[1, :2] = mask[2, :4] = True
+    else:
+        return None
+    return mask
+
+
+def target():
+    return torch.tensor([[3, 5, 3, 7, 2], [4, 4, 9, 1, 2], [2, 8, 8, 3, 2]])
+
+
+def assert_same(got, want, inputs):
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    for gradient, expected in zip(torch.autograd.grad(got, inputs), torch.autograd.grad(want, inputs)):
+        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+
+
+every_side = pytest.mark.parametrize("side", ["none", "left", "right"])
+
+
+@every_side
+@pytest.mark.parametrize("block", [1, 30, 10**6])
+def test_bag_of_words_equals_the_literal_sum(side, block, monkeypatch):
+    monkeypatch.setitem(log_normalisers.BLOCK, "cpu", block)
+    inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
+    arguments = (*inputs, target(), masks(side))
+    assert_same(bag_of_words_loss(*arguments), literal.bag_of_words_loss(*arguments), inputs)
+
+
+def test_bag_of_words_by_hand():
+    """Two words of a vocabulary of two: `y = (0, 1)`, embeddings 0 and 1, features of one number."""
+    past = torch.tensor([[[5.0], [0.0]]], requires_grad=True)
+    future = torch.tensor([[[0.0], [math.log(3)]]], requires_grad=True)
+    embeddings = torch.tensor([[0.0], [1.0]])
+    loss = bag_of_words_loss(past, future, embeddings, torch.tensor([[0, 1]]))
+    # Step 1: PAST is empty, FUTURE holds both words, each of probability 1/2. Step 2: PAST holds word 0, of probability
+    # 1/2; FUTURE word 1, of probability 3/4.
+    assert loss.item() == pytest.approx((2 * math.log(2) + math.log(2) - math.log(3 / 4)) / 2)
+    loss.backward()
+    # The gradient of a bag's loss by its logit of word 1 is (its words) · p(1) − (its words that are 1), over T.
+    torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 0.5]) / 2)
+    torch.testing.assert_close(future.grad.flatten(), torch.tensor([2 * 0.5 - 1, 0.75 - 1]) / 2)
+
+
+@every_side
+def test_a_share_of_the_steps_estimates_it_without_bias(side):
+    inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
+    arguments = (*inputs, target(), masks(side))
+    whole = bag_of_words_loss(*arguments)
+    torch.manual_seed(1)
+    with torch.no_grad():
+        estimates = torch.stack([bag_of_words_loss(*arguments, steps=0.25) for _ in range(3000)])
+    assert estimates.std() > 0.05 * whole
+    assert abs(estimates.mean() - whole) < 4 * estimates.std() / math.sqrt(len(estimates))
+    torch.testing.assert_close(bag_of_words_loss(*arguments, steps=1.0), whole, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("steps", [0.0, -1.0, 1.5])
+def test_no_share_of_the_steps(steps):
+    inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
+    with pytest.raises(ValueError, match="steps must be above 0 and at most 1"):
+        bag_of_words_loss(*inputs, target(), steps=steps)
+
+
+def test_no_logits_are_kept():
+    past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (1000, SIZE))
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+        bag_of_words_loss(past, future, embeddings, target())
+    assert max(tensor.numel() for tensor in kept) <= embeddings.numel()  # 15 steps would be 15,000 logits
+
+
+@every_side
+def test_content_agreement_equals_the_literal_sum(side):
+    inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (CAPSULES, SIZE), (CAPSULES, SIZE))
+    mask = masks(side)
+    assert_same(content_agreement_loss(*inputs, mask), literal.content_agreement_loss(*inputs, mask), inputs)
+
+
+def test_content_agreement_by_hand():
+    """Two steps, one number each: z = (1, 3), W^P = 2, W^F = 1."""
+    past = torch.tensor([[[2.0], [5.0]]], requires_grad=True)
+    future = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
+    state = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
+    loss = content_agreement_loss(past, future, state, torch.tensor([[2.0]]), torch.tensor([[1.0]]))
+    # PAST: (2 - 2·1)² and (5 - 2·2)²; FUTURE: (1 - 2)² and (3 - 3)²; each over T = 2.
+    assert loss.item() == pytest.approx((0 + 1 + 1 + 0) / 2)
+    loss.backward()
+    torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 1.0]))
+    torch.testing.assert_close(future.grad.flatten(), torch.tensor([-1.0, 0.0]))
+    # By z: PAST's second distance gives -2·1·2·½/2 = -1 to either, FUTURE's first 2·1·½/2 = ½ to either.
+    torch.testing.assert_close(state.grad.flatten(), torch.tensor([-0.5, -0.5]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_long_sentences_in_half_precision_are_finite(dtype):
+    torch.manual_seed(1)
+    past, future, state = (torch.randn(2, 400, 8).to(dtype).requires_grad_() for _ in range(3))
+    weight = torch.randn(8, 8).to(dtype)
+    embeddings = (20 * torch.randn(50, 8)).to(dtype).requires_grad_()
+    words = torch.randint(50, (2, 400))
+    loss = bag_of_words_loss(past, future, embeddings, words)
+    loss = loss + content_agreement_loss(100 * past, future, 100 * state, weight, weight)
+    assert loss.dtype == torch.float32 and torch.isfinite(loss)
+    loss.backward()
+    assert all(torch.isfinite(tensor.grad).all() for tensor in (past, future, state, embeddings))
+
+
+@every_side
+@pytest.mark.parametrize("top", [1, 2, 5])
+def test_overlap_equals_the_literal_count(side, top):
+    past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
+    got = bag_overlap(past, future, embeddings, target(), masks(side), top=top)
+    want = literal.bag_overlap(past, future, embeddings, target(), masks(side), top=top)
+    assert [float(value) for value in got] == pytest.approx([float(value) for value in want])
+
+
+def test_overlap_by_hand():
+    """The identity as embeddings: features are the logits. One sentence, `y = (0, 0, 2)`, a vocabulary of four."""
+    past = torch.tensor([[[9.0, 9, 9, 9], [1, 4, 3, 2], [4, 3, 2, 1]]])
+    future = torch.tensor([[[1.0, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4]]])
+    overlap = bag_overlap(past, future, torch.eye(4), torch.tensor([[0, 0, 2]]), top=1)
+    # PAST: step 1 has no bag; step 2 looks for {0} in the first word, 1; step 3 for {0}, twice, in the first two.
+    # FUTURE: {0, 2} in the first three, {1, 2, 3}; {0, 2} in the first two, {0, 1}; {2} in the first one, {3}.
+    assert float(overlap.past) == pytest.approx((0 + 1) / 2)
+    assert float(overlap.future) == pytest.approx((0.5 + 0.5 + 0) / 3)
+    assert int(overlap.past_sentences) == int(overlap.future_sentences) == 1
+
+
+def test_a_sentence_without_a_past_is_left_out():
+    features = torch.zeros(2, 2, 4)
+    padding = torch.tensor([[False, True], [False, False]])
+    overlap = bag_overlap(features, features, torch.eye(4), torch.tensor([[2, 1], [3, 2]]), padding)
+    assert (int(overlap.past_sentences), int(overlap.future_sentences)) == (1, 2)

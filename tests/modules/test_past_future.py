@@ -1,0 +1,155 @@
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairseq_capsule.modules import GuidedDynamicRouting, PastFutureAttention, PastFutureClassifier
+from tests.references.routing import guided_routing
+
+SOURCE, STATE = 5, 7
+
+
+def make(kind, **options):
+    torch.manual_seed(1)
+    modules = {
+        "gdr": lambda: GuidedDynamicRouting(SOURCE, STATE, **{"num_capsules": 6, "capsule_dim": 3, **options}),
+        "clf": lambda: PastFutureClassifier(SOURCE, STATE, **{"content_dim": 6, "inner_dim": 3, **options}),
+        "attn": lambda: PastFutureAttention(SOURCE, STATE, **{"content_dim": 6, **options}),
+    }
+    return modules[kind]().double()
+
+
+def inputs(batch=3, words=4, steps=3, padded=True):
+    torch.manual_seed(2)
+    source = torch.randn(batch, words, SOURCE, dtype=torch.float64, requires_grad=True)
+    state = torch.randn(batch, steps, STATE, dtype=torch.float64, requires_grad=True)
+    mask = torch.zeros(batch, words, dtype=torch.bool)
+    if padded:
+        mask[0, :2] = mask[1, -1] = True
+    return source, state, mask
+
+
+every_kind = pytest.mark.parametrize("kind", ["gdr", "clf", "attn"])
+
+
+@pytest.mark.parametrize("padded", [False, True])
+@pytest.mark.parametrize("num_capsules, capsule_dim, iterations", [(6, 3, 3), (4, 2, 1), (2, 1, 4), (5, 4, 2)])
+def test_guided_routing_equals_the_papers_loops(num_capsules, capsule_dim, iterations, padded):
+    module = make("gdr", num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
+    source, state, mask = inputs(padded=padded)
+    weights = [module.vote_weight, module.agreement_weight, module.agreement_vector]
+    differentiable = [tensor for tensor in (source, state, *weights) if tensor is not None]
+    got = module(source, state, mask if padded else None)
+    want = guided_routing(source, state, *weights, iterations, padding_mask=mask if padded else None)
+    torch.manual_seed(3)
+    factors = [torch.randn_like(part) for part in want]
+    results = [sum((part * factor).sum() for part, factor in zip(parts, factors)) for parts in (got, want)]
+    for part, expected in zip(got, want):
+        torch.testing.assert_close(part, expected, rtol=1e-10, atol=1e-10)
+    gradients = [torch.autograd.grad(result, differentiable, allow_unused=True) for result in results]
+    for gradient, expected in zip(*gradients):
+        expected = None if expected is None or not expected.any() else expected
+        if expected is None:
+            assert gradient is None or not gradient.any()
+        else:
+            torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+    assert got.logits is None
+
+
+def test_guided_routing_has_the_specified_parameters():
+    module = GuidedDynamicRouting(source_dim=5, state_dim=7, num_capsules=6, capsule_dim=3)
+    shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+    assert shapes == {"vote_weight": (6, 5, 3), "agreement_weight": (3, 13), "agreement_vector": (3,)}
+    assert module.iterations == 3
+    assert [name for name, _ in GuidedDynamicRouting(5, 7, 6, 3, iterations=1).named_parameters()] == ["vote_weight"]
+
+
+@every_kind
+def test_padding_takes_no_part(kind):
+    module = make(kind)
+    source, state, mask = inputs()
+    capsules, coupling, _ = module(source, state, mask)
+    assert not coupling[0, :, :2].any() and not coupling[1, :, -1].any()
+    alone = module(source[:1, 2:], state[:1])
+    torch.testing.assert_close(capsules[:1], alone.capsules, rtol=1e-10, atol=1e-10)
+    (capsules.sum() + coupling.square().sum()).backward()
+    assert not source.grad[mask].any() and source.grad[~mask].any()
+
+
+@every_kind
+def test_a_sentence_of_padding_alone_is_nothing(kind):
+    source, state, mask = inputs()
+    mask[1] = True
+    capsules, coupling, _ = make(kind)(source, state, mask)
+    assert not capsules[1].any() and not coupling[1].any()
+    capsules.sum().backward()
+    assert torch.isfinite(source.grad).all()
+
+
+@every_kind
+def test_route_of_prepared_parts_is_forward(kind):
+    module = make(kind)
+    source, state, mask = inputs()
+    parts = module.prepare(source)
+    for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2]):
+        assert torch.equal(got, want)
+    last = module.route(parts, state[:, -1:], mask)  # one step alone, as while decoding
+    torch.testing.assert_close(last.capsules, module(source, state, mask).capsules[:, -1:])
+
+
+@pytest.mark.parametrize("redundant, columns", [(True, 3), (False, 2)])
+def test_the_classifier(redundant, columns):
+    module = make("clf", redundant=redundant)
+    source, state, mask = inputs()
+    capsules, coupling, _ = module(source, state, mask)
+    assert capsules.shape == (3, 3, 2, 6) and coupling.shape == (3, 3, 4, columns)
+    b, t = 2, 1
+    hidden = [torch.tanh(module.state_projection(state[b, t]) + module.source_projection(h)) for h in source[b]]
+    classes = torch.stack([torch.softmax(module.class_weight @ row, 0) for row in hidden])
+    torch.testing.assert_close(coupling[b, t], classes)
+    total = sum(classes[i, 1] * (module.vote_weight[1].T @ source[b, i]) for i in range(4))
+    norm = total.norm()
+    torch.testing.assert_close(capsules[b, t, 1], total * norm / (1 + norm**2))
+
+
+def test_the_two_attentions():
+    module = make("attn")
+    source, state, _ = inputs(padded=False)
+    capsules, coupling, _ = module(source, state)
+    assert capsules.shape == (3, 3, 2, 6) and coupling.shape == (3, 3, 4, 2)
+    b, t = 1, 2
+    query = module.query_weight[1].T @ state[b, t]
+    logits = torch.stack([query.dot(module.key_weight[1].T @ h) for h in source[b]]) / 6**0.5
+    torch.testing.assert_close(coupling[b, t, :, 1], logits.softmax(0))
+    values = torch.stack([module.value_weight[1].T @ h for h in source[b]])
+    torch.testing.assert_close(capsules[b, t, 1], logits.softmax(0) @ values)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2))
+def test_properties_of_guided_routing(words, steps, iterations, redundant):
+    module = make("gdr", num_capsules=4 + redundant, iterations=iterations)
+    source, state, _ = inputs(words=words, steps=steps, padded=False)
+    capsules, coupling, _ = module(source, state)
+    assert capsules.shape == (3, steps, 4 + redundant, 3) and coupling.shape == (3, steps, words, 4 + redundant)
+    torch.testing.assert_close(coupling.sum(-1), torch.ones_like(coupling[..., 0]))
+    assert (capsules.norm(dim=-1) < 1).all()
+    order = torch.randperm(words)
+    permuted = module(source[:, order], state)
+    torch.testing.assert_close(permuted.capsules, capsules)
+    torch.testing.assert_close(permuted.coupling, coupling[:, :, order])
+
+
+@every_kind
+def test_half_precision_is_routed_in_float32(kind):
+    module = make(kind).half()
+    source, state, mask = inputs()
+    capsules, coupling, _ = module(source.half(), 30 * state.half(), mask)
+    assert capsules.dtype == coupling.dtype == torch.float16
+    assert torch.isfinite(capsules).all()
+
+
+@pytest.mark.parametrize("wrong", [{"num_capsules": 0}, {"capsule_dim": 0}, {"iterations": 0}])
+def test_numbers_below_one_are_refused(wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be at least 1, not 0"):
+        make("gdr", **wrong)

@@ -1,0 +1,51 @@
+"""Literal guided losses: a sentence, a step, a word at a time, straight from Zheng et al. (2019), §3.3 and §4.3."""
+
+import torch
+
+
+def _words(target, padding_mask, b):
+    return [t for t in range(target.size(1)) if padding_mask is None or not padding_mask[b, t]]
+
+
+def bag_of_words_loss(past, future, embeddings, target, padding_mask=None):
+    total = 0
+    for b in range(len(target)):
+        steps = _words(target, padding_mask, b)
+        for t in steps:
+            before = torch.log_softmax(embeddings @ past[b, t], 0)
+            after = torch.log_softmax(embeddings @ future[b, t], 0)
+            for other in steps:
+                log_probability = before if other < t else after
+                total = total - log_probability[target[b, other]] / len(steps)
+    return total
+
+
+def content_agreement_loss(past, future, state, past_weight, future_weight, padding_mask=None):
+    total = 0
+    for b in range(len(state)):
+        steps = _words(state[..., 0], padding_mask, b)
+        for t in steps:
+            until = torch.stack([state[b, s] for s in steps if s <= t]).mean(0)
+            from_here = torch.stack([state[b, s] for s in steps if s >= t]).mean(0)
+            distance = (past[b, t] - past_weight @ until).square().sum()
+            distance = distance + (future[b, t] - future_weight @ from_here).square().sum()
+            total = total + distance / len(steps)
+    return total
+
+
+def bag_overlap(past, future, embeddings, target, padding_mask=None, top=5):
+    sums, counts = [0.0, 0.0], [0, 0]
+    for b in range(len(target)):
+        steps = _words(target, padding_mask, b)
+        for which, features in enumerate((past, future)):
+            rates = []
+            for t in steps:
+                bag = [int(target[b, s]) for s in steps if (s < t if which == 0 else s >= t)]
+                if bag:
+                    ranked = (embeddings @ features[b, t]).argsort(descending=True).tolist()
+                    found = set(ranked[: top * len(bag)]) & set(bag)
+                    rates.append(len(found) / len(set(bag)))
+            if rates:
+                sums[which] += sum(rates) / len(rates)
+                counts[which] += 1
+    return sums[0], counts[0], sums[1], counts[1]

@@ -1,0 +1,55 @@
+import pytest
+import torch
+
+from fairseq_capsule.routing import additive, additive_scores
+
+
+def arguments(batch=2, left=3, right=5, groups=2, size=4, rows=3, dtype=torch.float64, scale=1.0):
+    torch.manual_seed(1)
+    shapes = (batch, left, groups, size), (batch, right, groups, size), (rows, size)
+    return [(scale * torch.randn(shape, dtype=dtype)).requires_grad_() for shape in shapes]
+
+
+def plain(left, right, vectors):
+    return torch.tanh(left.unsqueeze(2) + right.unsqueeze(1)) @ vectors.t()
+
+
+def gradients(function, inputs):
+    scores = function(*inputs)
+    torch.manual_seed(2)
+    return scores, torch.autograd.grad((scores * torch.randn_like(scores)).sum(), inputs)
+
+
+@pytest.mark.parametrize("block", [1, 50, 10**6])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_equals_the_plain_expression(block, rows, monkeypatch):
+    monkeypatch.setitem(additive.BLOCK, "cpu", block)
+    inputs = arguments(rows=rows)
+    for got, want in zip(gradients(additive_scores, inputs), gradients(plain, inputs)):
+        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+
+
+def test_gradcheck():
+    assert torch.autograd.gradcheck(additive_scores, arguments())
+
+
+@pytest.mark.parametrize("scale", [1.0, 15.0, 1000.0])
+def test_large_inputs_in_float32(scale):
+    inputs = arguments(dtype=torch.float32, scale=scale)
+    scores, grads = gradients(additive_scores, inputs)
+    assert torch.isfinite(scores).all() and all(torch.isfinite(gradient).all() for gradient in grads)
+    if scale < 1000:
+        torch.testing.assert_close(scores, plain(*inputs), rtol=1e-4, atol=1e-4 * scale)
+
+
+def test_an_empty_batch():
+    left, right, vectors = arguments(batch=0)
+    assert additive_scores(left, right, vectors).shape == (0, 3, 5, 2, 3)
+
+
+def test_nothing_of_the_pairs_size_is_kept():
+    left, right, vectors = arguments(left=20, right=30)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+        additive_scores(left, right, vectors)
+    assert sum(tensor.numel() for tensor in kept) <= left.numel() + right.numel() + vectors.numel()
