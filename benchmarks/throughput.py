@@ -2,8 +2,12 @@
 
     python benchmarks/throughput.py --arch capsule_transformer_tiny --mode train --json
 
+An architecture with guided losses trains in three ways: without them, with both, and with the bag of words taken of a
+quarter of the target steps. What two more vocabulary projections leave of the baseline's speed is printed as `bound`:
+`t_base / (t_base + 2 t_out)`, `t_out` being one projection with its log-softmax, forward and backward.
+
 The last line is a JSON object: `ratio` (the architecture's tokens per second by the baseline's, the median of the
-rounds), both speeds, peak memory, versions.
+rounds; without guided losses), `ratios` of all ways, speeds, peak memory, versions.
 """
 
 import argparse
@@ -15,10 +19,7 @@ from typing import Dict, List
 
 import torch
 from fairseq import utils
-from fairseq.criterions.label_smoothed_cross_entropy import (
-    LabelSmoothedCrossEntropyCriterion,
-    LabelSmoothedCrossEntropyCriterionConfig,
-)
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, build_model
@@ -26,9 +27,13 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from measure import alternate, environment, median_ratio, peak_memory, seeded
 
+from fairseq_capsule.criterions import GuidedLossesCriterion
+
 # Subwords of Multi30k's training sentences with 10,000 joint merges, end of sentence included: mean and deviation of
 # the logarithm of their number.
 LOG_LENGTH = (2.68, 0.31)
+
+PROJECTION = "one vocabulary projection"
 
 
 def build_task(vocabulary: int) -> TranslationTask:
@@ -38,14 +43,16 @@ def build_task(vocabulary: int) -> TranslationTask:
     return TranslationTask(TranslationConfig(), dictionary, dictionary)
 
 
-def build_models(arch: str, baseline: str, task: TranslationTask) -> Dict[str, torch.nn.Module]:
-    """The architecture and a baseline that takes every option of the same name from its preset."""
-    preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True)
-    options = {name: value for name, value in vars(preset).items() if value is not None and name != "_name"}
-    return {
-        arch: build_model(Namespace(**{**options, "arch": arch}), task),
-        baseline: build_model(Namespace(**{**options, "arch": baseline}), task),
-    }
+def build(arch: str, task: TranslationTask, **options) -> torch.nn.Module:
+    return build_model(Namespace(**{**options, "arch": arch}), task)
+
+
+def preset_options(arch: str, **options) -> Dict[str, object]:
+    """An architecture's options; a baseline takes those of the same name."""
+    preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True, **options)
+    if hasattr(preset, "lstm_options"):
+        return {**vars(preset), **vars(preset.lstm_options())}
+    return {name: value for name, value in vars(preset).items() if value is not None and name != "_name"}
 
 
 def build_batches(task: TranslationTask, max_tokens: int, number: int, length: int, device: str) -> List[dict]:
@@ -74,11 +81,10 @@ def build_batches(task: TranslationTask, max_tokens: int, number: int, length: i
 class Training:
     """One pass over the batches: forward, backward, clipping, Adam."""
 
-    def __init__(self, model, task, batches):
+    def __init__(self, model, criterion, batches):
         self.model = model.train()
         self.batches = batches
-        config = LabelSmoothedCrossEntropyCriterionConfig(label_smoothing=0.1)
-        self.criterion = LabelSmoothedCrossEntropyCriterion(task, config.sentence_avg is True, config.label_smoothing)
+        self.criterion = criterion
         self.optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98))
 
     def __call__(self):
@@ -88,6 +94,20 @@ class Training:
             (loss / sample_size).backward()
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), 10.0)
             self.optimizer.step()
+
+
+class Projection:
+    """One projection to the vocabulary with its log-softmax, forward and backward, over the batches' target words."""
+
+    def __init__(self, model, batches):
+        self.weight = model.decoder.output_projection.weight
+        self.batches = batches
+
+    def __call__(self):
+        for batch in self.batches:
+            target = batch["target"].flatten()
+            features = torch.randn(len(target), self.weight.size(1), device=target.device, requires_grad=True)
+            torch.nn.functional.cross_entropy(features @ self.weight.t(), target, reduction="sum").backward()
 
 
 class Generation:
@@ -113,6 +133,29 @@ class Generation:
             generator.generate([self.model], batch)
 
 
+def build_runs(args, task: TranslationTask, batches: List[dict]):
+    """What is timed, by name, and its models: the architecture first, in all its ways of training, and the baseline."""
+    options = preset_options(args.arch)
+    smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
+    plain = LabelSmoothedCrossEntropyCriterion(task, **smoothed)
+    guided = options.get("guided_heads", "none") != "none"
+    without_losses = {**options, "guided_heads": "none"} if guided else options
+    models = {args.arch: build(args.arch, task, **without_losses), args.baseline: build(args.baseline, task, **options)}
+    criterions = dict.fromkeys(models, plain)
+    if guided and args.mode == "train":
+        for name, steps in ((f"{args.arch} + losses", 1.0), (f"{args.arch} + losses, a quarter of the steps", 0.25)):
+            models[name] = build(args.arch, task, **options)
+            criterions[name] = GuidedLossesCriterion(task, **smoothed, bow_steps=steps)
+    for model in models.values():
+        model.to(args.device)
+    if args.mode == "generate":
+        return {name: Generation(model, task, batches, args.beam) for name, model in models.items()}, models
+    runs = {name: Training(model, criterions[name], batches) for name, model in models.items()}
+    if guided:
+        runs[PROJECTION] = Projection(models[args.baseline], batches)
+    return runs, models
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
@@ -130,33 +173,34 @@ def main():
 
     with seeded(1):
         task = build_task(args.vocabulary)
-        models = build_models(args.arch, args.baseline, task)
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)
+        runs, models = build_runs(args, task, batches)
     tokens = sum(batch["ntokens"] for batch in batches)
-    runs = {}
-    for name, model in models.items():
-        model.to(args.device)
-        runs[name] = (
-            Training(model, task, batches) if args.mode == "train" else Generation(model, task, batches, args.beam)
-        )
     times = alternate(runs, args.rounds, args.device)
     report = {
         "mode": args.mode,
         "arch": args.arch,
         "baseline": args.baseline,
         "ratio": median_ratio(times[args.baseline], times[args.arch]),
+        "ratios": {name: median_ratio(times[args.baseline], times[name]) for name in models if name != args.baseline},
         "tokens_per_second": {name: tokens / statistics.median(times[name]) for name in models},
-        "peak_memory_bytes": {name: peak_memory(run, args.device) for name, run in runs.items()},
+        "peak_memory_bytes": {name: peak_memory(runs[name], args.device) for name in models},
         "parameters": {name: sum(p.numel() for p in model.parameters()) for name, model in models.items()},
         "settings": {
             key: value for key, value in vars(args).items() if key not in ("arch", "baseline", "mode", "json")
         },
         **environment(args.device),
     }
+    if PROJECTION in times:
+        with_two = [base + 2 * out for base, out in zip(times[args.baseline], times[PROJECTION])]
+        report["bound"] = median_ratio(times[args.baseline], with_two)
     for name in models:
         speed, memory = report["tokens_per_second"][name], report["peak_memory_bytes"][name] / 2**20
-        print(f"{name:32} {speed:10.0f} tokens/s {memory:8.0f} MiB")
-    print(f"{args.arch} runs at {report['ratio']:.3f} of {args.baseline}'s speed ({args.mode})")
+        print(f"{name:56} {speed:10.0f} tokens/s {memory:8.0f} MiB")
+    for name, ratio in report["ratios"].items():
+        print(f"{name} runs at {ratio:.3f} of {args.baseline}'s speed ({args.mode})")
+    if "bound" in report:
+        print(f"two more vocabulary projections leave {report['bound']:.3f} of it")
     if args.json:
         print(json.dumps(report))
 

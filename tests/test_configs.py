@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import build_model
+from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from tests.zoo import make_task
@@ -16,7 +18,8 @@ FILES = sorted(CONFIGS.rglob("*.yaml"))
 def test_builds(path):
     config = OmegaConf.load(path)
     model = build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model)}).model, make_task())
-    assert model.cfg.encoder.embed_dim == 128
+    assert model.encoder.embed_tokens.embedding_dim == (256 if config.model._name == "gdr_lstm" else 128)
+    assert config.task._name in TASK_REGISTRY and config.criterion._name in CRITERION_REGISTRY
     assert config.hydra.job.chdir is False
     assert f"configs/{path.parent.name} --config-name {path.stem} " in path.read_text()
 

@@ -25,6 +25,7 @@ SMALL = {
     "decoder_attention_heads": 4,
     "decoder_layers": 2,
     "dropout": 0.0,
+    "decoder_out_embed_dim": 32,
 }
 
 # Beside the architectures as they are: every option that changes what is computed.
@@ -50,11 +51,16 @@ OPTIONS = [
     ("gdr_transformer_base", {"past_future_capsules": 1, "past_future_capsule_dim": 5, "past_future_ffn_dim": 9}),
     ("gdr_transformer_base", {"past_future_iterations": 2, "share_all_embeddings": True, "decoder_output_dim": 32}),
     ("gdr_transformer_base", {"encoder_normalize_before": True, "decoder_normalize_before": True}),
+    ("gdr_lstm", {"encoder_directions": 1, "encoder_hidden_size": 20, "share_all_embeddings": True}),
+    ("gdr_lstm", {"decoder_out_embed_dim": 24, "encoder_layers": 1, "decoder_layers": 1}),
+    ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
 ]
 
 # For each architecture the options that leave nothing of ours, and the model of fairseq's that it then is.
 NOTHING = {"encoder_routing": "none", "decoder_routing": "none", "past_future": "none", "guided_heads": "none"}
-OFF = {arch: (NOTHING, "transformer") for arch in ARCHITECTURES}
+OFF = dict.fromkeys(ARCHITECTURES, (NOTHING, "transformer"))
+LSTMS = [arch for arch in ARCHITECTURES if arch.endswith("lstm")]
+OFF.update({arch: ({"past_future": "none", "guided_heads": "none"}, "lstm") for arch in LSTMS})
 
 CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS
 
@@ -91,6 +97,14 @@ def make_criterion(model: torch.nn.Module, task: TranslationTask) -> torch.nn.Mo
     if not any(weights.values()):
         return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
     return GuidedLossesCriterion(task, sentence_avg=False, label_smoothing=0.1, **weights)
+
+
+def encode(model: torch.nn.Module, batch: dict):
+    """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`."""
+    encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
+    if isinstance(encoded, tuple):  # fairseq's LSTM encoder
+        return encoded[0].transpose(0, 1), encoded[3].t()
+    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
 
 
 def make_sentences(lengths, words: int = 40, seed: int = 3):

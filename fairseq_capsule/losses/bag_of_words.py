@@ -1,4 +1,4 @@
-"""Bags of words: PAST must know the words before a target step, FUTURE those from it on (Zheng et al. 2019, §3.3, §4.3).
+"""Bags of words: PAST knows the words before a target step, FUTURE those from it on (Zheng et al. 2019, §3.3, §4.3).
 
 Step `t` predicts `y_t`; its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag `y_t … y_T`, end of sentence included.
 """
@@ -54,9 +54,7 @@ def bag_of_words_loss(
     words = words.masked_fill(~valid.unsqueeze(-1), 0)
     until = words.cumsum(1)
     bags = until - words, until[:, -1:] - until + words  # the sums of the embeddings before a step, and from it on
-    logits = [
-        (weight.unsqueeze(-1) * features.to(dtype) * bag).sum() for features, bag in zip((past, future), bags)
-    ]
+    logits = [(weight.unsqueeze(-1) * features.to(dtype) * bag).sum() for features, bag in zip((past, future), bags)]
     return normalisers[0] + normalisers[1] - logits[0] - logits[1]
 
 

@@ -25,7 +25,9 @@ def content_agreement_loss(
         past_weight, future_weight: `W^P` and `W^F`, `[P, C]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
     """
-    valid = torch.ones(state.shape[:2], dtype=torch.bool, device=state.device) if padding_mask is None else ~padding_mask
+    valid = (
+        torch.ones(state.shape[:2], dtype=torch.bool, device=state.device) if padding_mask is None else ~padding_mask
+    )
     # In float16 neither a sum over a sentence nor a squared distance is safe.
     state = state.to(torch.promote_types(state.dtype, torch.float32)).masked_fill(~valid.unsqueeze(-1), 0)
     number = valid.cumsum(1).unsqueeze(-1)

@@ -48,7 +48,7 @@ class _WeightedLogNormalisers(torch.autograd.Function):
             if not (wanted[0] or wanted[1]):
                 continue
             scaled = exponentials.mul_(weights[rows].unsqueeze(1) / sums).to(features.dtype)
-            if wanted[0]:
+            if features_gradient is not None:
                 features_gradient[rows] = scaled @ embeddings
             if wanted[1]:
                 if embeddings_gradient is None:

@@ -1,5 +1,6 @@
 """fairseq models: configs, wiring and presets. Importing this registers every architecture."""
 
+from fairseq_capsule.models.capsule_lstm import CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 
-__all__ = ["CapsuleTransformerModel"]
+__all__ = ["CapsuleLSTMModel", "CapsuleTransformerModel"]

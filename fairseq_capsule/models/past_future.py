@@ -77,9 +77,8 @@ class PastFutureOutput(NamedTuple):
         state: the decoder states `z` `[B, T, C]` before PAST and FUTURE were taken in.
         past: the concatenated PAST capsules `Ω^P` `[B, T, P]`.
         future: the concatenated FUTURE capsules `Ω^F` `[B, T, P]`.
-        assignment: how much of each source word went to PAST, to FUTURE and, where there is such a thing, to neither:
-            `[B, T, I, 3]`, or `[B, T, I, 2]`.
-        coupling: the same capsule by capsule, `[B, T, I, M]`.
+        coupling: how much of each source word went to each capsule, `[B, T, I, M]`.
+        capsules_per_content: how many of the capsules are PAST; as many that follow are FUTURE.
     """
 
     state: Tensor
@@ -90,6 +89,8 @@ class PastFutureOutput(NamedTuple):
 
     @property
     def assignment(self) -> Tensor:
+        """How much of each source word went to PAST, to FUTURE and, where there is such a thing, to neither:
+        `[B, T, I, 3]`, or `[B, T, I, 2]`."""
         groups = self.coupling.split(self.capsules_per_content, dim=-1)
         shares = [group.sum(-1) for group in groups[:2]]
         redundant = self.coupling[..., 2 * self.capsules_per_content :]
@@ -153,17 +154,19 @@ class PastFuture(nn.Module):
         Returns:
             `o` `[B, T, C]` and what it was made of.
         """
-        routed = self.routing.route(self._source_parts(source, incremental_state), state, padding_mask)
+        routed = self.routing.route(self._source_parts(source, padding_mask, incremental_state), state, padding_mask)
         count = self.capsules_per_content
         past, future = routed.capsules[:, :, :count].flatten(2), routed.capsules[:, :, count : 2 * count].flatten(2)
         output = state + self.feed_forward(torch.cat([state, past, future], dim=-1))
         return output, PastFutureOutput(state, past, future, routed.coupling, count)
 
-    def _source_parts(self, source: Tensor, incremental_state: Optional[IncrementalState]) -> SourceParts:
+    def _source_parts(
+        self, source: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]
+    ) -> SourceParts:
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is not None:
             return SourceParts(**kept)
-        parts = self.routing.prepare(source.transpose(0, 1))
+        parts = self.routing.prepare(source.transpose(0, 1), padding_mask)
         self.set_incremental_state(incremental_state, "source_parts", parts._asdict())
         return parts
 

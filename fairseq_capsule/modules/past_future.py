@@ -11,7 +11,16 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.routing import RoutingResult, additive_scores, guided_routing, in_float32, masked_softmax, squash
+from fairseq_capsule.routing import (
+    RoutingResult,
+    additive_scores,
+    dynamic_routing,
+    guided_routing,
+    in_float32,
+    masked_softmax,
+    squared_exponential,
+    squash,
+)
 
 
 class SourceParts(NamedTuple):
@@ -20,21 +29,23 @@ class SourceParts(NamedTuple):
     Attributes:
         values: what is summed, `[B, I, N, D]`.
         keys: what states are compared with, `[B, I, N', D']`; None where nothing is compared.
+        exponentials: `squared_exponential(keys)` where comparing needs it.
     """
 
     values: Tensor
-    keys: Optional[Tensor]
+    keys: Optional[Tensor] = None
+    exponentials: Optional[Tensor] = None
 
 
 class PastFutureRouting(nn.Module):
-    """The common interface: `forward(source, state, padding_mask)` is `route(prepare(source), state, padding_mask)`."""
+    """The common interface."""
 
-    def prepare(self, source: Tensor) -> SourceParts:
-        """What `source` `[B, I, source_dim]` gives, whatever the target."""
+    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
+        """What a source sentence gives, whatever the target; arguments as in `forward`."""
         raise NotImplementedError
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        """As `forward`, from `prepare`'s result."""
+        """As `forward`, from what `prepare` gave."""
         raise NotImplementedError
 
     def forward(self, source: Tensor, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
@@ -48,7 +59,7 @@ class PastFutureRouting(nn.Module):
         Returns:
             `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M], None)`; coupling is 0 at padding.
         """
-        return self.route(self.prepare(source), state, padding_mask)
+        return self.route(self.prepare(source, padding_mask), state, padding_mask)
 
 
 class GuidedDynamicRouting(PastFutureRouting):
@@ -81,27 +92,34 @@ class GuidedDynamicRouting(PastFutureRouting):
             self.agreement_weight = _weight(capsule_dim, state_dim + 2 * capsule_dim)
             self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
 
-    def prepare(self, source: Tensor) -> SourceParts:
-        """The votes `v_ij` `[B, I, J, d_c]`, and `W_b`'s block for them times them."""
+    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
+        """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them."""
         votes = _votes(source, self.vote_weight)
+        if padding_mask is not None:
+            votes = votes.masked_fill(padding_mask[:, :, None, None], 0)
         if self.agreement_weight is None:
-            return SourceParts(votes, None)
-        return SourceParts(votes, votes @ self._blocks()[1].t())
+            return SourceParts(votes)
+        keys = votes @ self._blocks()[1].t()
+        return SourceParts(votes, keys, squared_exponential(keys))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        if self.agreement_weight is None:
-            routed = guided_routing(parts.values, 1, padding_mask=padding_mask)
-            # Without agreements the capsules are the same at every step.
-            return RoutingResult(*(part.expand(-1, state.size(1), -1, -1) for part in routed[:2]), None)
+        votes, keys, exponentials = parts
+        if keys is None or self.agreement_vector is None:
+            mask = None if padding_mask is None else padding_mask.unsqueeze(1)
+            capsules, coupling, _ = dynamic_routing(votes.unsqueeze(1), 1, padding_mask=mask, final_logits=False)
+            # Without agreements they are the same at every step.
+            size = (-1, state.size(1), -1, -1)
+            return RoutingResult(capsules.expand(size), coupling.expand(size), None)
         of_state, _, of_capsule = self._blocks()
         return guided_routing(
-            parts.values,
+            votes,
+            keys,
+            state @ of_state.t(),
+            of_capsule,
+            self.agreement_vector,
             self.iterations,
-            vote_part=parts.keys,
-            state_part=state @ of_state.t(),
-            capsule_weight=of_capsule,
-            vector=self.agreement_vector,
             padding_mask=padding_mask,
+            vote_exponential=exponentials,
         )
 
     def _blocks(self):
@@ -130,8 +148,9 @@ class PastFutureClassifier(PastFutureRouting):
         self.state_projection = nn.Linear(state_dim, inner_dim, bias=False)
         self.class_weight = _weight(3 if redundant else 2, inner_dim)
 
-    def prepare(self, source: Tensor) -> SourceParts:
-        return SourceParts(_votes(source, self.vote_weight), self.source_projection(source).unsqueeze(2))
+    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
+        keys = self.source_projection(source).unsqueeze(2)
+        return SourceParts(_votes(source, self.vote_weight), keys, squared_exponential(keys))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
         return _classify(*parts, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
@@ -153,19 +172,19 @@ class PastFutureAttention(PastFutureRouting):
         self.key_weight = _weight(2, source_dim, content_dim)
         self.value_weight = _weight(2, source_dim, content_dim)
 
-    def prepare(self, source: Tensor) -> SourceParts:
+    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         return SourceParts(_votes(source, self.value_weight), _votes(source, self.key_weight))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        return _attend(*parts, _votes(state, self.query_weight), padding_mask)
+        return _attend(parts.values, parts.keys, _votes(state, self.query_weight), padding_mask)
 
 
 @in_float32
 def _classify(
-    values: Tensor, keys: Tensor, states: Tensor, weight: Tensor, padding_mask: Optional[Tensor]
+    values: Tensor, keys: Tensor, exponentials: Tensor, states: Tensor, weight: Tensor, padding_mask: Optional[Tensor]
 ) -> RoutingResult:
     """Values `[B, I, 2, D]`, keys `[B, I, 1, K]`, states `[B, T, 1, K]` and weight `[classes, K]`."""
-    scores = additive_scores(states, keys, weight).squeeze(3)
+    scores = additive_scores(states, keys, weight, exponentials).squeeze(3)
     coupling = masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
     return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], values)), coupling, None)
 

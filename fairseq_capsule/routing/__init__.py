@@ -1,6 +1,6 @@
 """Capsule routing as pure tensor functions: no parameters, no state, torch alone."""
 
-from fairseq_capsule.routing.additive import additive_scores
+from fairseq_capsule.routing.additive import additive_scores, squared_exponential
 from fairseq_capsule.routing.attention import horizontal_routing, route_last_token, vertical_routing
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
 from fairseq_capsule.routing.guided import guided_routing
@@ -19,5 +19,6 @@ __all__ = [
     "route_last_token",
     "squash",
     "squash_scale",
+    "squared_exponential",
     "vertical_routing",
 ]

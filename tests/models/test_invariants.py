@@ -14,10 +14,12 @@ from tests.zoo import (
     ARCHITECTURES,
     CASES,
     LENGTHS,
+    LSTMS,
     OFF,
     SMALL,
     build,
     case_name,
+    encode,
     make_batch,
     make_criterion,
     make_sentences,
@@ -43,20 +45,17 @@ def test_padding_changes_nothing(arch, options, left_pad_source):
     model = build(arch, {**options, "dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0})
     sentences = make_sentences(LENGTHS)
     criterion = make_criterion(model, make_task())
-    batch = make_batch(sentences, left_pad_source, pad_to=16)
+    # fairseq's LSTM encoder takes no column that is padding in every sentence.
+    batch = make_batch(sentences, left_pad_source, pad_to=0 if arch in LSTMS else 16)
     together = by_id(batch, logits_of(model, batch))
-    encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
-    encoded_together = by_id(batch, encoded["encoder_out"][0].transpose(0, 1))
-    mask = by_id(batch, encoded["encoder_padding_mask"][0])
+    encoded_together, mask = (by_id(batch, part) for part in encode(model, batch))
     losses = []
     for sentence in sentences:
         alone = make_batch([sentence])
         identity, length = sentence["id"], len(sentence["target"])
         torch.testing.assert_close(together[identity][:length], logits_of(model, alone)[0], rtol=1e-5, atol=1e-5)
-        encoded_alone = model.encoder(alone["net_input"]["src_tokens"], alone["net_input"]["src_lengths"])
-        torch.testing.assert_close(
-            encoded_together[identity][~mask[identity]], encoded_alone["encoder_out"][0][:, 0], rtol=1e-5, atol=1e-5
-        )
+        encoded_alone = encode(model, alone)[0][0]
+        torch.testing.assert_close(encoded_together[identity][~mask[identity]], encoded_alone, rtol=1e-5, atol=1e-5)
         losses.append(criterion(model, alone)[0])
     torch.testing.assert_close(criterion(model, batch)[0], sum(losses), rtol=1e-5, atol=1e-5)
 
@@ -157,7 +156,9 @@ def test_with_everything_off_it_is_fairseqs_own_model(arch, normalize_before):
     options = dict(encoder_normalize_before=normalize_before, decoder_normalize_before=normalize_before)
     without, plain_arch = OFF[arch]
     off = build(arch, {**options, **without}, task)
-    plain = build_model(Namespace(arch=plain_arch, **{**SMALL, **options}), task).eval()
+    plain_options = off.cfg.lstm_options() if plain_arch == "lstm" else Namespace(**SMALL, **options)
+    plain_options.arch = plain_arch
+    plain = build_model(plain_options, task).eval()
     plain.load_state_dict(off.state_dict())
     batch = make_batch(make_sentences(LENGTHS))
     assert torch.equal(logits_of(off, batch), logits_of(plain, batch))

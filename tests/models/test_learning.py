@@ -1,5 +1,6 @@
 """A tiny model must learn to turn sentences around."""
 
+import pytest
 import torch
 
 from tests.zoo import build, make_batch, make_criterion, make_task
@@ -14,10 +15,13 @@ def reversals(number, generator):
     return make_batch(sentences)
 
 
-def test_it_learns_to_reverse():
+@pytest.mark.parametrize(
+    "options", [{}, {"past_future": "gdr", "guided_heads": "both"}], ids=["attention_routing", "with_past_and_future"]
+)
+def test_it_learns_to_reverse(options):
     task = make_task(10)
-    model = build("capsule_transformer", {"share_all_embeddings": True}, task).train()
-    criterion = make_criterion("capsule_transformer", task)
+    model = build("capsule_transformer", {"share_all_embeddings": True, **options}, task).train()
+    criterion = make_criterion(model, task)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     generator = torch.Generator().manual_seed(1)
     for _ in range(250):

@@ -90,7 +90,7 @@ def test_a_sentence_of_padding_alone_is_nothing(kind):
 def test_route_of_prepared_parts_is_forward(kind):
     module = make(kind)
     source, state, mask = inputs()
-    parts = module.prepare(source)
+    parts = module.prepare(source, mask)
     for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2]):
         assert torch.equal(got, want)
     last = module.route(parts, state[:, -1:], mask)  # one step alone, as while decoding

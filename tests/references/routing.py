@@ -107,9 +107,7 @@ def _valid(length, mask, b):
     return [i for i in range(length) if mask is None or not mask[b, i]]
 
 
-def guided_routing(
-    source, state, vote_weight, agreement_weight, agreement_vector, iterations, *, padding_mask=None
-):
+def guided_routing(source, state, vote_weight, agreement_weight, agreement_vector, iterations, *, padding_mask=None):
     """Algorithm 1 of Zheng et al. (2019), step by step: capsules `[B, T, J, D]` and coupling `[B, T, I, J]`."""
     batch, words, _ = source.shape
     steps, (outputs, _, size) = state.size(1), vote_weight.shape
