@@ -11,7 +11,13 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.flat_config import option, preset, validated
-from fairseq_capsule.models.past_future import PastFuture, PastFutureConfig, build_past_future, check_past_future
+from fairseq_capsule.models.past_future import (
+    PastFuture,
+    PastFutureConfig,
+    TakesBeamSize,
+    build_past_future,
+    check_past_future,
+)
 
 # Options of fairseq's that a preset must be able to turn off again, which a flag cannot, or that belong to a loss which
 # is not ours.
@@ -94,7 +100,7 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         return self.embed_tokens.weight if self.share_input_output_embed else self.fc_out.weight
 
 
-class CapsuleLSTMModel(LSTMModel):
+class CapsuleLSTMModel(TakesBeamSize, LSTMModel):
     """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1); with them off, fairseq's own."""
 
     add_args = classmethod(BaseFairseqModel.add_args.__func__)

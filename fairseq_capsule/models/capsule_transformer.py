@@ -8,7 +8,7 @@ from torch import nn
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.flat_config import parse_layers, validated
-from fairseq_capsule.models.past_future import build_past_future
+from fairseq_capsule.models.past_future import TakesBeamSize, build_past_future
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 
@@ -80,7 +80,7 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
         return self.output_projection.weight
 
 
-class CapsuleTransformerModel(TransformerModelBase):
+class CapsuleTransformerModel(TakesBeamSize, TransformerModelBase):
     """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
 
     # TransformerModelBase would offer the options of its own nested config.

@@ -125,6 +125,7 @@ class PastFuture(nn.Module):
         super().__init__()
         self.routing = routing
         self.capsules_per_content = capsules_per_content
+        self.beam_size = 1
         self.feed_forward = nn.Sequential(
             nn.Linear(state_dim + 2 * content_dim, ffn_dim), nn.ReLU(), nn.Linear(ffn_dim, state_dim)
         )
@@ -146,41 +147,77 @@ class PastFuture(nn.Module):
         """Take PAST and FUTURE in.
 
         Args:
-            state: `z` `[B, T, C]`.
+            state: `z` `[B, T, C]`; `T` is 1 with `incremental_state`.
             source: the encoder's output `[I, B, C']`.
             padding_mask: `[B, I]`, True marks padding of the source.
-            incremental_state: as fairseq's; what depends on the source alone is kept there.
+            incremental_state: as fairseq's; what depends on the source alone is kept there, once a sentence.
 
         Returns:
             `o` `[B, T, C]` and what it was made of.
         """
-        routed = self.routing.route(self._source_parts(source, padding_mask, incremental_state), state, padding_mask)
+        parts = self._source_parts(source, padding_mask, incremental_state)
+        # The beams of a sentence are to its source what the steps of a target are.
+        beams = len(state) // len(parts.values)
+        mask = padding_mask if padding_mask is None or beams == 1 else padding_mask[::beams]
+        routed = self.routing.route(parts, state if beams == 1 else state.view(-1, beams, state.size(-1)), mask)
         count = self.capsules_per_content
-        past, future = routed.capsules[:, :, :count].flatten(2), routed.capsules[:, :, count : 2 * count].flatten(2)
-        output = state + self.feed_forward(torch.cat([state, past, future], dim=-1))
-        return output, PastFutureOutput(state, past, future, routed.coupling, count)
+        contents = routed.capsules[:, :, : 2 * count].flatten(2).reshape(*state.shape[:2], -1)
+        output = state + self.feed_forward(torch.cat([state, contents], dim=-1))
+        past, future = contents.chunk(2, dim=-1)
+        coupling = routed.coupling.reshape(*state.shape[:2], *routed.coupling.shape[2:])
+        return output, PastFutureOutput(state, past, future, coupling, count)
 
     def _source_parts(
         self, source: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]
     ) -> SourceParts:
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is not None:
-            return SourceParts(**kept)
-        parts = self.routing.prepare(source.transpose(0, 1), padding_mask)
-        self.set_incremental_state(incremental_state, "source_parts", parts._asdict())
+            return SourceParts(kept["values"], kept["keys"], kept["exponentials"])
+        beams = self.beam_size if incremental_state is not None and self._same_in_every_beam(source) else 1
+        mask = None if padding_mask is None else padding_mask[::beams]
+        parts = self.routing.prepare(source[:, ::beams].transpose(0, 1), mask)
+        kept = {**parts._asdict(), "beams": torch.tensor(beams)}
+        self.set_incremental_state(incremental_state, "source_parts", kept)
         return parts
 
+    def _same_in_every_beam(self, source: Tensor) -> bool:
+        """Whether every `beam_size` neighbours of a batch are one sentence; a hint may be an older one."""
+        if self.beam_size == 1 or source.size(1) % self.beam_size:
+            return False
+        beams = source.unflatten(1, (-1, self.beam_size))
+        return bool((beams == beams[:, :, :1]).all())
+
+    def set_beam_size(self, beam_size: int) -> None:
+        """What a generator says before it decodes: how many neighbours of a batch are one sentence."""
+        self.beam_size = beam_size
+
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Drop finished sentences. Within a sentence's beams all rows are the same: nothing is moved there."""
+        """Drop finished sentences. Within a sentence's beams all is the same: nothing is moved there."""
         kept = self.get_incremental_state(incremental_state, "source_parts")
-        if kept is None or len(kept["values"]) == len(new_order):
+        if kept is None:
             return
-        reordered = {name: None if part is None else part.index_select(0, new_order) for name, part in kept.items()}
+        beams = int(kept["beams"])
+        if len(kept["values"]) * beams == len(new_order):
+            return
+        sentences = new_order[::beams] // beams
+        reordered = {
+            name: part if part is None or name == "beams" else part.index_select(0, sentences)
+            for name, part in kept.items()
+        }
         self.set_incremental_state(incremental_state, "source_parts", reordered)
 
 
 def _pair_of_heads(input_dim: int, output_dim: int) -> nn.ModuleDict:
     return nn.ModuleDict({name: nn.Linear(input_dim, output_dim, bias=False) for name in ("past", "future")})
+
+
+class TakesBeamSize:
+    """A model that passes a generator's beam size on to its `PastFuture`, if it has one."""
+
+    def set_beam_size(self, beam_size: int) -> None:
+        part = getattr(self.decoder, "past_future", None)
+        if part is not None:
+            part.set_beam_size(beam_size)
 
 
 def build_past_future(config, source_dim: int, state_dim: int) -> Optional[PastFuture]:

@@ -95,12 +95,14 @@ class GuidedDynamicRouting(PastFutureRouting):
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them."""
         votes = _votes(source, self.vote_weight)
+        keys = exponentials = None
+        if self.agreement_weight is not None:
+            keys = votes @ self._blocks()[1].t()
+            exponentials = squared_exponential(keys)
         if padding_mask is not None:
             votes = votes.masked_fill(padding_mask[:, :, None, None], 0)
-        if self.agreement_weight is None:
-            return SourceParts(votes)
-        keys = votes @ self._blocks()[1].t()
-        return SourceParts(votes, keys, squared_exponential(keys))
+        # A capsule's votes lie together in memory: so every sum over words reads them as they are.
+        return SourceParts(votes.transpose(1, 2).contiguous().transpose(1, 2), keys, exponentials)
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
         votes, keys, exponentials = parts

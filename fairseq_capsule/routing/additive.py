@@ -70,8 +70,7 @@ class _AdditiveScores(torch.autograd.Function):
             for rows, steps, ratios in _blocks(left_exponential, right_exponential):
                 block = gradient[rows, steps]
                 vectors_gradient.addmm_(block.flatten(0, -2).t(), ratios.flatten(0, -2), alpha=-2)
-                slopes = torch.addcmul(ratios, ratios, ratios, value=-1)
-                slopes.mul_(block if one_vector else block @ vectors)
+                slopes = ratios.addcmul_(ratios, ratios, value=-1).mul_(block if one_vector else block @ vectors)
                 left_gradient[rows, steps] = slopes.sum(2)
                 right_gradient[rows] += slopes.sum(1)
             vectors_gradient += gradient.flatten(0, -2).sum(0).unsqueeze(-1)
@@ -81,14 +80,18 @@ class _AdditiveScores(torch.autograd.Function):
 
 
 def _blocks(left: Tensor, right: Tensor) -> Iterator[Tuple[slice, slice, Tensor]]:
-    """Sentences, left positions and their `ρ` `[b, t, I, J, D]`, from the parts' exponentials."""
+    """Sentences, left positions and their `ρ` `[b, t, I, J, D]`, valid until the next, from the parts' exponentials."""
     sentences, steps = left.shape[:2]
     # Left positions in a block: those of several sentences, or some of one.
     positions = max(1, BLOCK.get(left.device.type, BLOCK["cuda"]) // max(1, right.shape[1:].numel()))
     many_sentences, many_steps = max(1, positions // max(1, steps)), max(1, min(positions, steps))
     one = left.new_ones(())
+    # One piece of memory for all blocks: to ask for a new one each time costs more than to fill it.
+    ratios = left.new_empty(min(many_sentences, sentences), many_steps, *right.shape[1:])
     for first in range(0, sentences, many_sentences):
         rows = slice(first, first + many_sentences)
         for start in range(0, steps, many_steps):
             part = slice(start, start + many_steps)
-            yield rows, part, torch.addcmul(one, left[rows, part].unsqueeze(2), right[rows].unsqueeze(1)).reciprocal_()
+            of_left = left[rows, part].unsqueeze(2)
+            block = ratios[: of_left.size(0), : of_left.size(1)]
+            yield rows, part, torch.addcmul(one, of_left, right[rows].unsqueeze(1), out=block).reciprocal_()

@@ -76,10 +76,14 @@ def test_translations_do_not_depend_on_the_batch(arch, options):
 
 
 @every_case
-def test_step_by_step_equals_at_once(arch, options):
-    """Under reorderings within each sentence's beams, and when a finished sentence is dropped half way."""
+@pytest.mark.parametrize("hint", [1, 2, 3], ids=lambda hint: f"beam {hint}")
+def test_step_by_step_equals_at_once(arch, options, hint):
+    """Under reorderings within each sentence's beams, and when a finished sentence is dropped half way; whether the
+    model was told the beam size, not told, or told another."""
     model = build(arch, options)
     beam, steps = 3, 9
+    if hasattr(model, "set_beam_size"):
+        model.set_beam_size(hint)
     batch = make_batch(make_sentences([(7, steps), (4, steps), (10, steps)]))
     source = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
     torch.manual_seed(1)

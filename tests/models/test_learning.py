@@ -16,15 +16,17 @@ def reversals(number, generator):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"past_future": "gdr", "guided_heads": "both"}], ids=["attention_routing", "with_past_and_future"]
+    "options, updates",
+    [({}, 250), ({"past_future": "gdr"}, 250), ({"past_future": "gdr", "guided_heads": "both"}, 500)],
+    ids=["attention routing", "with PAST and FUTURE", "with guided losses"],
 )
-def test_it_learns_to_reverse(options):
+def test_it_learns_to_reverse(options, updates):
     task = make_task(10)
     model = build("capsule_transformer", {"share_all_embeddings": True, **options}, task).train()
     criterion = make_criterion(model, task)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     generator = torch.Generator().manual_seed(1)
-    for _ in range(250):
+    for _ in range(updates):
         optimizer.zero_grad()
         loss, sample_size, _ = criterion(model, reversals(48, generator))
         (loss / sample_size).backward()
