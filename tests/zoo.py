@@ -99,6 +99,11 @@ def make_criterion(model: torch.nn.Module, task: TranslationTask) -> torch.nn.Mo
     return GuidedLossesCriterion(task, sentence_avg=False, label_smoothing=0.1, **weights)
 
 
+def logits_of(model: torch.nn.Module, batch: dict) -> torch.Tensor:
+    with torch.no_grad():
+        return model(**batch["net_input"])[0]
+
+
 def encode(model: torch.nn.Module, batch: dict):
     """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`."""
     encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import torch
 from fairseq import checkpoint_utils
@@ -13,41 +13,49 @@ from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+# Buffers that fairseq's older models save and nothing reads.
+WITHOUT_MEANING = ("version", "_float_tensor")
+
 
 def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary):
-    """Take over every parameter of the same name and shape; the others keep their initialisation.
+    """Take over every parameter of a baseline; the model's others keep their initialisation. Their number is logged.
 
-    How many were taken is logged. Checkpoints hold no dictionary: sizes are always compared, words where the folder
-    that the baseline was trained on is there.
+    Checkpoints hold no dictionary: sizes are always compared, words where the folder that the baseline was trained on
+    is there.
 
     Raises:
-        UserError: not one parameter fits, the baseline was trained with another dictionary, or it has two embeddings
-            where the model shares one.
+        UserError: the baseline has another dictionary, other dimensions, parameters that have no place in the model, or
+            two embeddings where the model shares one.
     """
     # Through the module: the plugin's own reader stands there.
     state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"--init-from-baseline {path}: it holds no model")
-    baseline = state["model"]
-    dictionaries = {"encoder": source_dictionary, "decoder": target_dictionary}
-    for side, dictionary in dictionaries.items():
+    for side, dictionary in (("encoder", source_dictionary), ("decoder", target_dictionary)):
         _check_dictionary(path, state, side, dictionary)
-
+    baseline = state["model"]
+    model.upgrade_state_dict(baseline)
     own = model.state_dict()
-    fitting = {name: value for name, value in baseline.items() if name in own and own[name].shape == value.shape}
-    parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-    if not parameters & set(fitting):
-        raise UserError(f"--init-from-baseline {path}: no parameter of it has the name and shape of one of the model's")
-    _check_sharing(path, model, fitting)
-    model.load_state_dict({**own, **fitting})
+    strangers = [name for name in baseline if name not in own and not name.endswith(WITHOUT_MEANING)]
+    if strangers:
+        raise UserError(
+            f"--init-from-baseline {path}: {_names(strangers)}: the model has nothing of that name; it must be of the "
+            "baseline's kind, with its layers and options"
+        )
+    for name, value in baseline.items():
+        if name in own and own[name].shape != value.shape:
+            raise UserError(
+                f"--init-from-baseline {path}: {name} has the shape {tuple(value.shape)} there and "
+                f"{tuple(own[name].shape)} in the model; give the model the baseline's dimensions"
+            )
+    _check_sharing(path, model, baseline)
+    model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
 
-    new = sorted(parameters - set(fitting))
-    unused = sorted(set(baseline) - set(fitting))
+    parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    new = [name for name in parameters if name not in baseline]
     logger.info(
         f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
     )
-    if unused:
-        logger.warning(f"{path}: {len(unused)} of its tensors fit nothing in the model: {_names(unused)}")
 
 
 def _check_dictionary(path: str, state: Dict[str, Any], side: str, dictionary: Dictionary) -> None:
@@ -71,21 +79,21 @@ def _check_dictionary(path: str, state: Dict[str, Any], side: str, dictionary: D
         )
 
 
-def _check_sharing(path: str, model: nn.Module, fitting: Dict[str, Tensor]) -> None:
+def _check_sharing(path: str, model: nn.Module, baseline: Dict[str, Tensor]) -> None:
     """Names of one and the same parameter must have one and the same value."""
     seen: Dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
-        if name not in fitting:
+        if name not in baseline:
             continue
         other = seen.setdefault(id(parameter), name)
-        if not torch.equal(fitting[name], fitting[other]):
+        if not torch.equal(baseline[name], baseline[other]):
             raise UserError(
                 f"--init-from-baseline {path}: {other} and {name} differ there and are shared in the model; "
                 "share the embeddings that the baseline shares"
             )
 
 
-def _names(names) -> str:
+def _names(names: List[str]) -> str:
     if not names:
         return "none"
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

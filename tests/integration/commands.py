@@ -8,14 +8,14 @@ from pathlib import Path
 REPOSITORY = Path(__file__).parent.parent.parent
 PLUGIN = REPOSITORY / "fairseq_capsule"
 
+SMALL_LSTM = "--encoder-embed-dim 32 --decoder-embed-dim 32 --decoder-out-embed-dim 32".split()
 SMALL = (
     "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4 --encoder-layers 2 "
     "--decoder-embed-dim 32 --decoder-ffn-embed-dim 48 --decoder-attention-heads 4 --decoder-layers 2"
 ).split()
-TRAINING = (
-    "--optimizer adam --lr 2e-3 --max-tokens 400 --criterion label_smoothed_cross_entropy --label-smoothing 0.1 "
-    "--cpu --seed 1 --no-progress-bar"
-).split()
+TRAINING = "--optimizer adam --lr 2e-3 --max-tokens 400 --label-smoothing 0.1 --cpu --seed 1 --no-progress-bar".split()
+CRITERION = "label_smoothed_cross_entropy"
+GUIDED = ["--task", "capsule_translation", "--criterion", CRITERION + "_with_guided_losses"]
 
 
 def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None, stdin=None):
@@ -36,8 +36,12 @@ def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None,
 
 
 def train(data, save_dir, *arguments, arch="capsule_transformer_tiny", **options):
-    small = SMALL if arch.startswith("capsule_transformer") else []
-    return run("train", data, "--arch", arch, *small, *TRAINING, "--save-dir", save_dir, *arguments, **options)
+    """Train an architecture of fairseq's, or a small one of ours; those that have guided losses with them."""
+    ours = arch.startswith(("capsule_", "gdr_"))
+    small = [] if not ours else SMALL_LSTM if arch.endswith("_lstm") else SMALL
+    criterion = GUIDED if arch.startswith("gdr_") else ["--criterion", CRITERION]
+    settings = ["--arch", arch, *small, *TRAINING, *criterion, "--save-dir", save_dir]
+    return run("train", data, *settings, *arguments, **options)
 
 
 def last_line(output):

@@ -20,6 +20,7 @@ from tests.zoo import (
     build,
     case_name,
     encode,
+    logits_of,
     make_batch,
     make_criterion,
     make_sentences,
@@ -27,11 +28,6 @@ from tests.zoo import (
 )
 
 every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
-
-
-def logits_of(model, batch):
-    with torch.no_grad():
-        return model(**batch["net_input"])[0]
 
 
 def by_id(batch, tensor):

@@ -1,0 +1,102 @@
+"""The criterion: its terms, what it logs, what it refuses, what costs nothing."""
+
+import math
+
+import pytest
+import torch
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.logging import metrics
+
+from fairseq_capsule.criterions import GuidedLossesCriterion, guided_losses
+from fairseq_capsule.errors import UserError
+from tests.references import losses as literal
+from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
+
+BATCH = make_batch(make_sentences(LENGTHS))
+TASK = make_task()
+
+
+def criterion(**options):
+    return GuidedLossesCriterion(TASK, sentence_avg=False, label_smoothing=0.1, **options)
+
+
+def model_of(arch="gdr_transformer_base", **options):
+    return build(arch, options)
+
+
+@pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
+def test_the_loss_is_the_sum_of_its_terms(arch):
+    model = model_of(arch)
+    loss, sample_size, log = criterion(bow_weight=0.5, bca_weight=2)(model, BATCH)
+    plain, _, plain_log = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, BATCH)
+    routed = model(**BATCH["net_input"])[1]["past_future"]
+    part, padding = model.decoder.past_future, BATCH["target"].eq(1)
+    bow = literal.bag_of_words_loss(
+        part.bow["past"](routed.past),
+        part.bow["future"](routed.future),
+        model.decoder.output_embeddings,
+        BATCH["target"],
+        padding,
+    )
+    bca = literal.content_agreement_loss(
+        routed.past, routed.future, routed.state, part.bca["past"].weight, part.bca["future"].weight, padding
+    )
+    torch.testing.assert_close(log["bow_loss"], bow.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(log["bca_loss"], bca.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(loss, plain + 0.5 * bow + 2 * bca, rtol=1e-5, atol=1e-3)
+    assert torch.equal(log["nll_loss"], plain_log["nll_loss"]) and sample_size == BATCH["ntokens"]
+
+
+def test_what_is_logged():
+    logs = [
+        {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8 * math.log(2), "bca_loss": 3.0, "ntokens": 4, "nsentences": 2},
+        {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8 * math.log(2), "bca_loss": 6.0, "ntokens": 4, "nsentences": 1},
+    ]
+    with metrics.aggregate() as aggregated:
+        GuidedLossesCriterion.reduce_metrics([{**log, "sample_size": 4} for log in logs])
+    values = aggregated.get_smoothed_values()
+    assert values["bow_loss"] == 2.0 and values["bca_loss"] == 3.0  # base 2, per bag word; per sentence
+    assert values["loss"] == pytest.approx(40 / 8 / math.log(2), abs=1e-3)
+    assert values["ppl"] == pytest.approx(2 ** (16 / 8 / math.log(2)), abs=0.02)
+
+
+def test_a_weight_of_zero_costs_nothing(monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("computed")
+
+    monkeypatch.setattr(guided_losses, "bag_of_words_loss", never)
+    log = criterion(bow_weight=0)(model_of(guided_heads="bca"), BATCH)[2]
+    assert "bca_loss" in log and "bow_loss" not in log
+    monkeypatch.setattr(guided_losses, "content_agreement_loss", never)
+    log = criterion(bow_weight=0, bca_weight=0)(build("capsule_transformer"), BATCH)[2]
+    assert not {"bow_loss", "bca_loss"} & set(log)
+
+
+def test_the_bag_of_words_is_exact_while_validating():
+    model, exact, estimated = model_of(), criterion(), criterion(bow_steps=0.25)
+    with torch.no_grad():
+        whole = exact(model.eval(), BATCH)[2]["bow_loss"]
+        assert torch.equal(estimated(model, BATCH)[2]["bow_loss"], whole)
+        assert not torch.equal(estimated(model.train(), BATCH)[2]["bow_loss"], whole)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"bow_weight": -1}, "--bow-weight must be at least 0, not -1"),
+        ({"bca_weight": float("nan")}, "--bca-weight must be at least 0, not nan"),
+        ({"bow_steps": 0}, "--bow-steps must be above 0 and at most 1, not 0"),
+        ({"bow_steps": 1.5}, "--bow-steps must be above 0 and at most 1, not 1.5"),
+    ],
+)
+def test_wrong_values_are_named(options, message):
+    with pytest.raises(UserError, match=message):
+        criterion(**options)
+
+
+@pytest.mark.parametrize(
+    "arch, options", [("capsule_transformer", {}), ("gdr_transformer_base", {"guided_heads": "bca"})]
+)
+def test_a_model_without_the_head_is_named(arch, options):
+    with pytest.raises(UserError, match="--bow-weight 1 needs a model with --guided-heads bow or both"):
+        criterion()(build(arch, options), BATCH)

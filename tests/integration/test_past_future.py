@@ -1,0 +1,95 @@
+"""Dynamic Past and Future on the real command lines."""
+
+import re
+
+import pytest
+
+from fairseq_capsule.models import CapsuleLSTMModel, CapsuleTransformerModel
+from tests.integration.commands import REPOSITORY, last_line, run, train
+
+FROM_BASELINE = "--init-from-baseline"
+
+
+@pytest.fixture(scope="module")
+def baselines(data, tmp_path_factory):
+    """fairseq's own models, trained for an epoch, by the kind of ours."""
+    folder = tmp_path_factory.mktemp("baselines")
+    layers = "--encoder-layers 2 --decoder-layers 2 --encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48".split()
+    width = "--encoder-embed-dim 32 --decoder-embed-dim 32".split()
+    heads = "--encoder-attention-heads 4 --decoder-attention-heads 4".split()
+    train(data, folder / "transformer", "--max-epoch", 1, *width, *layers, *heads, arch="transformer")
+    directions = ["--encoder-bidirectional", "--decoder-out-embed-dim", 32]
+    train(data, folder / "lstm", "--max-epoch", 1, *width, *directions, arch="lstm")
+    return {kind: folder / kind / "checkpoint_last.pt" for kind in ("transformer", "lstm")}
+
+
+def hypotheses(checkpoint, data):
+    output = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, "--required-batch-size-multiple", 1)
+    return sorted(re.findall(r"^H-\d+.*", output, re.M))
+
+
+@pytest.mark.parametrize(
+    "kind, arch, model_class",
+    [("transformer", "gdr_transformer_tiny", CapsuleTransformerModel), ("lstm", "gdr_lstm", CapsuleLSTMModel)],
+)
+def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines, kind, arch, model_class):
+    start = (FROM_BASELINE, baselines[kind], "--eval-overlap")
+    output = train(data, tmp_path / "untrained", *start, "--max-update", 1, "--lr", 0, arch=arch)
+    assert re.search(r"took \d+ of the model's \d+ parameters; new: decoder.past_future", output)
+    # At the start it translates as the baseline does.
+    assert hypotheses(tmp_path / "untrained/checkpoint_last.pt", data) == hypotheses(baselines[kind], data)
+
+    output = train(data, tmp_path, *start, "--max-epoch", 1, arch=arch)
+    for part in ("train", "valid"):
+        line = next(line for line in output.splitlines() if f"| {part} | epoch 001" in line)
+        assert all(f"| {name} " in line for name in ("loss", "nll_loss", "ppl", "bow_loss", "bca_loss")), line
+        assert ("| overlap_past " in line and "| overlap_future " in line) == (part == "valid"), line
+    assert "Loaded checkpoint" in train(data, tmp_path, *start, "--max-epoch", 2, arch=arch)
+
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    translated = run("interactive", data, "--path", checkpoint, "--cpu", "--beam", 2, stdin="a b c\nd\n")
+    assert len(re.findall(r"^H-\d+", translated, re.M)) == 2
+    arguments = ("--task", "capsule_translation", "--path", checkpoint, "--cpu", "--max-tokens", 400)
+    assert "bow_loss" in run("validate", data, *arguments)
+    hub = model_class.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(data))
+    assert hub.translate(["a b c d", "e f"], beam=3)[0] == hub.translate("a b c d", beam=3)
+
+
+def test_hydra(data, tmp_path, baselines):
+    small = [
+        *("model.encoder_embed_dim=32", "model.decoder_embed_dim=32", "model.encoder_layers=2"),
+        *("model.decoder_layers=2", "+model.encoder_ffn_embed_dim=48", "+model.decoder_ffn_embed_dim=48"),
+        *("model.share_all_embeddings=false", "optimization.max_epoch=1", "common.cpu=true"),
+    ]
+    small = [option if option.startswith(("+", "model.share", "opt", "common")) else f"+{option}" for option in small]
+    output = run(
+        "hydra_train",
+        *("--config-dir", REPOSITORY / "configs/multi30k", "--config-name", "gdr_transformer"),
+        *(f"task.data={data}", f"task.init_from_baseline={baselines['transformer']}"),
+        *(f"checkpoint.save_dir={tmp_path}/run", "dataset.max_tokens=400", "model.past_future=clf", *small),
+        user_dir=None,
+    )
+    assert "done training" in output and "bow_loss" in output
+    assert len(hypotheses(tmp_path / "run/checkpoint_last.pt", data)) == 20
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--bow-weight", -1], "--bow-weight must be at least 0, not -1.0"),
+        (["--bow-steps", 0], "--bow-steps must be above 0 and at most 1, not 0.0"),
+        (["--guided-heads", "bow"], "--bca-weight 1 needs a model with --guided-heads bca or both; set --bca-weight 0"),
+        (["--past-future", "none"], "--guided-heads both needs --past-future gdr, clf or attn"),
+        (["--redundant-capsules", -1], "--redundant-capsules must be at least 0, not -1"),
+        ([FROM_BASELINE, "missing.pt"], "missing.pt"),
+    ],
+)
+def test_wrong_values_are_the_last_line(data, tmp_path, arguments, message):
+    output = train(data, tmp_path, *arguments, arch="gdr_transformer_tiny", succeeds=False)
+    assert message in last_line(output)
+    assert not list(tmp_path.glob("*.pt"))
+
+
+def test_a_baseline_of_another_kind_is_the_last_line(data, tmp_path, baselines):
+    output = train(data, tmp_path, FROM_BASELINE, baselines["lstm"], arch="gdr_transformer_tiny", succeeds=False)
+    assert "it must be of the baseline's kind" in last_line(output)

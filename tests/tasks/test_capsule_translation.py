@@ -1,0 +1,175 @@
+"""The task: a start from a baseline, frozen heads, overlap at validation, batches of a resumed epoch."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.logging import metrics
+from fairseq.models import build_model
+from fairseq.tasks.translation import TranslationTask
+from omegaconf import OmegaConf
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from tests.references import losses as literal
+from tests.zoo import LENGTHS, SMALL, build, logits_of, make_batch, make_sentences, make_task
+
+BATCH = make_batch(make_sentences(LENGTHS))
+CRITERION = "label_smoothed_cross_entropy_with_guided_losses"
+
+
+def make_capsule_task(words=40, **options):
+    plain = make_task(words)
+    return CapsuleTranslationTask(CapsuleTranslationConfig(**options), plain.src_dict, plain.tgt_dict)
+
+
+def save_baseline(folder, arch="transformer", words=40, data=None, **options):
+    model = build_model(Namespace(arch=arch, criterion=None, **{**SMALL, **options}), make_task(words)).eval()
+    task = {"data": str(data), "source_lang": "en", "target_lang": "de"} if data else {}
+    save(folder / "baseline.pt", model=model.state_dict(), cfg={"task": task}, args=None)
+    return model
+
+
+def save(path, **content):
+    """With what fairseq's reader wants to find."""
+    history = {"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 1}
+    state = {"optimizer_history": [history], "extra_state": {"train_iterator": {"epoch": 1}}}
+    torch.save({**state, **content}, path)
+
+
+def start(folder, arch="gdr_transformer_base", words=40, **options):
+    task = make_capsule_task(words, init_from_baseline=str(folder / "baseline.pt"))
+    return task.build_model(Namespace(arch=arch, **{**SMALL, **options})).eval()
+
+
+@pytest.mark.parametrize(
+    "baseline, arch",
+    [("transformer", "gdr_transformer_base"), ("lstm", "gdr_lstm"), ("transformer", "gdr_transformer_tiny")],
+)
+@pytest.mark.parametrize("past_future", ["gdr", "clf", "attn"])
+def test_at_the_start_it_is_the_baseline(tmp_path, baseline, arch, past_future, caplog):
+    directions = {"encoder_bidirectional": True} if baseline == "lstm" else {}
+    plain = save_baseline(tmp_path, baseline, **directions)
+    with caplog.at_level("INFO"):
+        model = start(tmp_path, arch, past_future=past_future)
+    torch.testing.assert_close(logits_of(model, BATCH), logits_of(plain, BATCH), rtol=0, atol=0)
+    taken = len(list(plain.parameters()))
+    assert f"took {taken} of the model's {len(list(model.parameters()))} parameters; new: decoder.past" in caplog.text
+
+
+def test_attention_routing_starts_from_a_baseline_too(tmp_path):
+    plain = save_baseline(tmp_path)
+    model = start(tmp_path, "capsule_transformer")
+    assert torch.equal(model.encoder.layers[0].self_attn.q_proj.weight, plain.encoder.layers[0].self_attn.q_proj.weight)
+
+
+def test_a_checkpoint_is_not_overwritten_by_the_baseline(tmp_path):
+    task = make_capsule_task(init_from_baseline=str(tmp_path / "missing.pt"))
+    assert task.build_model(Namespace(arch="gdr_transformer_base", **SMALL), from_checkpoint=True)
+
+
+@pytest.mark.parametrize(
+    "saved, started, message",
+    [
+        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, the data's 44"),
+        (
+            {"encoder_ffn_embed_dim": 64},
+            {},
+            r"encoder.layers.0.fc1.weight has the shape \(64, 32\) there and \(48, 32\)",
+        ),
+        ({"arch": "lstm"}, {}, r"encoder.lstm.weight_ih_l0.*: the model has nothing of that name"),
+        ({"decoder_layers": 3}, {}, r"decoder.layers.2.* and \d+ more: the model has nothing of that name"),
+        (
+            {},
+            {"share_all_embeddings": True},
+            "encoder.embed_tokens.weight and decoder.embed_tokens.weight differ there",
+        ),
+    ],
+)
+def test_a_baseline_that_does_not_fit_is_named(tmp_path, saved, started, message):
+    save_baseline(tmp_path, **saved)
+    with pytest.raises(UserError, match=f"--init-from-baseline .*baseline.pt: .*{message}"):
+        start(tmp_path, **started)
+
+
+def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
+    others = Dictionary()
+    for index in range(40):
+        others.add_symbol(f"v{index}")
+    for language in ("en", "de"):
+        others.save(str(tmp_path / f"dict.{language}.txt"))
+    save_baseline(tmp_path, data=tmp_path)
+    with pytest.raises(UserError, match="dict.en.txt, which it was trained with, are not the data's"):
+        start(tmp_path)
+    for language in ("en", "de"):
+        make_task().src_dict.save(str(tmp_path / f"dict.{language}.txt"))
+    start(tmp_path)
+
+
+def test_a_file_without_a_model_is_named(tmp_path):
+    save(tmp_path / "baseline.pt", cfg=None)
+    with pytest.raises(UserError, match="it holds no model"):
+        start(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "criterion, frozen",
+    [
+        ({"_name": CRITERION}, set()),
+        ({"_name": CRITERION, "bow_weight": 0.0}, {"bow"}),
+        ({"_name": CRITERION, "bow_weight": 0.0, "bca_weight": 0.0}, {"bow", "bca"}),
+        ({"_name": "label_smoothed_cross_entropy"}, {"bow", "bca"}),
+    ],
+)
+def test_heads_of_losses_that_are_off_are_frozen(criterion, frozen):
+    task = make_capsule_task()
+    model = task.build_model(Namespace(arch="gdr_transformer_base", **SMALL))
+    built = task.build_criterion(OmegaConf.create({"sentence_avg": False, **criterion}))
+    at_rest = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    assert {name.split(".")[2] for name in at_rest} == frozen
+    loss, sample_size, _ = built(model.train(), BATCH)
+    (loss / sample_size).backward()
+    assert not [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
+
+
+def test_a_loss_without_its_head_is_refused_before_training():
+    task = make_capsule_task()
+    task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": "bow"}))
+    with pytest.raises(UserError, match="--bca-weight 1 needs a model with --guided-heads bca or both"):
+        task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
+    task.build_model(Namespace(arch="transformer", **SMALL))
+    with pytest.raises(UserError, match="--bow-weight 1 needs a model with --guided-heads bow or both"):
+        task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
+
+
+def test_overlap_is_reported_over_batches():
+    task = make_capsule_task(eval_overlap=True)
+    model = build("gdr_transformer_base", task=task)
+    criterion = task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
+    batches = [make_batch(make_sentences(LENGTHS[:2])), make_batch(make_sentences(LENGTHS[2:], seed=4))]
+    logs, expected = [], [0, 0, 0, 0]
+    for batch in batches:
+        logs.append(task.valid_step(batch, model, criterion)[2])
+        routed = model(**batch["net_input"])[1]["past_future"]
+        heads = [model.decoder.past_future.bow[name](getattr(routed, name)) for name in ("past", "future")]
+        counts = literal.bag_overlap(*heads, model.decoder.output_embeddings, batch["target"], batch["target"].eq(1))
+        expected = [total + count for total, count in zip(expected, counts)]
+    with metrics.aggregate() as aggregated:
+        task.reduce_metrics(logs, criterion)
+    values = aggregated.get_smoothed_values()
+    assert values["overlap_past"] == pytest.approx(expected[0] / expected[1], abs=1e-4)
+    assert values["overlap_future"] == pytest.approx(expected[2] / expected[3], abs=1e-4)
+
+
+@pytest.mark.parametrize("arch, heads", [("gdr_transformer_base", "bca"), ("transformer", None)])
+def test_overlap_needs_a_head(arch, heads):
+    task = make_capsule_task(eval_overlap=True)
+    options = {} if heads is None else {"guided_heads": heads}
+    with pytest.raises(UserError, match="--eval-overlap needs a model with --guided-heads bow or both"):
+        task.build_model(Namespace(arch=arch, **SMALL, **options))
+
+
+def test_batches_are_formed_anew_in_every_epoch():
+    assert not make_capsule_task().can_reuse_epoch_itr(None)
+    assert issubclass(CapsuleTranslationTask, TranslationTask)
