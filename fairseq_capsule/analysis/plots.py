@@ -5,6 +5,7 @@ from typing import Dict, List
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from fairseq_capsule.analysis.past_future import contents
 from fairseq_capsule.models.routing_attention import Explanation
 
 ROWS = {
@@ -44,6 +45,30 @@ def plot_attention(explanation: Explanation, words: List[str], title: str) -> Fi
         top.set_title(f"head {head}", fontsize=9)
         bottom.set_xticks(range(length), words, rotation=90, fontsize=8)
         bottom.set_yticks(range(length), words, fontsize=8)
+    return figure
+
+
+def plot_assignment(assignment: Tensor, source: List[str], target: List[str], title: str) -> Figure:
+    """Where each source word stood at each target step (Zheng et al. 2019, Fig. 4): a panel for each content.
+
+    Args:
+        assignment: shares `[T, I, 3]` or `[T, I, 2]`; a row of a panel is a target step, a column a source word.
+        source: the `I` source words.
+        target: the `T` words that the steps give.
+        title: what stands above the picture.
+    """
+    names = contents(assignment)
+    size = len(names) * max(2.6, 0.26 * len(source)) + 2.2, max(2.6, 0.24 * len(target)) + 1.4
+    figure = Figure(figsize=size, layout="constrained")
+    figure.suptitle(title)
+    axes = figure.subplots(1, len(names), squeeze=False, sharey=True)[0]
+    for axis, name, values in zip(axes, names, assignment.float().cpu().unbind(-1)):
+        image = axis.imshow(values.numpy(), **SHARES, vmax=1.0, aspect="auto")
+        axis.set_title(name, fontsize=9)
+        axis.set_xticks(range(len(source)), source, rotation=90, fontsize=8)
+        axis.set_yticks(range(len(target)), target, fontsize=8)
+    axes[0].set_ylabel("the word that the step gives", fontsize=9)
+    figure.colorbar(image, ax=list(axes), fraction=0.02, pad=0.01)
     return figure
 
 

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import option, preset, validated
+from fairseq_capsule.models.flat_config import option, preset, register_presets, validated
 from fairseq_capsule.models.past_future import (
     PastFuture,
     PastFutureConfig,
@@ -140,8 +140,10 @@ class CapsuleLSTMModel(TakesBeamSize, LSTMModel):
         return model
 
 
-for _name, _preset in {
-    "capsule_lstm": CapsuleLSTMConfig,
-    "gdr_lstm": preset(CapsuleLSTMConfig, past_future="gdr", guided_heads="both"),
-}.items():
-    register_model(_name, dataclass=_preset)(CapsuleLSTMModel)
+register_presets(
+    CapsuleLSTMModel,
+    {
+        "capsule_lstm": CapsuleLSTMConfig,
+        "gdr_lstm": preset(CapsuleLSTMConfig, past_future="gdr", guided_heads="both"),
+    },
+)

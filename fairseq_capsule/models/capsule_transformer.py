@@ -1,13 +1,13 @@
 """`capsule_transformer`: fairseq's Transformer with the orthogonal parts of which each paper's system is a preset."""
 
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
-from fairseq_capsule.models.flat_config import parse_layers, validated
+from fairseq_capsule.models.flat_config import parse_layers, register_presets, validated
 from fairseq_capsule.models.past_future import TakesBeamSize, build_past_future
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
@@ -119,5 +119,4 @@ class CapsuleTransformerModel(TakesBeamSize, TransformerModelBase):
         return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 
-for _name, _preset in presets().items():
-    register_model(_name, dataclass=_preset)(CapsuleTransformerModel)
+register_presets(CapsuleTransformerModel, presets())

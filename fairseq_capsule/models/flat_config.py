@@ -7,9 +7,10 @@ option of fairseq's Transformer stays one of ours, under the name that its comma
 import re
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
 from enum import Enum
-from typing import Any, Iterator, List, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_capsule.errors import UserError
@@ -65,6 +66,17 @@ def preset(base: Type[Config], **defaults: Any) -> Type[Config]:
         for name, value in defaults.items()
     ]
     return make_dataclass(base.__name__, changed, bases=(base,), namespace={"__module__": base.__module__})
+
+
+def register_presets(model: Type[BaseFairseqModel], named: Dict[str, Type[FairseqDataclass]]) -> None:
+    """Register a model under the name of each of its presets.
+
+    fairseq notes the dataclass on the class that is registered, and its command line takes every default from there:
+    each preset needs a class of its own.
+    """
+    for name, dataclass_type in named.items():
+        own = type(model.__name__, (model,), {"__module__": model.__module__, "__doc__": model.__doc__})
+        register_model(name, dataclass=dataclass_type)(own)
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from fairseq_capsule.cli import main
 from fairseq_capsule.models import CapsuleLSTMModel, CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, last_line, run, train
 
@@ -53,6 +54,9 @@ def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines,
     assert "bow_loss" in run("validate", data, *arguments)
     hub = model_class.from_pretrained(str(tmp_path), "checkpoint_last.pt", str(data))
     assert hub.translate(["a b c d", "e f"], beam=3)[0] == hub.translate("a b c d", beam=3)
+    picture = ["picture", str(checkpoint), str(data), "--text", "a b c", "--show", "assignment", "--out"]
+    assert main([*picture, str(tmp_path / "assignment.png")]) == 0
+    assert (tmp_path / "assignment.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_hydra(data, tmp_path, baselines):

@@ -26,6 +26,8 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
         ("a.gif", [], "a b", "its name must end in one of .png, .svg, .pdf"),
         ("nowhere/a.png", [], "a b", "nowhere/a.png: not written: No such file or directory"),
         ("a.png", ["--codes", "missing"], "a b", "missing: no such file or folder"),
+        ("a.png", ["--show", "assignment"], "a b", "the model has no PAST and FUTURE to show"),
+        ("a.png", ["--show", "assignment", "--layer", "1"], "a b", "--layer belongs to --show attention"),
     ],
 )
 def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):

@@ -1,0 +1,54 @@
+"""An architecture is the same from the command line, from Hydra and from Python."""
+
+from argparse import Namespace
+from dataclasses import fields
+
+import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.models.transformer.transformer_config import TransformerConfig
+
+from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
+from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig
+from tests.integration.commands import PLUGIN
+from tests.zoo import ARCHITECTURES
+
+
+def from_command_line(*arguments):
+    parser = options.get_training_parser()
+    return convert_namespace_to_omegaconf(
+        options.parse_args_and_arch(parser, ["data", "--user-dir", str(PLUGIN), *arguments])
+    ).model
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_the_command_line_takes_the_presets_own_values(arch):
+    """fairseq keeps one dataclass a model class: presets of one class would all have the last one's values."""
+    config, preset = from_command_line("--arch", arch), MODEL_DATACLASS_REGISTRY[arch]()
+    for item in fields(preset):
+        if item.name != "_name":
+            value = getattr(config, item.name)
+            expected = getattr(preset, item.name)
+            assert str(value) == str(expected) or value == expected, item.name
+    assert config._name == arch
+
+
+@pytest.mark.parametrize("size, width, layers", [("base", 512, 6), ("big", 1024, 6), ("tiny", 128, 4)])
+def test_sizes_and_mechanisms(size, width, layers):
+    for mechanism, past_future, encoder_routing in (("capsule", "none", "both"), ("gdr", "gdr", "none")):
+        config = from_command_line("--arch", f"{mechanism}_transformer_{size}")
+        assert (config.encoder_embed_dim, config.decoder_embed_dim) == (width, width)
+        assert (config.encoder_layers, config.decoder_layers) == (layers, layers)
+        assert (config.past_future, config.encoder_routing) == (past_future, encoder_routing)
+
+
+def test_the_base_preset_is_fairseqs_transformer():
+    ours, theirs = CapsuleTransformerConfig(), TransformerConfig()
+    assert ours.encoder_embed_dim == theirs.encoder.embed_dim and ours.decoder_layers == theirs.decoder.layers
+
+
+def test_an_lstm_of_one_direction():
+    assert from_command_line("--arch", "gdr_lstm", "--encoder-directions", "1").encoder_directions == 1
+    lstm = CapsuleLSTMConfig(encoder_directions=1, encoder_embed_dim=64).lstm_options()
+    assert isinstance(lstm, Namespace) and lstm.encoder_bidirectional is False and lstm.encoder_embed_dim == 64
