@@ -172,7 +172,7 @@ class PastFuture(nn.Module):
     ) -> SourceParts:
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is not None:
-            return SourceParts(kept["values"], kept["keys"], kept["exponentials"])
+            return SourceParts(**{name: part for name, part in kept.items() if name != "beams"})
         beams = self.beam_size if incremental_state is not None and self._same_in_every_beam(source) else 1
         mask = None if padding_mask is None else padding_mask[::beams]
         parts = self.routing.prepare(source[:, ::beams].transpose(0, 1), mask)

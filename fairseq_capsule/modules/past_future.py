@@ -30,11 +30,14 @@ class SourceParts(NamedTuple):
         values: what is summed, `[B, I, N, D]`.
         keys: what states are compared with, `[B, I, N', D']`; None where nothing is compared.
         exponentials: `squared_exponential(keys)` where comparing needs it.
+        first_keys, first_exponentials: the same for the first comparison, where it is another.
     """
 
     values: Tensor
     keys: Optional[Tensor] = None
     exponentials: Optional[Tensor] = None
+    first_keys: Optional[Tensor] = None
+    first_exponentials: Optional[Tensor] = None
 
 
 class PastFutureRouting(nn.Module):
@@ -93,35 +96,38 @@ class GuidedDynamicRouting(PastFutureRouting):
             self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
-        """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them."""
+        """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them and of the first capsules."""
         votes = _votes(source, self.vote_weight)
-        keys = exponentials = None
-        if self.agreement_weight is not None:
-            keys = votes @ self._blocks()[1].t()
-            exponentials = squared_exponential(keys)
-        if padding_mask is not None:
-            votes = votes.masked_fill(padding_mask[:, :, None, None], 0)
+        values = votes if padding_mask is None else votes.masked_fill(padding_mask[:, :, None, None], 0)
         # A capsule's votes lie together in memory: so every sum over words reads them as they are.
-        return SourceParts(votes.transpose(1, 2).contiguous().transpose(1, 2), keys, exponentials)
+        values = values.transpose(1, 2).contiguous().transpose(1, 2)
+        if self.agreement_weight is None:
+            return SourceParts(values)
+        _, of_vote, of_capsule = self._blocks()
+        keys = votes @ of_vote.t()
+        capsules = dynamic_routing(values, 1, final_logits=False).capsules
+        first_keys = keys + (capsules @ of_capsule.t()).unsqueeze(1)
+        return SourceParts(values, keys, squared_exponential(keys), first_keys, squared_exponential(first_keys))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        votes, keys, exponentials = parts
-        if keys is None or self.agreement_vector is None:
+        if self.agreement_weight is None:
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
-            capsules, coupling, _ = dynamic_routing(votes.unsqueeze(1), 1, padding_mask=mask, final_logits=False)
+            capsules, coupling, _ = dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask, final_logits=False)
             # Without agreements they are the same at every step.
             size = (-1, state.size(1), -1, -1)
             return RoutingResult(capsules.expand(size), coupling.expand(size), None)
         of_state, _, of_capsule = self._blocks()
         return guided_routing(
-            votes,
-            keys,
+            parts.values,
+            parts.keys,
+            parts.first_keys,
             state @ of_state.t(),
             of_capsule,
             self.agreement_vector,
             self.iterations,
             padding_mask=padding_mask,
-            vote_exponential=exponentials,
+            exponentials=parts.exponentials,
+            first_exponentials=parts.first_exponentials,
         )
 
     def _blocks(self):
@@ -155,7 +161,7 @@ class PastFutureClassifier(PastFutureRouting):
         return SourceParts(_votes(source, self.vote_weight), keys, squared_exponential(keys))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        return _classify(*parts, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
+        return _classify(*parts[:3], self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
 
 
 class PastFutureAttention(PastFutureRouting):

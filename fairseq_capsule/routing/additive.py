@@ -35,7 +35,7 @@ def additive_scores(left: Tensor, right: Tensor, vectors: Tensor, right_exponent
     cancel out.
 
     Args:
-        left: `[B, T, J, D]`.
+        left: `[B, T, J, D]`, or `[B, T, 1, D]` where it is the same for all `J`.
         right: `[B, I, J, D]`.
         vectors: `[K, D]`.
         right_exponential: `squared_exponential(right)` where it is at hand.
@@ -53,7 +53,7 @@ class _AdditiveScores(torch.autograd.Function):
     def forward(ctx, left: Tensor, right: Tensor, vectors: Tensor, right_exponential: Tensor) -> Tensor:
         left_exponential = squared_exponential(left)
         ctx.save_for_backward(left_exponential, right_exponential, vectors)
-        scores = left.new_empty(left.size(0), left.size(1), right.size(1), left.size(2), len(vectors))
+        scores = left.new_empty(*left.shape[:2], *right.shape[1:3], len(vectors))
         for rows, steps, ratios in _blocks(left_exponential, right_exponential):
             scores[rows, steps] = ratios @ vectors.t()
         return scores.mul_(-2).add_(vectors.sum(-1))
@@ -66,12 +66,13 @@ class _AdditiveScores(torch.autograd.Function):
         right_gradient = torch.zeros_like(right_exponential)
         vectors_gradient = torch.zeros_like(vectors)
         one_vector = len(vectors) == 1
+        own_left = left_exponential.size(2) == right_exponential.size(2)
         with torch.autocast(gradient.device.type, enabled=False):
             for rows, steps, ratios in _blocks(left_exponential, right_exponential):
                 block = gradient[rows, steps]
                 vectors_gradient.addmm_(block.flatten(0, -2).t(), ratios.flatten(0, -2), alpha=-2)
                 slopes = ratios.addcmul_(ratios, ratios, value=-1).mul_(block if one_vector else block @ vectors)
-                left_gradient[rows, steps] = slopes.sum(2)
+                left_gradient[rows, steps] = slopes.sum(2) if own_left else slopes.sum((2, 3)).unsqueeze(2)
                 right_gradient[rows] += slopes.sum(1)
             vectors_gradient += gradient.flatten(0, -2).sum(0).unsqueeze(-1)
         # What all pairs are multiplied with alike may wait for the sums.

@@ -39,6 +39,7 @@ def dynamic_routing(
     output_padding_mask: Optional[Tensor] = None,
     competition: str = "output",
     agreement: Optional[Callable[[Tensor, Tensor], Tensor]] = None,
+    initial_logits: Optional[Tensor] = None,
     final_logits: bool = True,
 ) -> RoutingResult:
     """Route input capsules to output capsules by agreement (Sabour et al. 2017, Procedure 1; Duan et al. 2020, Alg. 1).
@@ -53,6 +54,7 @@ def dynamic_routing(
             the same with a share for none of them; "input", the inputs of an output (softmax over `M`).
         agreement: a function of votes `[..., M, N, D]` and capsules `[..., N, D]` that gives what is added to the
             logits `[..., M, N]`; their dot product by default.
+        initial_logits: `[..., M, N]`, what the first coupling is made of (Sabour et al.'s log priors); 0 by default.
         final_logits: whether to add the last agreement to the logits too; if not, they are None.
 
     Returns:
@@ -72,7 +74,7 @@ def dynamic_routing(
 
     agreement = agreement or dot_product_agreement
     mask = _pair_mask(padding_mask, output_padding_mask)
-    logits = votes[0].new_zeros(votes[0].shape[:-1])
+    logits = votes[0].new_zeros(votes[0].shape[:-1]) if initial_logits is None else initial_logits
     for iteration, vote in enumerate(votes, start=1):
         coupling = _coupling(logits, competition, mask)
         capsules = squash(torch.einsum("...mn,...mnd->...nd", coupling, vote))

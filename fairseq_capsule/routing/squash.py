@@ -1,9 +1,10 @@
 """The non-linearities of routing."""
 
-from typing import Optional
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.precision import in_float32
 
@@ -40,7 +41,26 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     Returns:
         A tensor of `s`'s shape whose vectors along `dim` have norms below 1: exactly 0, with a zero gradient, at 0.
     """
-    return s * squash_scale(s.square().sum(dim, keepdim=True))
+    return _Squash.apply(s, dim)
+
+
+class _Squash(torch.autograd.Function):
+    """Autograd's own derivative takes twice as many passes over the capsules."""
+
+    @staticmethod
+    def forward(ctx, s: Tensor, dim: int) -> Tensor:
+        squared_norm = s.square().sum(dim, keepdim=True)
+        ctx.save_for_backward(s, squared_norm)
+        ctx.dim = dim
+        return s * squash_scale(squared_norm)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
+        s, squared_norm = ctx.saved_tensors
+        along = (gradient * s).sum(ctx.dim, keepdim=True)
+        radial = 2 * squash_scale_derivative(squared_norm) * along
+        return (gradient * squash_scale(squared_norm)).addcmul_(radial, s), None
 
 
 @in_float32
