@@ -2,8 +2,8 @@
 
     python benchmarks/guided_routing.py --json
 
-At `T = I` words a side, for several capsule sizes `d_c`: bytes of the distinct storages saved for the backward pass, peak
-memory, and the time of forward and backward. The last line is a JSON object.
+At `T = I` words a side, for several capsule sizes `d_c`: bytes of the distinct storages saved for the backward pass,
+peak memory, and the time of forward and backward. The last line is a JSON object.
 """
 
 import argparse

@@ -1,0 +1,102 @@
+"""PAST and FUTURE in a model: parameters, options, what is kept while decoding."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import build_model
+
+from fairseq_capsule.errors import UserError
+from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
+
+
+def parameters(arch, **options):
+    with torch.device("meta"):
+        model = build_model(Namespace(arch=arch, **options), make_task())
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_parameters_at_base():
+    """d = 512, d_c = 256, J = 6, inner size 1,024."""
+    off = dict(past_future="none", guided_heads="none")
+    routed = parameters("gdr_transformer_base", guided_heads="none") - parameters("gdr_transformer_base", **off)
+    votes, agreement = 6 * 512 * 256, 256 * (512 + 2 * 256) + 256
+    feed_forward = (512 + 4 * 256) * 1024 + 1024 + 1024 * 512 + 512
+    assert routed == votes + agreement + feed_forward == 3_147_520
+    whole = parameters("gdr_transformer_base")
+    for head in ("bow", "bca"):
+        assert parameters("gdr_transformer_base", guided_heads=head) == whole - 2 * 512 * 512
+    assert whole - parameters("gdr_transformer_base", redundant_capsules=0) == 2 * 512 * 256
+    one_iteration = parameters("gdr_transformer_base", past_future_iterations=1)
+    assert whole - one_iteration == agreement
+
+
+def test_sizes_follow_the_decoders_output():
+    part = build("gdr_transformer_base", {"decoder_output_dim": 20}).decoder.past_future
+    assert part.routing.vote_weight.shape == (6, 32, 10) and part.feed_forward[0].out_features == 40
+    part = build("gdr_lstm", {"encoder_hidden_size": 12}).decoder.past_future
+    assert part.routing.vote_weight.shape == (6, 24, 16)  # a source word is what both directions give
+
+
+@pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"past_future_capsules": 0}, "--past-future-capsules must be at least 1, not 0"),
+        ({"redundant_capsules": -1}, "--redundant-capsules must be at least 0, not -1"),
+        ({"past_future_capsule_dim": 0}, "--past-future-capsule-dim must be at least 1, not 0"),
+        ({"past_future_iterations": 0}, "--past-future-iterations must be at least 1, not 0"),
+        ({"past_future_ffn_dim": 0}, "--past-future-ffn-dim must be at least 1, not 0"),
+        ({"past_future": "none"}, "--guided-heads both needs --past-future gdr, clf or attn"),
+        ({"past_future": "lstm"}, "--past-future must be one of gdr, clf, attn, none, not lstm"),
+        ({"guided_heads": "all"}, "--guided-heads must be one of none, bow, bca, both, not all"),
+    ],
+)
+def test_wrong_options_are_named(arch, options, message):
+    with pytest.raises(UserError, match=message):
+        build(arch, options)
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"encoder_directions": 3}, "--encoder-directions must be 1 or 2, not 3"),
+        ({"encoder_layers": 2, "decoder_layers": 1}, "--encoder-layers must match --decoder-layers"),
+        ({"decoder_layers": 0}, "--decoder-layers must be at least 1, not 0"),
+    ],
+)
+def test_wrong_options_of_the_lstm_are_named(options, message):
+    with pytest.raises(UserError, match=message):
+        build("gdr_lstm", options)
+
+
+def test_an_adaptive_softmax_has_no_embeddings_for_a_bag_of_words():
+    with pytest.raises(UserError, match="--adaptive-softmax-cutoff has no output embeddings for --guided-heads bow"):
+        build("gdr_transformer_base", {"adaptive_softmax_cutoff": [10, 20]})
+
+
+@pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
+@pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
+def test_the_source_is_prepared_once_a_sentence(arch, hint, rows, monkeypatch):
+    """A true hint of the beam size saves the copies that a generator makes; a false one changes nothing."""
+    model = build(arch)
+    routing, prepared = model.decoder.past_future.routing, []
+    prepare = routing.prepare
+    monkeypatch.setattr(routing, "prepare", lambda source, mask: prepared.append(len(source)) or prepare(source, mask))
+    model.set_beam_size(hint)
+    batch = make_batch(make_sentences(LENGTHS))["net_input"]
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.arange(4).repeat_interleave(3))
+        tokens, state = torch.full((12, 1), 2), {}
+        for _ in range(4):
+            model.decoder(tokens, encoder_out=encoder_out, incremental_state=state)
+            tokens = torch.cat([tokens, torch.randint(4, 40, (12, 1))], dim=1)
+    assert prepared == [rows]
+
+
+def test_nothing_is_kept_between_calls():
+    model = build("gdr_transformer_base")
+    before = set(model.decoder.past_future.__dict__)
+    model(**make_batch(make_sentences(LENGTHS))["net_input"])
+    assert set(model.decoder.past_future.__dict__) == before
