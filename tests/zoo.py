@@ -26,6 +26,7 @@ SMALL = {
     "decoder_layers": 2,
     "dropout": 0.0,
     "decoder_out_embed_dim": 32,
+    "global_capsules": 4,
 }
 
 # Beside the architectures as they are: every option that changes what is computed.
@@ -51,13 +52,25 @@ OPTIONS = [
     ("gdr_transformer_base", {"past_future_capsules": 1, "past_future_capsule_dim": 5, "past_future_ffn_dim": 9}),
     ("gdr_transformer_base", {"past_future_iterations": 2, "share_all_embeddings": True, "decoder_output_dim": 32}),
     ("gdr_transformer_base", {"encoder_normalize_before": True, "decoder_normalize_before": True}),
+    ("gret_transformer_base", {"global_representation": "mean"}),
+    ("gret_transformer_base", {"global_representation": "mean", "global_aggregation": "none", "global_gate": "none"}),
+    ("gret_transformer_base", {"global_aggregation": "none"}),
+    ("gret_transformer_base", {"global_gate": "none"}),
+    ("gret_transformer_base", {"global_pooling": "mean", "global_capsules": 5}),
+    ("gret_transformer_base", {"global_pooling": "concat", "global_capsules": 48, "global_capsule_dim": 3}),
+    ("gret_transformer_base", {"global_iterations": 1, "encoder_normalize_before": True}),
+    # all three mechanisms in one model
+    ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}),
     ("gdr_lstm", {"encoder_directions": 1, "encoder_hidden_size": 20, "share_all_embeddings": True}),
     ("gdr_lstm", {"decoder_out_embed_dim": 24, "encoder_layers": 1, "decoder_layers": 1}),
     ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
 ]
 
 # For each architecture the options that leave nothing of ours, and the model of fairseq's that it then is.
-NOTHING = {"encoder_routing": "none", "decoder_routing": "none", "past_future": "none", "guided_heads": "none"}
+NOTHING = {
+    **{"encoder_routing": "none", "decoder_routing": "none", "past_future": "none", "guided_heads": "none"},
+    "global_representation": "none",
+}
 OFF = dict.fromkeys(ARCHITECTURES, (NOTHING, "transformer"))
 LSTMS = [arch for arch in ARCHITECTURES if arch.endswith("lstm")]
 OFF.update({arch: ({"past_future": "none", "guided_heads": "none"}, "lstm") for arch in LSTMS})

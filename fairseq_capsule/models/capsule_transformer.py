@@ -8,6 +8,7 @@ from torch import nn
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.flat_config import parse_layers, register_presets, validated
+from fairseq_capsule.models.global_representation import build_gate, build_global_representation
 from fairseq_capsule.models.past_future import TakesBeamSize, build_past_future
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
@@ -31,11 +32,12 @@ def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
-    """fairseq's encoder; the chosen layers route their self-attention."""
+    """fairseq's encoder; its layers may route their self-attention, its output may hold a vector for the sentence."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.dropout_module.module_name = "TransformerEncoder"  # the name that --retain-dropout-modules knows
+        self.global_representation = build_global_representation(cfg)
         parts = cfg.encoder_routing
         if parts == "none":
             return
@@ -48,14 +50,34 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
             )
             route_self_attention(self.layers[number - 1], routing)
 
+    def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
+        """As fairseq's; with a vector for the sentence, `global_representation` is a list of that vector `[B, C]`."""
+        if self.global_representation is None:
+            return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
+        encoded = super().forward(src_tokens, src_lengths, True, token_embeddings)
+        # The first of the states is the embeddings; the last layer's output is what the decoder gets of it.
+        layers = [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
+        vector = self.global_representation(layers, encoded["encoder_padding_mask"][0])
+        if not return_all_hiddens:
+            encoded["encoder_states"] = []
+        return {**encoded, "global_representation": [vector]}
+
+    def reorder_encoder_out(self, encoder_out, new_order):
+        """As fairseq's."""
+        reordered = super().reorder_encoder_out(encoder_out, new_order)
+        for vector in encoder_out.get("global_representation", []):
+            reordered["global_representation"] = [vector.index_select(0, new_order)]
+        return reordered
+
 
 class CapsuleTransformerDecoder(TransformerDecoderBase):
-    """fairseq's decoder; its layers may route their self-attention under the causal mask, its output may take PAST and
-    FUTURE in."""
+    """fairseq's decoder; its layers may route their self-attention under the causal mask, its output may take in the
+    vector of the source sentence, and then PAST and FUTURE."""
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         self.dropout_module.module_name = "TransformerDecoder"
+        self.context_gate = build_gate(cfg, self.output_embed_dim)
         self.past_future = build_past_future(cfg, cfg.encoder.embed_dim, self.output_embed_dim)
         if cfg.decoder_routing == "none":
             return
@@ -68,6 +90,8 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
         """As fairseq's; with PAST and FUTURE, `extra["past_future"]` is a `PastFutureOutput`."""
         features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
+        if self.context_gate is not None:
+            features = self.context_gate(features, encoder_out["global_representation"][0])
         if self.past_future is None:
             return features, extra
         source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]

@@ -7,6 +7,7 @@ from fairseq.dataclass import ChoiceEnum
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.flat_config import FlatTransformerConfig, option, parse_layers, preset
+from fairseq_capsule.models.global_representation import GlobalRepresentationConfig, check_global_representation
 from fairseq_capsule.models.past_future import PastFutureConfig, check_past_future
 
 ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
@@ -14,7 +15,7 @@ DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
 
 
 @dataclass
-class CapsuleTransformerConfig(PastFutureConfig, FlatTransformerConfig):
+class CapsuleTransformerConfig(GlobalRepresentationConfig, PastFutureConfig, FlatTransformerConfig):
     """The base preset. A wrong value is refused when the model is built, with the option's name."""
 
     encoder_routing: ENCODER_ROUTING = field(
@@ -44,6 +45,7 @@ class CapsuleTransformerConfig(PastFutureConfig, FlatTransformerConfig):
         if self.cross_self_attention and self.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
         check_past_future(self)
+        check_global_representation(self)
 
 
 def _dimensions(**sizes: int) -> Dict[str, int]:
@@ -61,6 +63,7 @@ ATTENTION_ROUTING_OFF = {"encoder_routing": "none", "decoder_routing": "none"}
 MECHANISMS: Dict[str, Dict[str, Any]] = {
     "capsule": {},
     "gdr": {**ATTENTION_ROUTING_OFF, "past_future": "gdr", "guided_heads": "both"},
+    "gret": {**ATTENTION_ROUTING_OFF, "global_representation": "capsule"},
 }
 
 

@@ -1,6 +1,8 @@
 """Modules that own the parameters of a routing; plain keyword arguments, no config objects."""
 
 from fairseq_capsule.modules.attention_routing import AttentionRouting
+from fairseq_capsule.modules.capsule_pooling import CapsulePooling, MeanPooling
+from fairseq_capsule.modules.global_representation import ContextGate, GlobalRepresentation, PlainSum
 from fairseq_capsule.modules.past_future import (
     GuidedDynamicRouting,
     PastFutureAttention,
@@ -11,9 +13,14 @@ from fairseq_capsule.modules.past_future import (
 
 __all__ = [
     "AttentionRouting",
+    "CapsulePooling",
+    "ContextGate",
+    "GlobalRepresentation",
     "GuidedDynamicRouting",
+    "MeanPooling",
     "PastFutureAttention",
     "PastFutureClassifier",
     "PastFutureRouting",
+    "PlainSum",
     "SourceParts",
 ]

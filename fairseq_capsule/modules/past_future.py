@@ -11,6 +11,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
+from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
 from fairseq_capsule.routing import (
     RoutingResult,
     additive_scores,
@@ -86,21 +87,20 @@ class GuidedDynamicRouting(PastFutureRouting):
 
     def __init__(self, source_dim: int, state_dim: int, num_capsules: int, capsule_dim: int, iterations: int = 3):
         super().__init__()
-        _check(num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
+        check_positive(num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
         self.state_dim = state_dim
         self.iterations = iterations
-        self.vote_weight = _weight(num_capsules, source_dim, capsule_dim)
+        self.vote_weight = xavier(num_capsules, source_dim, capsule_dim)
         self.agreement_weight = self.agreement_vector = None
         if iterations > 1:
-            self.agreement_weight = _weight(capsule_dim, state_dim + 2 * capsule_dim)
+            self.agreement_weight = xavier(capsule_dim, state_dim + 2 * capsule_dim)
             self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them and of the first capsules."""
-        votes = _votes(source, self.vote_weight)
+        votes = cast_votes(source, self.vote_weight)
         values = votes if padding_mask is None else votes.masked_fill(padding_mask[:, :, None, None], 0)
-        # A capsule's votes lie together in memory: so every sum over words reads them as they are.
-        values = values.transpose(1, 2).contiguous().transpose(1, 2)
+        values = by_output(values)
         if self.agreement_weight is None:
             return SourceParts(values)
         _, of_vote, of_capsule = self._blocks()
@@ -150,15 +150,15 @@ class PastFutureClassifier(PastFutureRouting):
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int, inner_dim: int, redundant: bool = True):
         super().__init__()
-        _check(content_dim=content_dim, inner_dim=inner_dim)
-        self.vote_weight = _weight(2, source_dim, content_dim)
+        check_positive(content_dim=content_dim, inner_dim=inner_dim)
+        self.vote_weight = xavier(2, source_dim, content_dim)
         self.source_projection = nn.Linear(source_dim, inner_dim, bias=False)
         self.state_projection = nn.Linear(state_dim, inner_dim, bias=False)
-        self.class_weight = _weight(3 if redundant else 2, inner_dim)
+        self.class_weight = xavier(3 if redundant else 2, inner_dim)
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         keys = self.source_projection(source).unsqueeze(2)
-        return SourceParts(_votes(source, self.vote_weight), keys, squared_exponential(keys))
+        return SourceParts(cast_votes(source, self.vote_weight), keys, squared_exponential(keys))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
         return _classify(*parts[:3], self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
@@ -175,16 +175,16 @@ class PastFutureAttention(PastFutureRouting):
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int):
         super().__init__()
-        _check(content_dim=content_dim)
-        self.query_weight = _weight(2, state_dim, content_dim)
-        self.key_weight = _weight(2, source_dim, content_dim)
-        self.value_weight = _weight(2, source_dim, content_dim)
+        check_positive(content_dim=content_dim)
+        self.query_weight = xavier(2, state_dim, content_dim)
+        self.key_weight = xavier(2, source_dim, content_dim)
+        self.value_weight = xavier(2, source_dim, content_dim)
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
-        return SourceParts(_votes(source, self.value_weight), _votes(source, self.key_weight))
+        return SourceParts(cast_votes(source, self.value_weight), cast_votes(source, self.key_weight))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        return _attend(parts.values, parts.keys, _votes(state, self.query_weight), padding_mask)
+        return _attend(parts.values, parts.keys, cast_votes(state, self.query_weight), padding_mask)
 
 
 @in_float32
@@ -203,21 +203,3 @@ def _attend(values: Tensor, keys: Tensor, queries: Tensor, padding_mask: Optiona
     scores = torch.einsum("btnd,bind->btin", queries, keys) / math.sqrt(queries.size(-1))
     coupling = masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
     return RoutingResult(torch.einsum("btin,bind->btnd", coupling, values), coupling, None)
-
-
-def _votes(inputs: Tensor, weight: Tensor) -> Tensor:
-    """`[B, L, C]` times each of `weight` `[N, C, D]`: `[B, L, N, D]`."""
-    outputs, _, size = weight.shape
-    return (inputs @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (outputs, size))
-
-
-def _weight(*shape: int) -> nn.Parameter:
-    """Xavier-uniform in its last two dimensions."""
-    bound = math.sqrt(6 / (shape[-2] + shape[-1]))
-    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
-
-
-def _check(**numbers: int) -> None:
-    for name, number in numbers.items():
-        if number < 1:
-            raise ValueError(f"{name} must be at least 1, not {number}")

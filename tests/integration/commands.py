@@ -37,7 +37,7 @@ def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None,
 
 def train(data, save_dir, *arguments, arch="capsule_transformer_tiny", **options):
     """Train an architecture of fairseq's, or a small one of ours; those that have guided losses with them."""
-    ours = arch.startswith(("capsule_", "gdr_"))
+    ours = arch.startswith(("capsule_", "gdr_", "gret_"))
     small = [] if not ours else SMALL_LSTM if arch.endswith("_lstm") else SMALL
     criterion = GUIDED if arch.startswith("gdr_") else ["--criterion", CRITERION]
     settings = ["--arch", arch, *small, *TRAINING, *criterion, "--save-dir", save_dir]

@@ -36,7 +36,11 @@ def test_the_command_line_takes_the_presets_own_values(arch):
 
 @pytest.mark.parametrize("size, width, layers", [("base", 512, 6), ("big", 1024, 6), ("tiny", 128, 4)])
 def test_sizes_and_mechanisms(size, width, layers):
-    for mechanism, past_future, encoder_routing in (("capsule", "none", "both"), ("gdr", "gdr", "none")):
+    for mechanism, past_future, encoder_routing in (
+        ("capsule", "none", "both"),
+        ("gdr", "gdr", "none"),
+        ("gret", "none", "none"),
+    ):
         config = from_command_line("--arch", f"{mechanism}_transformer_{size}")
         assert (config.encoder_embed_dim, config.decoder_embed_dim) == (width, width)
         assert (config.encoder_layers, config.decoder_layers) == (layers, layers)

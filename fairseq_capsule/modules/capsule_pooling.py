@@ -1,0 +1,110 @@
+"""One vector for a sequence: capsules that its words are routed to, and their pooling (Weng et al. 2020, §2.1)."""
+
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
+from fairseq_capsule.routing import dynamic_routing
+
+POOLINGS = ("attentive", "mean", "concat")
+
+
+class CapsulePooling(nn.Module):
+    """The vector of one layer's states (Weng et al. 2020, Eq. 2-9).
+
+    Words compete for a capsule: its coupling is a softmax over them (Eq. 5). The capsules `u_k` are pooled by
+    attention, `FFN_o(Σ_k a_k u_k)` with `a = softmax_k(FFN_q(mean_k u_k) · u_k)`; by their mean; or, concatenated, by
+    `FFN_o` alone (footnote 3). `FFN_o` ends in zeros: a fresh vector is 0.
+
+    Args:
+        embed_dim: size `d` of a word and of the vector.
+        num_capsules: `K`.
+        capsule_dim: `d_c`, by default `d / K`, and at least 1.
+        iterations: routing iterations `r`.
+        pooling: "attentive", "mean" or "concat".
+
+    Parameters:
+        vote_weight: `W_k` of Eq. 3, `[K, d, d_c]`.
+        query: `FFN_q`, `d_c → d_c → d_c`; only for the attentive pooling.
+        output: `FFN_o`, `d_c → d → d`, or `K·d_c → d → d` for concatenated capsules.
+
+    Raises:
+        ValueError: a number below 1, or an unknown pooling.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_capsules: int = 32,
+        capsule_dim: Optional[int] = None,
+        iterations: int = 3,
+        pooling: str = "attentive",
+    ):
+        super().__init__()
+        check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
+        capsule_dim = max(1, embed_dim // num_capsules) if capsule_dim is None else capsule_dim
+        check_positive(capsule_dim=capsule_dim)
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r}")
+        self.iterations = iterations
+        self.pooling = pooling
+        self.vote_weight = xavier(num_capsules, embed_dim, capsule_dim)
+        self.query = feed_forward(capsule_dim, capsule_dim, capsule_dim) if pooling == "attentive" else None
+        pooled_dim = num_capsules * capsule_dim if pooling == "concat" else capsule_dim
+        self.output = feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
+
+    def capsules(self, hidden: Tensor, padding_mask: Optional[Tensor] = None):
+        """The routing of `forward`'s words: `RoutingResult(capsules [B, K, d_c], coupling [B, I, K], None)`."""
+        votes = by_output(cast_votes(hidden, self.vote_weight))
+        return dynamic_routing(
+            votes, self.iterations, padding_mask=padding_mask, competition="input", final_logits=False
+        )
+
+    def weights(self, capsules: Tensor) -> Tensor:
+        """How much of each of the capsules `[B, K, d_c]` the attentive pooling takes, `a` `[B, K]` (Eq. 8-9)."""
+        query = self.query(capsules.mean(1, keepdim=True))
+        return (query * capsules).sum(-1).softmax(-1)
+
+    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+        """Pool a sequence.
+
+        Args:
+            hidden: `H` `[B, I, d]`.
+            padding_mask: `[B, I]`, True marks words that take no part.
+
+        Returns:
+            The vector `[B, d]`.
+        """
+        capsules = self.capsules(hidden, padding_mask).capsules
+        if self.pooling == "concat":
+            return self.output(capsules.flatten(1))
+        if self.pooling == "mean":
+            return self.output(capsules.mean(1))
+        return self.output(torch.einsum("bk,bkd->bd", self.weights(capsules), capsules))
+
+
+class MeanPooling(nn.Module):
+    """`FFN_o(mean of the words)`: what is left of `CapsulePooling` without capsules (Weng et al. 2020, Table 3)."""
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.output = feed_forward(embed_dim, embed_dim, embed_dim, zero=True)
+
+    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+        """As `CapsulePooling.forward`."""
+        if padding_mask is None:
+            return self.output(hidden.mean(1))
+        valid = (~padding_mask).to(hidden.dtype)
+        total = torch.einsum("bi,bid->bd", valid, hidden)
+        return self.output(total / valid.sum(1, keepdim=True).clamp(min=1))
+
+
+def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:
+    """Linear, ReLU, linear; with `zero` the last of them starts at 0."""
+    last = nn.Linear(inner_dim, output_dim)
+    if zero:
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(input_dim, inner_dim), nn.ReLU(), last)

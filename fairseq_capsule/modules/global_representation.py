@@ -1,0 +1,77 @@
+"""One vector for the whole source sentence, and how much of it each target word takes (Weng et al. 2020)."""
+
+from typing import Iterable, List, Optional
+
+import torch
+from torch import Tensor, nn
+
+
+class GlobalRepresentation(nn.Module):
+    """The layers' vectors, aggregated by a recurrent cell from layer to layer (Weng et al. 2020, Eq. 10).
+
+    `s^m = GRU(pooling_m(H^m), s^{m-1})`, `s^0 = 0`, one cell for all layers; the sentence's vector is `s^M`. The cell's
+    biases start at 0, so that vectors of 0 stay 0.
+
+    Args:
+        embed_dim: size of a layer's states and of the vector.
+        poolings: a module for each layer, which gives `[B, d]` of states `[B, I, d]` and a padding mask; a single one
+            for the last layer where nothing is aggregated.
+        aggregate: whether there is a recurrent cell.
+    """
+
+    def __init__(self, embed_dim: int, poolings: Iterable[nn.Module], aggregate: bool = True):
+        super().__init__()
+        self.poolings = nn.ModuleList(poolings)
+        self.aggregation = nn.GRUCell(embed_dim, embed_dim) if aggregate else None
+        if self.aggregation is not None:
+            nn.init.zeros_(self.aggregation.bias_ih)
+            nn.init.zeros_(self.aggregation.bias_hh)
+
+    def forward(self, states: List[Tensor], padding_mask: Optional[Tensor] = None) -> Tensor:
+        """The sentence's vector.
+
+        Args:
+            states: every layer's output, from the lowest on, `[B, I, d]`.
+            padding_mask: `[B, I]`, True marks words that take no part.
+
+        Returns:
+            `s^M` `[B, d]`.
+        """
+        if self.aggregation is None:
+            return self.poolings[-1](states[-1], padding_mask)
+        vector = None
+        for pooling, state in zip(self.poolings, states):
+            vector = self.aggregation(pooling(state, padding_mask), vector)
+        return vector
+
+
+class ContextGate(nn.Module):
+    """`r̄_j = r_j + σ(W [r_j; s] + b) ∗ s`: each target word takes what it needs of the vector (Eq. 12-13).
+
+    Args:
+        embed_dim: size of a state and of the vector.
+    """
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.projection = nn.Linear(2 * embed_dim, embed_dim)
+        nn.init.xavier_uniform_(self.projection.weight)
+        nn.init.zeros_(self.projection.bias)
+
+    def gate(self, state: Tensor, vector: Tensor) -> Tensor:
+        """`g` `[B, T, d]` of states `[B, T, d]` and a vector `[B, d]`; its half of the product is taken once."""
+        of_state, of_vector = self.projection.weight.chunk(2, dim=1)
+        shift = nn.functional.linear(vector, of_vector, self.projection.bias)
+        return torch.sigmoid(nn.functional.linear(state, of_state) + shift.unsqueeze(1))
+
+    def forward(self, state: Tensor, vector: Tensor) -> Tensor:
+        """`r̄` `[B, T, d]`; arguments as in `gate`."""
+        return torch.addcmul(state, self.gate(state, vector), vector.unsqueeze(1))
+
+
+class PlainSum(nn.Module):
+    """`r̄_j = r_j + s`: every target word takes the whole vector (Table 3, without the gate)."""
+
+    def forward(self, state: Tensor, vector: Tensor) -> Tensor:
+        """As `ContextGate.forward`."""
+        return state + vector.unsqueeze(1)

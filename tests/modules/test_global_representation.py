@@ -1,0 +1,134 @@
+"""The pooling of a layer, the cell between layers, the gate: against the paper's equations."""
+
+import pytest
+import torch
+from torch import nn
+
+from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
+from tests.references.pooling import capsule_pooling
+
+WIDTH = 12
+
+
+def shaken(module):
+    """In float64, without the zeros that a fresh module ends in."""
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    return module.double()
+
+
+def words(batch=3, length=5):
+    torch.manual_seed(2)
+    hidden = torch.randn(batch, length, WIDTH, dtype=torch.float64, requires_grad=True)
+    mask = torch.zeros(batch, length, dtype=torch.bool)
+    mask[0, :2] = mask[1, -3:] = True
+    return hidden, mask
+
+
+@pytest.mark.parametrize("num_capsules, capsule_dim, iterations", [(4, 3, 3), (1, 5, 2), (7, None, 1), (3, 2, 4)])
+@pytest.mark.parametrize("padded", [False, True])
+def test_equals_the_papers_loops(num_capsules, capsule_dim, iterations, padded):
+    module = shaken(CapsulePooling(WIDTH, num_capsules, capsule_dim, iterations))
+    hidden, mask = words()
+    mask = mask if padded else None
+    inputs = [hidden, *module.parameters()]
+    got = module(hidden, mask)
+    want = capsule_pooling(hidden, module.vote_weight, module.query, module.output, iterations, padding_mask=mask)
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    torch.manual_seed(3)
+    factor = torch.randn_like(got)
+    for gradient, expected in zip(
+        torch.autograd.grad((got * factor).sum(), inputs), torch.autograd.grad((want * factor).sum(), inputs)
+    ):
+        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_specified_defaults():
+    module = CapsulePooling(512)
+    assert module.vote_weight.shape == (32, 512, 16) and module.iterations == 3 and module.pooling == "attentive"
+    assert not module(torch.randn(2, 3, 512)).any()  # a fresh vector is 0
+
+
+@pytest.mark.parametrize("pooling", ["mean", "concat"])
+def test_other_poolings(pooling):
+    module = shaken(CapsulePooling(WIDTH, 4, 3, pooling=pooling))
+    hidden, mask = words()
+    capsules = module.capsules(hidden, mask).capsules
+    pooled = capsules.mean(1) if pooling == "mean" else capsules.reshape(3, 12)
+    torch.testing.assert_close(module(hidden, mask), module.output(pooled))
+    assert module.query is None
+
+
+def test_words_compete_for_a_capsule():
+    module = shaken(CapsulePooling(WIDTH, 4, 3))
+    hidden, mask = words()
+    coupling = module.capsules(hidden, mask).coupling
+    torch.testing.assert_close(coupling.sum(1), torch.ones(3, 4, dtype=torch.float64))
+    assert not coupling[mask].any()
+    weights = module.weights(module.capsules(hidden, mask).capsules)
+    torch.testing.assert_close(weights.sum(1), torch.ones(3, dtype=torch.float64))
+
+
+def test_the_mean_is_that_of_the_valid_words():
+    module = shaken(MeanPooling(WIDTH))
+    hidden, mask = words()
+    expected = torch.stack([module.output(hidden[b][~mask[b]].mean(0)) for b in range(3)])
+    torch.testing.assert_close(module(hidden, mask), expected)
+    torch.testing.assert_close(module(hidden), module.output(hidden.mean(1)))
+    mask[:] = True
+    assert torch.isfinite(module(hidden, mask)).all()
+
+
+def test_layers_are_aggregated_by_one_cell():
+    module = shaken(GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2) for _ in range(3)]))
+    hidden, mask = words()
+    layers = [hidden, 2 * hidden, hidden - 1]
+    vector = torch.zeros(3, WIDTH, dtype=torch.float64)
+    for pooling, layer in zip(module.poolings, layers):
+        vector = module.aggregation(pooling(layer, mask), vector)
+    torch.testing.assert_close(module(layers, mask), vector)
+    fresh = GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2) for _ in range(3)]).double()
+    assert not fresh(layers, mask).any()
+
+
+def test_without_aggregation_the_last_layer_is_pooled():
+    module = shaken(GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2)], aggregate=False))
+    hidden, mask = words()
+    torch.testing.assert_close(module([hidden, hidden + 1], mask), module.poolings[0](hidden + 1, mask))
+
+
+def test_the_gate():
+    module = shaken(ContextGate(WIDTH))
+    state, vector = words()[0], torch.randn(3, WIDTH, dtype=torch.float64)
+    output = module(state, vector)
+    for b in range(3):
+        for j in range(5):
+            g = torch.sigmoid(module.projection(torch.cat([state[b, j], vector[b]])))
+            torch.testing.assert_close(output[b, j], state[b, j] + g * vector[b])
+    torch.testing.assert_close(PlainSum()(state, vector), state + vector[:, None])
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"num_capsules": 0}, "num_capsules must be at least 1, not 0"),
+        ({"capsule_dim": 0}, "capsule_dim must be at least 1, not 0"),
+        ({"iterations": 0}, "iterations must be at least 1, not 0"),
+        ({"pooling": "max"}, "pooling must be one of attentive, mean, concat, not 'max'"),
+    ],
+)
+def test_wrong_values_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        CapsulePooling(WIDTH, **options)
+
+
+def test_votes_are_the_largest_thing_that_is_kept():
+    """`[B, I, K·d_c]`, as many numbers as the words themselves where `d_c = d / K`."""
+    module, hidden = CapsulePooling(64, 8), torch.randn(2, 50, 64, requires_grad=True)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
+        module(hidden)
+    assert max(tensor.untyped_storage().nbytes() for tensor in kept) <= hidden.untyped_storage().nbytes()
+    assert isinstance(module.output, nn.Sequential)
