@@ -1,0 +1,94 @@
+"""GRET's vector in a model: parameters, what travels in the encoder's output, options."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import build_model
+
+from fairseq_capsule.errors import UserError
+from tests.zoo import LENGTHS, build, logits_of, make_batch, make_sentences, make_task
+
+BATCH = make_batch(make_sentences(LENGTHS))
+SOURCE = BATCH["net_input"]["src_tokens"], BATCH["net_input"]["src_lengths"]
+
+
+def parameters(**options):
+    with torch.device("meta"):
+        model = build_model(Namespace(arch="gret_transformer_base", **options), make_task())
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_parameters_at_base():
+    """Table 3 has 1.5M for the capsules, 0.2M and 4.7M for aggregation and gate, which do not follow from its equations."""
+    whole = parameters()
+    votes, query, output = 512 * 512, 2 * (16 * 16 + 16), 16 * 512 + 512 + 512 * 512 + 512
+    gate, aggregation = 2 * 512 * 512 + 512, 2 * (3 * 512 * 512 + 3 * 512)
+    assert whole - parameters(global_representation="none") == 6 * (votes + query + output) + gate + aggregation
+    assert whole - parameters(global_gate="none") == gate == 524_800
+    assert whole - parameters(global_aggregation="none") == aggregation + 5 * (votes + query + output)
+    mean = 2 * (512 * 512 + 512)
+    assert whole - parameters(global_representation="mean") == 6 * (votes + query + output - mean)
+
+
+@pytest.mark.parametrize("normalize_before", [False, True])
+def test_the_vector_is_made_of_every_layers_output(normalize_before):
+    model = build("gret_transformer_base", {"encoder_normalize_before": normalize_before})
+    encoded = model.encoder(*SOURCE, return_all_hiddens=True)
+    assert len(encoded["encoder_states"]) == 3  # the embeddings, and two layers
+    layers = [encoded["encoder_states"][1].transpose(0, 1), encoded["encoder_out"][0].transpose(0, 1)]
+    vector = model.encoder.global_representation(layers, encoded["encoder_padding_mask"][0])
+    torch.testing.assert_close(encoded["global_representation"][0], vector)
+
+
+def test_the_vector_travels_with_the_encoders_output():
+    model = build("gret_transformer_base")
+    encoded = model.encoder(*SOURCE)
+    assert encoded["encoder_states"] == []  # else a generator would reorder them at every step
+    order = torch.tensor([2, 2, 0])
+    reordered = model.encoder.reorder_encoder_out(encoded, order)
+    assert torch.equal(reordered["global_representation"][0], encoded["global_representation"][0][order])
+    assert "global_representation" not in build("capsule_transformer").encoder(*SOURCE)
+
+
+def test_it_is_computed_once_a_sentence(monkeypatch):
+    model, calls = build("gret_transformer_base"), []
+    monkeypatch.setattr(
+        type(model.encoder.global_representation),
+        "forward",
+        lambda self, layers, mask: calls.append(len(mask)) or torch.zeros(len(mask), 32),
+    )
+    encoded, state = model.encoder(*SOURCE), {}
+    tokens = torch.full((4, 1), 2)
+    for _ in range(3):
+        model.decoder(tokens, encoder_out=encoded, incremental_state=state)
+        tokens = torch.cat([tokens, torch.full((4, 1), 7)], dim=1)
+    assert calls == [4]
+
+
+@pytest.mark.parametrize("options", [{}, {"global_representation": "mean"}, {"global_aggregation": "none"}])
+def test_a_fresh_model_is_its_baseline(options):
+    """A vector of zeros: nothing is added at the start, whatever the gate."""
+    torch.manual_seed(1)
+    task, small = make_task(), {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+    small.update(encoder_embed_dim=32, decoder_embed_dim=32, encoder_attention_heads=4, decoder_attention_heads=4)
+    model = build_model(Namespace(arch="gret_transformer_base", **small, **options), task).eval()
+    plain = build_model(Namespace(arch="transformer", **small), task).eval()
+    plain.load_state_dict({name: value for name, value in model.state_dict().items() if name in plain.state_dict()})
+    assert torch.equal(logits_of(model, BATCH), logits_of(plain, BATCH))
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"global_capsules": 0}, "--global-capsules must be at least 1, not 0"),
+        ({"global_capsule_dim": 0}, "--global-capsule-dim must be at least 1, not 0"),
+        ({"global_iterations": 0}, "--global-iterations must be at least 1, not 0"),
+        ({"global_pooling": "max"}, "--global-pooling must be one of attentive, mean, concat, not max"),
+        ({"encoder_layerdrop": 0.1}, "--encoder-layerdrop needs --global-representation none"),
+        ({"decoder_output_dim": 16}, "the encoder's size 32 to the decoder's output of size 16: make them equal"),
+    ],
+)
+def test_wrong_options_are_named(options, message):
+    with pytest.raises(UserError, match=message):
+        build("gret_transformer_base", options)
