@@ -15,7 +15,8 @@ from fairseq_capsule.errors import UserError
 COMMANDS = {
     "average": "average the last or the best checkpoints of a run",
     "doctor": "say what is wrong with this environment and how to mend it",
-    "picture": "draw a sentence's attention before and after routing",
+    "picture": "draw a sentence's attention, or its PAST and FUTURE",
+    "probe": "how much of the target a vector of the source knows",
     "score": "BLEU and chrF of translations, each with its label and signature",
     "toy-corpus": "write the embedded English-German-like corpus",
 }

@@ -60,6 +60,11 @@ class GuidedLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         self.weights = {"bow": bow_weight, "bca": bca_weight}
         self.bow_steps = bow_steps
 
+    def attach(self, model) -> None:
+        """Before training: refuse a loss without its head, freeze a head without its loss."""
+        require_heads(getattr(model.decoder, "past_future", None), self.weights)
+        freeze_unused_heads(model, self.weights)
+
     def forward(self, model, sample, reduce=True):
         """As fairseq's: the loss summed over the batch, the sample size, what is logged."""
         net_output = model(**sample["net_input"])
@@ -126,3 +131,12 @@ def require_heads(part, weights: Dict[str, float]) -> None:
                 f"--{name}-weight {weight:g} needs a model with --guided-heads {name} or both; "
                 f"set --{name}-weight 0 to train without"
             )
+
+
+def freeze_unused_heads(model, weights: Dict[str, float]) -> None:
+    """Freeze a model's heads that no loss reads: they would have no gradient."""
+    part = getattr(model.decoder, "past_future", None)
+    for name in ("bow", "bca"):
+        head = getattr(part, name, None)
+        if head is not None:
+            head.requires_grad_(bool(weights.get(name)))

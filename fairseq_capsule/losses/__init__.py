@@ -1,6 +1,12 @@
 """Losses as pure tensor functions, summed over a batch, in nats: no parameters, no state, torch alone."""
 
-from fairseq_capsule.losses.bag_of_words import Overlap, bag_of_words_loss, bag_overlap
+from fairseq_capsule.losses.bag_of_words import (
+    Overlap,
+    bag_of_words_loss,
+    bag_overlap,
+    bag_prediction_loss,
+    bag_recall,
+)
 from fairseq_capsule.losses.content_agreement import content_agreement_loss
 
-__all__ = ["Overlap", "bag_of_words_loss", "bag_overlap", "content_agreement_loss"]
+__all__ = ["Overlap", "bag_of_words_loss", "bag_overlap", "bag_prediction_loss", "bag_recall", "content_agreement_loss"]

@@ -111,6 +111,33 @@ def bag_overlap(
     return Overlap(*rates)
 
 
+def bag_prediction_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
+    """`−mean_τ log p(y_τ)` of each sentence, summed over the batch, in nats, where one prediction is for the whole bag.
+
+    Args:
+        logits: `[B, V]`.
+        target: `y` `[B, T]`.
+        mask: `[B, T]`, True marks what does not belong to the bag.
+    """
+    log_probabilities = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
+    words = log_probabilities.gather(1, target.masked_fill(mask, 0)).masked_fill(mask, 0)
+    return -(words.sum(1) / (~mask).sum(1).clamp(min=1)).sum()
+
+
+@torch.no_grad()
+def bag_recall(logits: Tensor, target: Tensor, mask: Tensor, top: int) -> Tensor:
+    """Of each bag's distinct words, the share among the `top` most probable ones, summed over sentences.
+
+    `|top ∩ bag| / |bag|`, which Weng et al. (2020, Table 5) call precision. Arguments as for `bag_prediction_loss`; a
+    sentence with an empty bag counts 0.
+    """
+    lowest = logits.topk(min(top, logits.size(1)), dim=1).values[:, -1:]
+    same = target.unsqueeze(2).eq(target.unsqueeze(1)) & ~mask.unsqueeze(1)
+    distinct = ~mask & ~same.tril(-1).any(2)
+    found = logits.gather(1, target.masked_fill(mask, 0)).ge(lowest) & distinct
+    return (found.sum(1) / distinct.sum(1).clamp(min=1)).sum()
+
+
 def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
     return torch.ones_like(target, dtype=torch.bool) if padding_mask is None else ~padding_mask
 

@@ -8,7 +8,7 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from fairseq_capsule.criterions import require_heads
+from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.tasks.baseline import init_from_baseline
@@ -44,28 +44,27 @@ class CapsuleTranslationTask(TranslationTask):
             UserError: a baseline that does not fit, or `--eval-overlap` for a model without the head that it reads.
         """
         model = super().build_model(cfg, from_checkpoint)
-        self.past_future = getattr(model.decoder, "past_future", None)
-        if self.cfg.eval_overlap and getattr(self.past_future, "bow", None) is None:
+        self.model = model
+        if self.cfg.eval_overlap and getattr(getattr(model.decoder, "past_future", None), "bow", None) is None:
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
             init_from_baseline(model, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
         return model
 
     def build_criterion(self, cfg, from_checkpoint=False):
-        """Build a criterion, and freeze the heads that no loss of it reads: they would have no gradient.
+        """Build a criterion and let it see the model, which fairseq builds before it; freeze the heads that it leaves.
 
         Raises:
-            UserError: a loss whose head the model does not have.
+            UserError: the criterion asks for what the model does not have.
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
-        if not hasattr(self, "past_future"):  # no model was built: there is nothing to compare with
+        model = getattr(self, "model", None)
+        if model is None:
             return criterion
-        weights = getattr(criterion, "weights", {})
-        require_heads(self.past_future, weights)
-        for name in ("bow", "bca"):
-            head = getattr(self.past_future, name, None)
-            if head is not None:
-                head.requires_grad_(bool(weights.get(name)))
+        if hasattr(criterion, "attach"):
+            criterion.attach(model)
+        else:
+            freeze_unused_heads(model, {})
         return criterion
 
     def valid_step(self, sample, model, criterion):

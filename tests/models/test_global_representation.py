@@ -20,7 +20,7 @@ def parameters(**options):
 
 
 def test_parameters_at_base():
-    """Table 3 has 1.5M for the capsules, 0.2M and 4.7M for aggregation and gate, which do not follow from its equations."""
+    """Table 3: 1.5M for the capsules; 0.2M for the cell and 4.7M for the gate do not follow from its equations."""
     whole = parameters()
     votes, query, output = 512 * 512, 2 * (16 * 16 + 16), 16 * 512 + 512 + 512 * 512 + 512
     gate, aggregation = 2 * 512 * 512 + 512, 2 * (3 * 512 * 512 + 3 * 512)

@@ -1,0 +1,84 @@
+"""The probe: what it reads, what it trains, what it counts."""
+
+import pytest
+import torch
+from omegaconf import OmegaConf
+
+from fairseq_capsule.criterions.bag_of_words_probe import source_vector
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.losses import bag_prediction_loss, bag_recall
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from tests.zoo import LENGTHS, build, encode, make_batch, make_sentences, make_task
+
+BATCH = make_batch(make_sentences(LENGTHS))
+
+
+def probe(arch, reads, **options):
+    plain = make_task()
+    task = CapsuleTranslationTask(CapsuleTranslationConfig(), plain.src_dict, plain.tgt_dict)
+    model = task.model = build(arch, options, task)
+    return model, task.build_criterion(OmegaConf.create({"_name": "bag_of_words_probe", "probe_reads": reads}))
+
+
+@pytest.mark.parametrize("left_pad_source", [True, False])
+@pytest.mark.parametrize("arch", ["gret_transformer_base", "capsule_lstm"])
+def test_it_reads_what_it_says(arch, left_pad_source):
+    batch = make_batch(make_sentences(LENGTHS), left_pad_source)
+    model = build(arch, {"dropout": 0.3}).train()
+    states, mask = encode(model.eval(), batch)
+    model.train()
+    last, mean = (source_vector(model, batch["net_input"], reads) for reads in ("last", "mean"))
+    for row in range(4):
+        own = states[row][~mask[row]]
+        torch.testing.assert_close(last[row], own[-1])
+        torch.testing.assert_close(mean[row], own.mean(0))
+    assert model.training
+    if arch == "gret_transformer_base":
+        vector = model.eval().encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
+        torch.testing.assert_close(
+            source_vector(model, batch["net_input"], "global"), vector["global_representation"][0]
+        )
+
+
+@pytest.mark.parametrize(
+    "arch, reads",
+    [("gret_transformer_base", "global"), ("gret_transformer_base", "last"), ("gdr_lstm", "mean")],
+)
+def test_only_the_predictor_learns(arch, reads):
+    model, criterion = probe(arch, reads)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    assert not [name for name, parameter in model.named_parameters() if parameter.requires_grad]
+    optimizer = torch.optim.Adam(criterion.parameters(), lr=1e-2)
+    losses = []
+    for _ in range(80):
+        optimizer.zero_grad()
+        loss, sample_size, log = criterion(model, BATCH)
+        (loss / sample_size).backward()
+        optimizer.step()
+        losses.append(float(loss))
+    assert losses[-1] < 0.8 * losses[0] and "bag_recall_200" not in log
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    log = criterion.eval()(model, BATCH)[2]
+    assert log["bag_recall_200"] == log["bag_recall_1000"] == 4  # 44 words are all among the first 200
+
+
+def test_the_global_vector_must_be_there():
+    with pytest.raises(UserError, match="--probe-reads global: the model has no vector for the sentence"):
+        probe("capsule_transformer", "global")
+
+
+def test_recall_by_hand():
+    logits = torch.tensor([[4.0, 3, 2, 1], [1, 2, 3, 4]])
+    target = torch.tensor([[0, 0, 2], [1, 3, 9]])
+    mask = torch.tensor([[False, False, False], [False, False, True]])
+    # Two most probable: {0, 1} and {2, 3}. Bags {0, 2} and {1, 3}: one of two in each.
+    assert float(bag_recall(logits, target, mask, 2)) == pytest.approx(0.5 + 0.5)
+    assert float(bag_recall(logits, target, mask, 3)) == pytest.approx(1 + 1)
+    assert float(bag_recall(logits, target, mask, 100)) == pytest.approx(2)
+
+
+def test_prediction_loss_by_hand():
+    logits = torch.log(torch.tensor([[0.5, 0.25, 0.25]]))
+    target, mask = torch.tensor([[0, 1, 7]]), torch.tensor([[False, False, True]])
+    expected = -(torch.log(torch.tensor(0.5)) + torch.log(torch.tensor(0.25))) / 2
+    torch.testing.assert_close(bag_prediction_loss(logits, target, mask), expected)
