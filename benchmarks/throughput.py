@@ -28,6 +28,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from measure import alternate, environment, median_ratio, peak_memory, seeded
 
 from fairseq_capsule.criterions import GuidedLossesCriterion
+from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
 
 # Subwords of Multi30k's training sentences with 10,000 joint merges, end of sentence included: mean and deviation of
 # the logarithm of their number.
@@ -44,15 +45,14 @@ def build_task(vocabulary: int) -> TranslationTask:
 
 
 def build(arch: str, task: TranslationTask, **options) -> torch.nn.Module:
-    return build_model(Namespace(**{**options, "arch": arch}), task)
+    return build_model(Namespace(**{"criterion": None, **options, "arch": arch}), task)
 
 
 def preset_options(arch: str, **options) -> Dict[str, object]:
     """An architecture's options; a baseline takes those of the same name."""
     preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True, **options)
-    if hasattr(preset, "lstm_options"):
-        return {**vars(preset), **vars(preset.lstm_options())}
-    return {name: value for name, value in vars(preset).items() if value is not None and name != "_name"}
+    values = {**vars(preset), **(vars(preset.lstm_options()) if hasattr(preset, "lstm_options") else {})}
+    return {name: value for name, value in values.items() if value is not None and name != "_name"}
 
 
 def build_batches(task: TranslationTask, max_tokens: int, number: int, length: int, device: str) -> List[dict]:
@@ -100,7 +100,7 @@ class Projection:
     """One projection to the vocabulary with its log-softmax, forward and backward, over the batches' target words."""
 
     def __init__(self, model, batches):
-        self.weight = model.decoder.output_projection.weight
+        self.weight = output_embeddings(model)
         self.batches = batches
 
     def __call__(self):
@@ -159,7 +159,9 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
-    parser.add_argument("--baseline", default="transformer", choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
+    parser.add_argument(
+        "--baseline", choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH", help="(default: transformer, or lstm)"
+    )
     parser.add_argument("--mode", required=True, choices=["train", "generate"])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vocabulary", type=int, default=9712, help="dictionary entries (default: Multi30k's 9,712)")
@@ -170,6 +172,7 @@ def main():
     parser.add_argument("--length", type=int, default=0, help="words of every sentence (default: Multi30k's lengths)")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
+    args.baseline = args.baseline or ("lstm" if args.arch.endswith("_lstm") else "transformer")
 
     with seeded(1):
         task = build_task(args.vocabulary)

@@ -26,7 +26,8 @@ class BagOfWordsProbeConfig(FairseqDataclass):
 
 @register_criterion("bag_of_words_probe", dataclass=BagOfWordsProbeConfig)
 class BagOfWordsProbe(FairseqCriterion):
-    """Trains a feed-forward predictor of the target's words on a frozen model; needs `--task capsule_translation`.
+    """Trains a feed-forward predictor of the target's words on a frozen model; needs `--task capsule_translation`,
+    and with several processes `--ddp-backend legacy_ddp`: pytorch's own refuses a model without a gradient.
 
     The predictor maps the vector to the size of the output embeddings, `d → 4d → C`, and its logits are products with
     these, which are the model's and stay as they are. The bag is the target without its end of sentence. The loss is
@@ -50,7 +51,7 @@ class BagOfWordsProbe(FairseqCriterion):
                 "read last or mean"
             )
         model.requires_grad_(False)
-        input_dim, embed_dim = _source_dim(model), _output_embeddings(model).size(1)
+        input_dim, embed_dim = _source_dim(model), output_embeddings(model).size(1)
         self.predictor = nn.Sequential(
             nn.Linear(input_dim, 4 * input_dim), nn.ReLU(), nn.Linear(4 * input_dim, embed_dim)
         )
@@ -61,7 +62,7 @@ class BagOfWordsProbe(FairseqCriterion):
             raise UserError("--criterion bag_of_words_probe needs --task capsule_translation")
         with torch.no_grad():
             vector = source_vector(model, sample["net_input"], self.reads)
-            embeddings = _output_embeddings(model)
+            embeddings = output_embeddings(model)
         return self.predictor(vector) @ embeddings.t()
 
     def forward(self, model, sample, reduce=True):
@@ -123,7 +124,8 @@ def _source_dim(model) -> int:
     return encoder.output_units if hasattr(encoder, "output_units") else encoder.embed_tokens.embedding_dim
 
 
-def _output_embeddings(model) -> Tensor:
+def output_embeddings(model) -> Tensor:
+    """`E` `[V, C]` of a model of this package or of fairseq's Transformer or LSTM."""
     decoder = model.decoder
     if hasattr(decoder, "output_embeddings"):
         return decoder.output_embeddings

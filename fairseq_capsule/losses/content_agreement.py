@@ -29,16 +29,18 @@ def content_agreement_loss(
         torch.ones(state.shape[:2], dtype=torch.bool, device=state.device) if padding_mask is None else ~padding_mask
     )
     # In float16 neither a sum over a sentence nor a squared distance is safe.
-    state = state.to(torch.promote_types(state.dtype, torch.float32)).masked_fill(~valid.unsqueeze(-1), 0)
-    number = valid.cumsum(1).unsqueeze(-1)
-    length = number[:, -1:]
-    until = state.cumsum(1)
-    from_here = until[:, -1:] - until + state
-    distances = [
-        (capsules - mean @ weight.to(mean.dtype).t()).square().sum(-1)
-        for capsules, mean, weight in (
-            (past, until / number.clamp(min=1), past_weight),
-            (future, from_here / (length - number + 1), future_weight),
-        )
-    ]
-    return ((distances[0] + distances[1]) / length.squeeze(-1).clamp(min=1)).masked_fill(~valid, 0).sum()
+    exact = torch.promote_types(state.dtype, torch.float32)
+    with torch.autocast(state.device.type, enabled=False):
+        state = state.to(exact).masked_fill(~valid.unsqueeze(-1), 0)
+        number = valid.cumsum(1).unsqueeze(-1)
+        length = number[:, -1:]
+        until = state.cumsum(1)
+        from_here = until[:, -1:] - until + state
+        distances = [
+            (capsules.to(exact) - mean @ weight.to(exact).t()).square().sum(-1)
+            for capsules, mean, weight in (
+                (past, until / number.clamp(min=1), past_weight),
+                (future, from_here / (length - number + 1), future_weight),
+            )
+        ]
+        return ((distances[0] + distances[1]) / length.squeeze(-1).clamp(min=1)).masked_fill(~valid, 0).sum()

@@ -26,42 +26,44 @@ def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tens
     # Inside the function autocast would cast some of its products and leave others.
     dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
     with torch.autocast(device, enabled=False):
-        return _WeightedLogNormalisers.apply(features[rows].to(dtype), embeddings.to(dtype), weights[rows])
+        return _WeightedLogNormalisers.apply(
+            features[rows].to(dtype), embeddings.to(dtype), weights[rows], torch.is_grad_enabled()
+        )
 
 
 class _WeightedLogNormalisers(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, features: Tensor, embeddings: Tensor, weights: Tensor) -> Tensor:
-        wanted = ctx.needs_input_grad
-        features_gradient = torch.empty_like(features) if wanted[0] else None
-        embeddings_gradient = None
+    def forward(ctx, features: Tensor, embeddings: Tensor, weights: Tensor, with_gradient: bool) -> Tensor:
+        of_features, of_embeddings = (wanted and with_gradient for wanted in ctx.needs_input_grad[:2])
+        # Gradients are taken before the loss is scaled: float16 would lose the probabilities of rare words.
+        exact = torch.promote_types(features.dtype, torch.float32)
+        features_gradient = torch.empty_like(features, dtype=exact)
+        embeddings_gradient = torch.zeros_like(embeddings, dtype=exact) if of_embeddings else None
+        exact_embeddings = embeddings.to(exact)
         total = weights.new_zeros(())
         step = max(1, BLOCK.get(features.device.type, BLOCK["cuda"]) // len(embeddings))
         for start in range(0, len(features), step):
             rows = slice(start, start + step)
-            logits = features[rows] @ embeddings.t()
-            logits = logits if logits.dtype == torch.float64 else logits.float()
+            logits = (features[rows] @ embeddings.t()).to(exact)
             highest = logits.amax(1, keepdim=True)
             exponentials = logits.sub_(highest).exp_()
             sums = exponentials.sum(1, keepdim=True)
             total = total + ((sums.log() + highest).squeeze(1) * weights[rows]).sum()
-            if not (wanted[0] or wanted[1]):
+            if not (of_features or of_embeddings):
                 continue
-            scaled = exponentials.mul_(weights[rows].unsqueeze(1) / sums).to(features.dtype)
-            if features_gradient is not None:
-                features_gradient[rows] = scaled @ embeddings
-            if wanted[1]:
-                if embeddings_gradient is None:
-                    embeddings_gradient = scaled.t() @ features[rows]
-                else:
-                    embeddings_gradient.addmm_(scaled.t(), features[rows])
-        ctx.save_for_backward(features_gradient, embeddings_gradient)
+            softmax = exponentials.mul_(weights[rows].unsqueeze(1) / sums)
+            if of_features:
+                features_gradient[rows] = softmax @ exact_embeddings
+            if embeddings_gradient is not None:
+                embeddings_gradient.addmm_(softmax.t(), features[rows].to(exact))
+        ctx.dtype = features.dtype
+        ctx.save_for_backward(features_gradient if of_features else None, embeddings_gradient)
         return total
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor], None]:
+    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor], None, None]:
         features_gradient, embeddings_gradient = (
-            None if kept is None else kept * gradient.to(kept.dtype) for kept in ctx.saved_tensors
+            None if kept is None else (kept * gradient).to(ctx.dtype) for kept in ctx.saved_tensors
         )
-        return features_gradient, embeddings_gradient, None
+        return features_gradient, embeddings_gradient, None, None

@@ -10,11 +10,11 @@ from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.flat_config import option, preset, register_presets, validated
 from fairseq_capsule.models.past_future import (
     PastFuture,
     PastFutureConfig,
-    TakesBeamSize,
     build_past_future,
     check_past_future,
 )
@@ -80,6 +80,8 @@ class CapsuleLSTMDecoder(LSTMDecoder):
 
     def __init__(self, past_future: PastFuture, **options):
         super().__init__(**options)
+        for module in (self.dropout_in_module, self.dropout_out_module):
+            module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
         self.past_future = past_future
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, src_lengths=None):
@@ -100,7 +102,7 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         return self.embed_tokens.weight if self.share_input_output_embed else self.fc_out.weight
 
 
-class CapsuleLSTMModel(TakesBeamSize, LSTMModel):
+class CapsuleLSTMModel(CapsuleModel, LSTMModel):
     """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1); with them off, fairseq's own."""
 
     add_args = classmethod(BaseFairseqModel.add_args.__func__)

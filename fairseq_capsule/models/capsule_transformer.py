@@ -6,10 +6,11 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import nn
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.flat_config import parse_layers, register_presets, validated
 from fairseq_capsule.models.global_representation import build_gate, build_global_representation
-from fairseq_capsule.models.past_future import TakesBeamSize, build_past_future
+from fairseq_capsule.models.past_future import build_past_future
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 
@@ -104,7 +105,7 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
         return self.output_projection.weight
 
 
-class CapsuleTransformerModel(TakesBeamSize, TransformerModelBase):
+class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
 
     # TransformerModelBase would offer the options of its own nested config.
@@ -126,21 +127,6 @@ class CapsuleTransformerModel(TakesBeamSize, TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
-
-    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
-        """As fairseq's, which would report another dictionary's embeddings as tensors that do not fit.
-
-        Raises:
-            UserError: the checkpoint was trained with a dictionary of another size.
-        """
-        for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
-            name += ".embed_tokens.weight"
-            if name in state_dict and len(state_dict[name]) != part.embed_tokens.num_embeddings:
-                raise UserError(
-                    f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, the data's "
-                    f"{part.embed_tokens.num_embeddings}: binarise the data with the dictionary of the checkpoint's run"
-                )
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
 
 
 register_presets(CapsuleTransformerModel, presets())

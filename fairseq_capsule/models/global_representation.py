@@ -56,6 +56,8 @@ def check_global_representation(config) -> None:
         raise UserError(
             "--encoder-layerdrop needs --global-representation none: every layer gives a part of the vector"
         )
+    if config.global_aggregation == "gru" and config.encoder_layers < 2:
+        raise UserError("--global-aggregation gru goes from layer to layer: with --encoder-layers 1 use none")
     output_dim = config.decoder_output_dim or config.decoder_embed_dim
     if config.encoder_embed_dim != output_dim:
         raise UserError(

@@ -1,19 +1,21 @@
 """PAST and FUTURE on top of a fairseq decoder's last layer: options, wiring, what is kept while decoding."""
 
 from dataclasses import dataclass, field
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.incremental_decoding_utils import with_incremental_state
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.modules import (
     GuidedDynamicRouting,
+    HolisticContext,
     PastFutureAttention,
     PastFutureClassifier,
+    PastFutureOutput,
     PastFutureRouting,
     SourceParts,
 )
@@ -70,72 +72,16 @@ def check_past_future(config: PastFutureConfig) -> None:
         raise UserError("--adaptive-softmax-cutoff has no output embeddings for --guided-heads bow; use bca or none")
 
 
-class PastFutureOutput(NamedTuple):
-    """What a decoder's `net_output[1]["past_future"]` holds.
-
-    Attributes:
-        state: the decoder states `z` `[B, T, C]` before PAST and FUTURE were taken in.
-        past: the concatenated PAST capsules `Ω^P` `[B, T, P]`.
-        future: the concatenated FUTURE capsules `Ω^F` `[B, T, P]`.
-        coupling: how much of each source word went to each capsule, `[B, T, I, M]`.
-        capsules_per_content: how many of the capsules are PAST; as many that follow are FUTURE.
-    """
-
-    state: Tensor
-    past: Tensor
-    future: Tensor
-    coupling: Tensor
-    capsules_per_content: int
-
-    @property
-    def assignment(self) -> Tensor:
-        """How much of each source word went to PAST, to FUTURE and, where there is such a thing, to neither:
-        `[B, T, I, 3]`, or `[B, T, I, 2]`."""
-        groups = self.coupling.split(self.capsules_per_content, dim=-1)
-        shares = [group.sum(-1) for group in groups[:2]]
-        redundant = self.coupling[..., 2 * self.capsules_per_content :]
-        return torch.stack(shares + ([redundant.sum(-1)] if redundant.size(-1) else []), dim=-1)
-
-
 @with_incremental_state
-class PastFuture(nn.Module):
-    """`o = z + FeedForward(z, Ω^P, Ω^F)` (Zheng et al. 2019, §3.2), and the heads of the guided losses.
+class PastFuture(HolisticContext):
+    """`HolisticContext` on fairseq's decoders: what depends on the source alone is kept while decoding.
 
-    The feed-forward layers end in zeros: a model begins as the one that has nothing of this.
-
-    Args:
-        routing: what gives the capsules.
-        capsules_per_content: how many of its first capsules are PAST; as many that follow are FUTURE.
-        content_dim: size of PAST, and of FUTURE.
-        state_dim: size of `z` and `o`.
-        ffn_dim: inner size of the feed-forward layers.
-        heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both".
+    Args: those of `HolisticContext`.
     """
 
-    def __init__(
-        self,
-        routing: PastFutureRouting,
-        *,
-        capsules_per_content: int,
-        content_dim: int,
-        state_dim: int,
-        ffn_dim: int,
-        heads: str = "none",
-    ):
-        super().__init__()
-        self.routing = routing
-        self.capsules_per_content = capsules_per_content
+    def __init__(self, routing: PastFutureRouting, **options):
+        super().__init__(routing, **options)
         self.beam_size = 1
-        self.feed_forward = nn.Sequential(
-            nn.Linear(state_dim + 2 * content_dim, ffn_dim), nn.ReLU(), nn.Linear(ffn_dim, state_dim)
-        )
-        nn.init.zeros_(self.feed_forward[-1].weight)
-        nn.init.zeros_(self.feed_forward[-1].bias)
-        self.bow = self.bca = None
-        if heads in ("bow", "both"):
-            self.bow = _pair_of_heads(content_dim, state_dim)
-        if heads in ("bca", "both"):
-            self.bca = _pair_of_heads(state_dim, content_dim)
 
     def forward(
         self,
@@ -150,22 +96,12 @@ class PastFuture(nn.Module):
             state: `z` `[B, T, C]`; `T` is 1 with `incremental_state`.
             source: the encoder's output `[I, B, C']`.
             padding_mask: `[B, I]`, True marks padding of the source.
-            incremental_state: as fairseq's; what depends on the source alone is kept there, once a sentence.
+            incremental_state: as fairseq's; what the routing prepares is kept there, once a sentence.
 
         Returns:
             `o` `[B, T, C]` and what it was made of.
         """
-        parts = self._source_parts(source, padding_mask, incremental_state)
-        # The beams of a sentence are to its source what the steps of a target are.
-        beams = len(state) // len(parts.values)
-        mask = padding_mask if padding_mask is None or beams == 1 else padding_mask[::beams]
-        routed = self.routing.route(parts, state if beams == 1 else state.view(-1, beams, state.size(-1)), mask)
-        count = self.capsules_per_content
-        contents = routed.capsules[:, :, : 2 * count].flatten(2).reshape(*state.shape[:2], -1)
-        output = state + self.feed_forward(torch.cat([state, contents], dim=-1))
-        past, future = contents.chunk(2, dim=-1)
-        coupling = routed.coupling.reshape(*state.shape[:2], *routed.coupling.shape[2:])
-        return output, PastFutureOutput(state, past, future, coupling, count)
+        return self.context(state, self._source_parts(source, padding_mask, incremental_state), padding_mask)
 
     def _source_parts(
         self, source: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]
@@ -176,6 +112,10 @@ class PastFuture(nn.Module):
         beams = self.beam_size if incremental_state is not None and self._same_in_every_beam(source) else 1
         mask = None if padding_mask is None else padding_mask[::beams]
         parts = self.routing.prepare(source[:, ::beams].transpose(0, 1), mask)
+        if incremental_state is None:
+            return parts
+        if parts.exponentials is not None and not torch.is_grad_enabled():
+            parts = parts._replace(keys=None, first_keys=None)  # the exponentials are all that is read of them
         kept = {**parts._asdict(), "beams": torch.tensor(beams)}
         self.set_incremental_state(incremental_state, "source_parts", kept)
         return parts
@@ -205,19 +145,6 @@ class PastFuture(nn.Module):
             for name, part in kept.items()
         }
         self.set_incremental_state(incremental_state, "source_parts", reordered)
-
-
-def _pair_of_heads(input_dim: int, output_dim: int) -> nn.ModuleDict:
-    return nn.ModuleDict({name: nn.Linear(input_dim, output_dim, bias=False) for name in ("past", "future")})
-
-
-class TakesBeamSize:
-    """A model that passes a generator's beam size on to its `PastFuture`, if it has one."""
-
-    def set_beam_size(self, beam_size: int) -> None:
-        part = getattr(self.decoder, "past_future", None)
-        if part is not None:
-            part.set_beam_size(beam_size)
 
 
 def build_past_future(config, source_dim: int, state_dim: int) -> Optional[PastFuture]:

@@ -3,6 +3,7 @@
 from fairseq_capsule.modules.attention_routing import AttentionRouting
 from fairseq_capsule.modules.capsule_pooling import CapsulePooling, MeanPooling
 from fairseq_capsule.modules.global_representation import ContextGate, GlobalRepresentation, PlainSum
+from fairseq_capsule.modules.holistic_context import HolisticContext, PastFutureOutput
 from fairseq_capsule.modules.past_future import (
     GuidedDynamicRouting,
     PastFutureAttention,
@@ -17,9 +18,11 @@ __all__ = [
     "ContextGate",
     "GlobalRepresentation",
     "GuidedDynamicRouting",
+    "HolisticContext",
     "MeanPooling",
     "PastFutureAttention",
     "PastFutureClassifier",
+    "PastFutureOutput",
     "PastFutureRouting",
     "PlainSum",
     "SourceParts",

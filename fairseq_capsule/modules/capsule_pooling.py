@@ -5,6 +5,7 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
+from fairseq_capsule.modules.feed_forward import feed_forward
 from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
 from fairseq_capsule.routing import dynamic_routing
 
@@ -63,7 +64,13 @@ class CapsulePooling(nn.Module):
         )
 
     def weights(self, capsules: Tensor) -> Tensor:
-        """How much of each of the capsules `[B, K, d_c]` the attentive pooling takes, `a` `[B, K]` (Eq. 8-9)."""
+        """How much of each of the capsules `[B, K, d_c]` the attentive pooling takes, `a` `[B, K]` (Eq. 8-9).
+
+        Raises:
+            ValueError: another pooling.
+        """
+        if self.query is None:
+            raise ValueError(f"pooling {self.pooling} has no weights")
         query = self.query(capsules.mean(1, keepdim=True))
         return (query * capsules).sum(-1).softmax(-1)
 
@@ -99,12 +106,3 @@ class MeanPooling(nn.Module):
         valid = (~padding_mask).to(hidden.dtype)
         total = torch.einsum("bi,bid->bd", valid, hidden)
         return self.output(total / valid.sum(1, keepdim=True).clamp(min=1))
-
-
-def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:
-    """Linear, ReLU, linear; with `zero` the last of them starts at 0."""
-    last = nn.Linear(inner_dim, output_dim)
-    if zero:
-        nn.init.zeros_(last.weight)
-        nn.init.zeros_(last.bias)
-    return nn.Sequential(nn.Linear(input_dim, inner_dim), nn.ReLU(), last)

@@ -36,9 +36,14 @@ class GlobalRepresentation(nn.Module):
 
         Returns:
             `s^M` `[B, d]`.
+
+        Raises:
+            ValueError: another number of layers than of poolings.
         """
         if self.aggregation is None:
             return self.poolings[-1](states[-1], padding_mask)
+        if len(states) != len(self.poolings):
+            raise ValueError(f"{len(self.poolings)} poolings need the output of as many layers, not of {len(states)}")
         vector = None
         for pooling, state in zip(self.poolings, states):
             vector = self.aggregation(pooling(state, padding_mask), vector)

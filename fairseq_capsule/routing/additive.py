@@ -14,6 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairseq_capsule.routing.precision import in_float32
+
 # Elements of a block of pairs: four megabytes in float32, measured best, on a CPU; on a GPU enough to fill it.
 BLOCK = {"cpu": 2**20, "cuda": 2**24}
 
@@ -21,39 +23,47 @@ BLOCK = {"cpu": 2**20, "cuda": 2**24}
 def squared_exponential(part: Tensor) -> Tensor:
     """`exp 2a`, without a gradient, in at least float32.
 
-    `a` is cut to where neither it nor a product of two overflows: ±43 in float32, ±350 in float64.
+    `a` is cut to ±43 in float32, ±350 in float64: the result is finite and not 0, and no product of two is `0 · ∞`.
     """
     part = part.detach().to(torch.promote_types(part.dtype, torch.float32))
     limit = 43 if part.dtype == torch.float32 else 350
     return part.clamp(-limit, limit).mul_(2).exp_()
 
 
-def additive_scores(left: Tensor, right: Tensor, vectors: Tensor, right_exponential: Optional[Tensor] = None) -> Tensor:
+@in_float32
+def additive_scores(
+    left: Tensor, right: Optional[Tensor], vectors: Tensor, right_exponential: Optional[Tensor] = None
+) -> Tensor:
     """`Σ_D vectors · tanh(left + right)` for every pair of a left and a right position of a sentence.
 
-    Parts beyond the range of `squared_exponential` count as its ends: a tanh is saturated there unless both are and
-    cancel out.
+    Where a part is beyond the range of `squared_exponential` and the other comes near its opposite, the score is that of
+    the range's end.
 
     Args:
         left: `[B, T, J, D]`, or `[B, T, 1, D]` where it is the same for all `J`.
-        right: `[B, I, J, D]`.
+        right: `[B, I, J, D]`; None where its exponential is at hand and no gradient is wanted.
         vectors: `[K, D]`.
         right_exponential: `squared_exponential(right)` where it is at hand.
 
     Returns:
         Scores `[B, T, I, J, K]`.
+
+    Raises:
+        ValueError: neither `right` nor its exponential.
     """
     if right_exponential is None:
+        if right is None:
+            raise ValueError("additive_scores needs right parts or their exponentials")
         right_exponential = squared_exponential(right)
     return _AdditiveScores.apply(left, right, vectors, right_exponential)
 
 
 class _AdditiveScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, left: Tensor, right: Tensor, vectors: Tensor, right_exponential: Tensor) -> Tensor:
+    def forward(ctx, left: Tensor, right: Optional[Tensor], vectors: Tensor, right_exponential: Tensor) -> Tensor:
         left_exponential = squared_exponential(left)
         ctx.save_for_backward(left_exponential, right_exponential, vectors)
-        scores = left.new_empty(*left.shape[:2], *right.shape[1:3], len(vectors))
+        scores = left.new_empty(*left.shape[:2], *right_exponential.shape[1:3], len(vectors))
         for rows, steps, ratios in _blocks(left_exponential, right_exponential):
             scores[rows, steps] = ratios @ vectors.t()
         return scores.mul_(-2).add_(vectors.sum(-1))

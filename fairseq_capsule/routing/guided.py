@@ -12,8 +12,8 @@ from fairseq_capsule.routing.precision import in_float32
 @in_float32
 def guided_routing(
     votes: Tensor,
-    keys: Tensor,
-    first_keys: Tensor,
+    keys: Optional[Tensor],
+    first_keys: Optional[Tensor],
     state_part: Tensor,
     capsule_weight: Tensor,
     vector: Tensor,
@@ -38,7 +38,8 @@ def guided_routing(
         vector: `w` `[D]`.
         iterations: how often coupling and capsules are computed, at least 2.
         padding_mask: `[B, I]`, True marks the words that take no part.
-        exponentials, first_exponentials: `squared_exponential` of both keys where they are at hand.
+        exponentials, first_exponentials: `squared_exponential` of both keys where they are at hand; the keys themselves
+            may then be None, where no gradient is wanted.
 
     Returns:
         `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J], None)`.

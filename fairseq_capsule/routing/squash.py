@@ -80,7 +80,7 @@ def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax=tor
 
     Where all of `dim` is marked all is 0, with a zero gradient. `softmax` may be `leaky_softmax` too.
     """
-    if dim in (-1, logits.dim() - 1) and logits.size(-1) < FEW:
+    if logits.dim() > 1 and dim in (-1, logits.dim() - 1) and logits.size(-1) < FEW:
         mask = None if mask is None else mask.expand_as(logits).movedim(-1, 0)
         return masked_softmax(logits.movedim(-1, 0).contiguous(), 0, mask, softmax).movedim(0, -1)
     if mask is None:

@@ -13,6 +13,8 @@ from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)
 
+OWN = "fairseq_capsule.modules."
+
 # Buffers that fairseq's older models save and nothing reads.
 WITHOUT_MEANING = ("version", "_float_tensor")
 
@@ -48,11 +50,17 @@ def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionar
                 f"--init-from-baseline {path}: {name} has the shape {tuple(value.shape)} there and "
                 f"{tuple(own[name].shape)} in the model; give the model the baseline's dimensions"
             )
+    parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    new = [name for name in parameters if name not in baseline]
+    missing = [name for name in new if not _is_of_this_package(model, name)]
+    if missing:
+        raise UserError(
+            f"--init-from-baseline {path}: it has no {_names(missing)}, which are no parts that this package adds; "
+            "give the model the baseline's layers and options"
+        )
     _check_sharing(path, model, baseline)
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
 
-    parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
-    new = [name for name in parameters if name not in baseline]
     logger.info(
         f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
     )
@@ -91,6 +99,13 @@ def _check_sharing(path: str, model: nn.Module, baseline: Dict[str, Tensor]) -> 
                 f"--init-from-baseline {path}: {other} and {name} differ there and are shared in the model; "
                 "share the embeddings that the baseline shares"
             )
+
+
+def _is_of_this_package(model: nn.Module, name: str) -> bool:
+    """Whether a parameter belongs to one of the modules that this package adds to fairseq's models."""
+    parts = name.split(".")
+    owners = [model.get_submodule(".".join(parts[:depth])) for depth in range(1, len(parts))]
+    return any(kind.__module__.startswith(OWN) for owner in owners for kind in type(owner).__mro__)
 
 
 def _names(names: List[str]) -> str:

@@ -128,6 +128,45 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
     assert all(torch.isfinite(tensor.grad).all() for tensor in (past, future, state, embeddings))
 
 
+@pytest.mark.parametrize("how", ["float16", "bfloat16", "autocast"])
+def test_gradients_in_half_precision(how):
+    """They are near those of float32 even where a word's probability is too small for float16."""
+    torch.manual_seed(1)
+    past, future, embeddings = (torch.randn(2, 6, 8), torch.randn(2, 6, 8), 0.1 * torch.randn(60_000, 8))
+    words = torch.randint(60_000, (2, 6))
+
+    def gradient(dtype, autocast):
+        inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in (past, future, embeddings)]
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            loss = bag_of_words_loss(*inputs, words)
+        (1024 * loss).backward()  # as a loss scaler would
+        return [tensor.grad.float() / 1024 for tensor in inputs]
+
+    expected = gradient(torch.float32, False)
+    got = gradient(torch.float32 if how == "autocast" else getattr(torch, how), how == "autocast")
+    for gradient_, want in zip(got, expected):
+        assert (gradient_ - want).norm() < 0.02 * want.norm()
+    rare = torch.ones(60_000, dtype=torch.bool)
+    rare[words.flatten()] = False
+    assert (got[2][rare] - expected[2][rare]).norm() < 0.02 * expected[2][rare].norm()
+
+
+def test_no_gradient_is_taken_where_none_is_wanted():
+    past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
+    with torch.no_grad():
+        loss = bag_of_words_loss(past, future, embeddings, target())
+    assert not loss.requires_grad
+    torch.testing.assert_close(loss, bag_of_words_loss(past, future, embeddings, target()).detach())
+
+
+def test_content_agreement_under_autocast():
+    inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (CAPSULES, SIZE), (CAPSULES, SIZE))
+    inputs = [tensor.detach().float() for tensor in inputs]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = content_agreement_loss(*inputs)
+    assert torch.equal(loss, content_agreement_loss(*inputs))
+
+
 @every_side
 @pytest.mark.parametrize("top", [1, 2, 5])
 def test_overlap_equals_the_literal_count(side, top):

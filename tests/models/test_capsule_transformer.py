@@ -70,10 +70,11 @@ def test_wrong_options_are_named(options, message):
     assert message in str(error.value)
 
 
-def test_a_checkpoint_of_another_dictionary_is_named():
-    state = build("capsule_transformer", task=make_task(50)).state_dict()
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_lstm"])
+def test_a_checkpoint_of_another_dictionary_is_named(arch):
+    state = build(arch, task=make_task(50)).state_dict()
     with pytest.raises(UserError, match="source dictionary has 54 entries, the data's 44"):
-        build("capsule_transformer").load_state_dict(state)
+        build(arch).load_state_dict(state)
 
 
 def test_explain_gives_what_forward_used():

@@ -93,6 +93,12 @@ def test_layers_are_aggregated_by_one_cell():
     assert not fresh(layers, mask).any()
 
 
+def test_another_number_of_layers_is_refused():
+    module = GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2) for _ in range(3)])
+    with pytest.raises(ValueError, match="3 poolings need the output of as many layers, not of 2"):
+        module([torch.zeros(1, 2, WIDTH)] * 2)
+
+
 def test_without_aggregation_the_last_layer_is_pooled():
     module = shaken(GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2)], aggregate=False))
     hidden, mask = words()

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from fairseq_capsule.routing import additive, additive_scores
+from fairseq_capsule.routing import additive, additive_scores, squared_exponential
 
 
 def arguments(batch=2, left=3, right=5, groups=2, size=4, rows=3, dtype=torch.float64, scale=1.0):
@@ -40,6 +40,31 @@ def test_large_inputs_in_float32(scale):
     assert torch.isfinite(scores).all() and all(torch.isfinite(gradient).all() for gradient in grads)
     if scale < 1000:
         torch.testing.assert_close(scores, plain(*inputs), rtol=1e-4, atol=1e-4 * scale)
+
+
+def test_right_parts_may_be_left_out_where_no_gradient_is_wanted():
+    left, right, vectors = arguments()
+    exponential = squared_exponential(right)
+    with torch.no_grad():
+        assert torch.equal(additive_scores(left, None, vectors, exponential), additive_scores(left, right, vectors))
+
+
+def test_one_left_part_for_all_groups():
+    left, right, vectors = arguments()
+    one = left[:, :, :1].detach().requires_grad_()
+    for got, want in zip(
+        gradients(additive_scores, [one, right, vectors]),
+        gradients(lambda a, b, u: plain(a.expand(-1, -1, 2, -1), b, u), [one, right, vectors]),
+    ):
+        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision(dtype):
+    inputs = [tensor.detach().to(dtype) for tensor in arguments()]
+    scores = additive_scores(*inputs)
+    assert scores.dtype == dtype
+    torch.testing.assert_close(scores.float(), plain(*(tensor.float() for tensor in inputs)), rtol=0.02, atol=0.02)
 
 
 def test_an_empty_batch():

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import dynamic_routing, leaky_softmax, squash
+from fairseq_capsule.routing import dynamic_routing, leaky_softmax, masked_softmax, squash
 from tests.references import routing as reference
 
 COMPETITIONS = ["output", "leaky", "input"]
@@ -204,3 +204,13 @@ def test_wrong_arguments_are_named(arguments, message):
 def test_votes_for_another_number_of_iterations():
     with pytest.raises(ValueError, match="3 iterations need as many votes, not 2"):
         dynamic_routing([torch.randn(1, 2, 2, 2)] * 2, 3)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 40)])
+@pytest.mark.parametrize("dim", [0, -1])
+def test_a_masked_softmax_is_one_over_what_is_left(shape, dim):
+    torch.manual_seed(1)
+    logits, mask = torch.randn(shape, dtype=torch.float64), torch.rand(shape) < 0.4
+    expected = logits.masked_fill(mask, float("-inf")).softmax(dim).nan_to_num(0.0)
+    torch.testing.assert_close(masked_softmax(logits, dim, mask), expected)
+    torch.testing.assert_close(masked_softmax(logits, dim, None), logits.softmax(dim))
