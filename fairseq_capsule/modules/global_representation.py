@@ -44,7 +44,7 @@ class GlobalRepresentation(nn.Module):
             return self.poolings[-1](states[-1], padding_mask)
         if len(states) != len(self.poolings):
             raise ValueError(f"{len(self.poolings)} poolings need the output of as many layers, not of {len(states)}")
-        vector = None
+        vector = torch.zeros_like(states[0][:, 0])
         for pooling, state in zip(self.poolings, states):
             vector = self.aggregation(pooling(state, padding_mask), vector)
         return vector

@@ -36,8 +36,8 @@ def additive_scores(
 ) -> Tensor:
     """`Σ_D vectors · tanh(left + right)` for every pair of a left and a right position of a sentence.
 
-    Where a part is beyond the range of `squared_exponential` and the other comes near its opposite, the score is that of
-    the range's end.
+    Where a part is beyond the range of `squared_exponential` and the other comes near its opposite, the score is that
+    of the range's end.
 
     Args:
         left: `[B, T, J, D]`, or `[B, T, 1, D]` where it is the same for all `J`.
