@@ -7,10 +7,11 @@ import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
+from fairseq_capsule.modules.feed_forward import feed_forward
 
 READS = ChoiceEnum(["global", "last", "mean"])
 TOPS = (200, 500, 1000)
@@ -52,9 +53,7 @@ class BagOfWordsProbe(FairseqCriterion):
             )
         model.requires_grad_(False)
         input_dim, embed_dim = _source_dim(model), output_embeddings(model).size(1)
-        self.predictor = nn.Sequential(
-            nn.Linear(input_dim, 4 * input_dim), nn.ReLU(), nn.Linear(4 * input_dim, embed_dim)
-        )
+        self.predictor = feed_forward(input_dim, 4 * input_dim, embed_dim)
 
     def logits(self, model, sample) -> Tensor:
         """The predictor's logits `[B, V]`."""

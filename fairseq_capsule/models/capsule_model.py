@@ -4,7 +4,7 @@ from fairseq_capsule.errors import UserError
 
 
 class CapsuleModel:
-    """What all models with PAST and FUTURE add to fairseq's."""
+    """A mixin: the hint of a beam size, and a clear word on another dictionary's checkpoint."""
 
     def set_beam_size(self, beam_size: int) -> None:
         """Pass a generator's beam size on."""

@@ -18,7 +18,7 @@ from fairseq_capsule.tasks.baseline import init_from_baseline
 class CapsuleTranslationConfig(TranslationConfig):
     init_from_baseline: Optional[str] = field(
         default=None,
-        metadata={"help": "checkpoint of a fairseq model whose parameters of the same name and shape are taken over"},
+        metadata={"help": "checkpoint of a fairseq model of the same kind and sizes, whose parameters are taken over"},
     )
     eval_overlap: bool = field(
         default=False,
