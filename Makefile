@@ -1,14 +1,17 @@
 # Each of these creates .venv and installs what it needs when that is missing.
-.PHONY: help install demo test test-all lint clean
+.PHONY: help install demo demo-summarization test test-all lint clean
 
 help:            ## say what there is
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28
 
 install:         ## create .venv with the pinned versions
 	@scripts/install.sh
 
 demo: install    ## train a small capsule-Transformer on the embedded corpus, translate with it, draw its attention
 	@scripts/demo.sh demo
+
+demo-summarization: install  ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
+	@scripts/demo-summarization.sh demo-summarization
 
 test: install    ## the test suite
 	.venv/bin/python -m pytest -m "not slow"
@@ -20,5 +23,5 @@ lint: install    ## what reviewers would otherwise have to say
 	.venv/bin/ruff check .
 	.venv/bin/mypy
 
-clean:           ## remove the demo's files
-	rm -rf demo
+clean:           ## remove the demos' files
+	rm -rf demo demo-summarization

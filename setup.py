@@ -16,6 +16,7 @@ setup(
         "numpy",
         "hydra-core>=1.3",
         "omegaconf",
+        "rouge-score>=0.1.2",
         "sacrebleu>=2.3",
         "subword-nmt>=0.3.8",
         "sacremoses>=0.1",

@@ -192,6 +192,19 @@ filter_piece() { # FILTER .../SPLIT.LANG/PIECE: writes PIECE.done
     "$1" "${name##*.}" <"$2" >"$2.done"
 }
 
+spell() { # LANG: standard input with its characters apart; a space is written as ▁, as by fairseq's `--bpe characters`
+    sed 's/ /▁/g; s/./& /g; s/ $//'
+}
+
+binarise_characters() { # VOCABULARY [DICT] PART: train, valid and test of characters, with VOCABULARY of them at most
+    local dict=''
+    (($# == 2)) || dict=$2
+    # fairseq counts its four special symbols too. A padding factor of 1 adds no made-up words.
+    fairseq-preprocess --source-lang text --target-lang summary --joined-dictionary --nwordssrc $(($1 + 4)) \
+        --padding-factor 1 ${dict:+--srcdict "$dict"} --trainpref characters/train --validpref characters/valid \
+        --testpref characters/test --workers "$cores" --destdir "${@: -1}"
+}
+
 lower() { # lower-cases standard input
     python -c 'import sys; sys.stdout.writelines(line.lower() for line in sys.stdin)'
 }

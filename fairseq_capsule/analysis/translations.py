@@ -30,12 +30,17 @@ class Translations:
     targets: Optional[List[str]] = None
 
 
-def read_translations(path: Path, remove_bpe: Optional[str] = None, tokenised: Optional[bool] = None) -> Translations:
+def read_translations(
+    path: Path,
+    remove_bpe: Optional[str] = None,
+    tokenised: Optional[bool] = None,
+    remove_generated_bpe: str = "subword_nmt",
+) -> Translations:
     """Read either kind of file.
 
     Args:
-        remove_bpe: fairseq's name of the subwords to join; None joins subword-nmt's `@@ ` in generated outputs and
-            leaves plain text alone.
+        remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone and joins
+            `remove_generated_bpe` in generated outputs.
         tokenised: None takes plain text for untokenised, and a generated output for tokenised unless fairseq has
             detokenised it, which shows where its D- lines differ from its H- lines.
 
@@ -48,7 +53,7 @@ def read_translations(path: Path, remove_bpe: Optional[str] = None, tokenised: O
 
     found = _generated(path, lines)
     texts = {
-        kind: [post_process(found[kind][i], remove_bpe or "subword_nmt") for i in sorted(found[kind])]
+        kind: [post_process(found[kind][i], remove_bpe or remove_generated_bpe) for i in sorted(found[kind])]
         for kind in found
         if found[kind]
     }

@@ -1,4 +1,4 @@
-"""`fairseq-capsule score`: what a file of translations is worth, and whether another one is better."""
+"""`fairseq-capsule score`: what a file of translations or summaries is worth, and whether another one is better."""
 
 import argparse
 import json
@@ -11,6 +11,7 @@ from typing import Any, Dict, List
 from tqdm import tqdm
 
 from fairseq_capsule.analysis import scoring
+from fairseq_capsule.analysis.summary_scores import rouge_measures
 from fairseq_capsule.analysis.translations import read_translations
 from fairseq_capsule.cli.arguments import language_code, positive_int
 from fairseq_capsule.files import read_lines, write_whole
@@ -23,6 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--lang", type=language_code, default="de", help="the translations' language, for Moses (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--rouge",
+        action="store_true",
+        help="the texts are summaries: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters instead of BLEU and chrF",
     )
     parser.add_argument("--lowercase", action="store_true", help="compare without case")
     parser.add_argument("--against", type=Path, metavar="OTHER", help="another HYP: paired bootstrap for each measure")
@@ -42,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remove-bpe",
         choices=["subword_nmt", "sentencepiece", "none"],
-        help="subwords to join (default: subword_nmt for an output of fairseq-generate, none for plain text)",
+        help="subwords to join (default: none for plain text; for an output of fairseq-generate subword_nmt, with "
+        "--rouge sentencepiece, which joins characters)",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the detokenised translations there")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
@@ -50,9 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # fairseq's import turns everybody's notes on
-    tokenised = {"auto": None, "yes": True, "no": False}[args.tokenized]
+    tokenised = False if args.rouge else {"auto": None, "yes": True, "no": False}[args.tokenized]
     paths = [args.hypothesis, *([args.against] if args.against else [])]
-    systems = [read_translations(path, args.remove_bpe, tokenised) for path in paths]
+    generated = "sentencepiece" if args.rouge else "subword_nmt"
+    systems = [read_translations(path, args.remove_bpe, tokenised, generated) for path in paths]
     references = [read_lines(path) for path in args.references]
     scoring.require_equal_counts(systems, list(zip(args.references, references)))
     for doubt in scoring.doubts(systems, references, args.lowercase):
@@ -62,9 +70,12 @@ def run(args: argparse.Namespace) -> None:
         sentences = scoring.detokenised(systems[0], scoring.Moses(args.lang))
         write_whole(args.output, "".join(sentence + "\n" for sentence in sentences).encode())
 
+    if args.rouge:
+        measures, number = rouge_measures(systems, references, args.lowercase), 3
+    else:
+        measures, number = scoring.measures(systems, references, args.lang, args.lowercase), 4
     scores = []
-    measures = scoring.measures(systems, references, args.lang, args.lowercase)
-    for measure in tqdm(measures, total=4, desc="score", disable=None):
+    for measure in tqdm(measures, total=number, desc="score", disable=None):
         score = scoring.evaluate(measure, args.samples, args.seed)
         scores.append(score)
         tqdm.write(_report(score, args.against))

@@ -1,24 +1,33 @@
-"""`fairseq-capsule toy-corpus`: the embedded corpus as parallel text files."""
+"""`fairseq-capsule toy-corpus`: an embedded corpus as parallel text files."""
 
 import argparse
 from pathlib import Path
 
-from fairseq_capsule.corpora.english_german.corpus import corpus
+from fairseq_capsule.corpora.chinese_headlines.articles import article_pairs
+from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.corpora.parallel_text import write_parallel
+from fairseq_capsule.corpora.splits import draw_splits
 
-LANGUAGES = ("en", "de")
+CORPORA = {"english-german": (("en", "de"), sentence_pairs), "headlines": (("text", "summary"), article_pairs)}
 SIZES = {"train": 30_000, "valid": 500, "test": 500}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", type=Path, metavar="OUT", help="the folder for train.en, train.de, valid.en, …")
+    parser.add_argument(
+        "--corpus",
+        choices=CORPORA,
+        default="english-german",
+        help="sentences and their translations, or short news in Chinese and their headlines (default: %(default)s)",
+    )
     for split, size in SIZES.items():
-        parser.add_argument(f"--{split}", type=int, default=size, metavar="N", help="sentences (default: %(default)s)")
+        parser.add_argument(f"--{split}", type=int, default=size, metavar="N", help="pairs (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="of the sampler (default: %(default)s)")
 
 
 def run(args: argparse.Namespace) -> None:
-    splits = corpus({split: getattr(args, split) for split in SIZES}, args.seed)
-    write_parallel(args.out, LANGUAGES, splits)
+    (source, target), pairs = CORPORA[args.corpus]
+    splits = draw_splits(pairs(args.seed), {split: getattr(args, split) for split in SIZES})
+    write_parallel(args.out, (source, target), splits)
     for split in SIZES:
-        print(f"wrote {len(splits[split])} pairs: {args.out}/{split}.en, {args.out}/{split}.de")
+        print(f"wrote {len(splits[split])} pairs: {args.out}/{split}.{source}, {args.out}/{split}.{target}")

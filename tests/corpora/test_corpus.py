@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.corpora.english_german import corpus as corpora
-from fairseq_capsule.corpora.english_german.corpus import corpus, distinct
-from fairseq_capsule.corpora.english_german.dice import Dice
+from fairseq_capsule.corpora import splits as corpora
+from fairseq_capsule.corpora.dice import Dice
 from fairseq_capsule.corpora.english_german.sampler import LONGEST, SHORTEST, sentence_pairs
+from fairseq_capsule.corpora.splits import distinct, draw_splits
 from fairseq_capsule.errors import UserError
 from tests.test_house import imported_names
 
@@ -23,7 +23,7 @@ FINGERPRINT = "c748abed62238063e719bee0b9e15ef8718c78dcf7924f30ec7a328099a2c877"
 
 @pytest.fixture(scope="module")
 def splits():
-    return corpus(SIZES, seed=1)
+    return draw_splits(sentence_pairs(1), SIZES)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_no_source_sentence_occurs_twice(pairs):
 
 
 def test_the_test_set_does_not_depend_on_the_size_of_train(splits):
-    smaller = corpus({**SIZES, "train": 10}, seed=1)
+    smaller = draw_splits(sentence_pairs(1), {**SIZES, "train": 10})
     assert (smaller["test"], smaller["valid"]) == (splits["test"], splits["valid"])
     assert smaller["train"] == splits["train"][:10]
 
@@ -139,14 +139,14 @@ def test_every_phenomenon_is_common(pairs, pattern):
 )
 def test_impossible_sizes_are_refused(sizes, message):
     with pytest.raises(UserError) as refused:
-        corpus(sizes, seed=1)
+        draw_splits(sentence_pairs(1), sizes)
     assert str(refused.value) == message
 
 
-def test_more_sentences_than_there_are(monkeypatch):
-    monkeypatch.setattr(corpora, "sentence_pairs", lambda seed: cycle([("a", "A"), ("b", "B"), ("c", "C")]))
+def test_more_sentences_than_there_are():
+    pairs = cycle([("a", "A"), ("b", "B"), ("c", "C")])
     with pytest.raises(UserError, match="^train: 5 sentences; the grammar has only 2 left: ask for fewer$"):
-        corpus({"train": 5, "test": 1}, seed=1)
+        draw_splits(pairs, {"train": 5, "test": 1})
 
 
 def test_distinct_keeps_the_first_of_each_source():
@@ -155,5 +155,5 @@ def test_distinct_keeps_the_first_of_each_source():
 
 def test_pure_python():
     pythons_own = {"contextlib", "dataclasses", "itertools", "os", "pathlib", "random", "re", "typing"}
-    for file in Path(corpora.__file__).parents[1].rglob("*.py"):
+    for file in Path(corpora.__file__).parent.rglob("*.py"):
         assert {name.split(".")[0] for name in imported_names(file)} <= pythons_own | {"fairseq_capsule"}, file

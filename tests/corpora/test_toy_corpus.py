@@ -7,7 +7,8 @@ import pytest
 
 from fairseq_capsule.cli import main
 from fairseq_capsule.corpora import parallel_text
-from fairseq_capsule.corpora.english_german.corpus import corpus
+from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule.corpora.splits import draw_splits
 
 NAMES = ["test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
 
@@ -24,7 +25,7 @@ def test_writes_six_parallel_files(tmp_path, capsys):
     assert run(tmp_path / "new" / "folder") == 0
     written = contents(tmp_path / "new" / "folder")
     assert sorted(written) == NAMES
-    for split, pairs in corpus({"train": 30, "valid": 4, "test": 5}, seed=1).items():
+    for split, pairs in draw_splits(sentence_pairs(1), {"train": 30, "valid": 4, "test": 5}).items():
         for language, lines in zip(("en", "de"), zip(*pairs)):
             assert written[f"{split}.{language}"].decode("utf-8") == "".join(f"{line}\n" for line in lines)
     assert "wrote 30 pairs" in capsys.readouterr().out

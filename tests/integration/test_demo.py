@@ -1,4 +1,4 @@
-"""`make demo`, shortened: too few updates to learn, the same steps."""
+"""`make demo` and `make demo-summarization`, shortened: too few updates to learn, the same steps."""
 
 import os
 import subprocess
@@ -8,9 +8,9 @@ import pytest
 from tests.integration.commands import REPOSITORY
 
 
-def demo(*arguments):
+def demo(script, *arguments):
     finished = subprocess.run(
-        [REPOSITORY / "scripts/demo.sh", *map(str, arguments)],
+        [REPOSITORY / "scripts" / script, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -18,21 +18,33 @@ def demo(*arguments):
     return finished.returncode, finished.stdout
 
 
-def test_the_demo_in_short(tmp_path):
+@pytest.mark.parametrize(
+    "script, measure, shown, translations",
+    [
+        ("demo.sh", "detokenised sacreBLEU = ", "translation ", "translations.de"),
+        ("demo-summarization.sh", "ROUGE-L F1 = ", "headline ", "headlines"),
+    ],
+)
+def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
-    status, output = demo("--train", 1500, "--updates", 60, "--at-least", 0, out)
+    status, output = demo(script, "--train", 1500, "--updates", 60, "--at-least", 0, out)
     assert status == 0, output
     assert "update 60: loss" in output
-    assert "detokenised sacreBLEU = " in output
-    assert output.count("translation ") == 5
-    assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
-    assert len((out / "translations.de").read_text().splitlines()) == 500
+    assert measure in output
+    assert output.count(shown) == 5
+    assert output.count("  reference ") == 5
+    assert len((out / translations).read_text().splitlines()) == 500
+    if script == "demo.sh":
+        assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
-    status, output = demo("--train", 1500, "--updates", 60, "--at-least", 80, out)  # trained already: only scored
+    status, output = demo(
+        script, "--train", 1500, "--updates", 60, "--at-least", 80, out
+    )  # trained already: only scored
     assert status == 1
     assert "below 80: it has not learnt" in output.splitlines()[-1]
 
 
+@pytest.mark.parametrize("script", ["demo.sh", "demo-summarization.sh"])
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -43,8 +55,8 @@ def test_the_demo_in_short(tmp_path):
         (["--fast", "out"], "no option --fast"),
     ],
 )
-def test_wrong_arguments_are_named(arguments, message):
-    status, output = demo(*arguments)
+def test_wrong_arguments_are_named(script, arguments, message):
+    status, output = demo(script, *arguments)
     assert status == 1
     assert message in output.splitlines()[-1]
     assert not os.path.exists("out")

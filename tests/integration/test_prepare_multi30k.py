@@ -6,14 +6,12 @@ import hashlib
 import os
 import random
 import shutil
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+from tests.integration.preparing import Workplace, contents, read
+
 ARCHIVES = {
     "train": "train",
     "valid": "val",
@@ -53,82 +51,14 @@ def archives(tmp_path_factory):
     return folder
 
 
-class Workplace:
-    """The scripts copied away from the checkout, so that a stub can stand in for any tool they call."""
-
-    def __init__(self, root):
-        self.root, self.stubs = root, root / "stubs"
-        self.stubs.mkdir()
-        shutil.copytree(SCRIPTS, root / "scripts")
-        self.path = f"{self.stubs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-
-    def stub(self, tool, body):
-        (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
-        (self.stubs / tool).chmod(0o755)
-
-    def unstub(self):
-        for tool in self.stubs.iterdir():
-            tool.unlink()
-
-    def start(self, *command, **environment):
-        return subprocess.Popen(
-            [str(part) for part in command],
-            cwd=self.root,
-            env={**os.environ, "PATH": self.path, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,  # a stub may kill its whole process group
-        )
-
-    def run(self, *command, **environment):
-        process = self.start(*command, **environment)
-        process.output, process.errors = process.communicate(timeout=120)
-        return process
-
-    def prepare(self, *arguments, **environment):
-        return self.run("scripts/prepare-multi30k.sh", *arguments, **environment)
-
-    def common(self, code):
-        """Runs shell code that uses the functions of `common.sh`."""
-        return self.run("bash", "-c", f"source scripts/common.sh; {code}")
-
-
 @pytest.fixture
 def workplace(tmp_path):
-    return Workplace(tmp_path)
+    return Workplace(tmp_path, "prepare-multi30k.sh")
 
 
 @pytest.fixture(scope="module")
 def prepared(archives, tmp_path_factory):
-    workplace = Workplace(tmp_path_factory.mktemp("prepared"))
-    process = workplace.prepare("--from", archives, "out")
-    assert process.returncode == 0, process.errors
-    process.out = workplace.root / "out"
-    return process
-
-
-def contents(out):
-    """Every file of a prepared folder but the logs, which hold times."""
-    return {
-        str(file.relative_to(out)): file.read_bytes()
-        for file in out.rglob("*")
-        if file.is_file() and file.suffix != ".log"
-    }
-
-
-def read(file):
-    return file.read_text(encoding="utf-8").splitlines()
-
-
-def refused(process, *wanted):
-    """One clear line that says what is wanted of it, and no success."""
-    assert process.returncode not in (0, None)
-    assert process.errors.count("\n") == 1, process.errors
-    assert process.errors.startswith("prepare-multi30k.sh: ")
-    for text in wanted:
-        assert text in process.errors
-    return True
+    return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-multi30k.sh").prepared("--from", archives)
 
 
 def finished(out):
@@ -251,7 +181,7 @@ def test_orphans_of_a_killed_run_do_no_harm(archives, workplace):
     killed.wait()
     workplace.stub("sacremoses", "cat")
     workplace.stub("subword-nmt", "exit 1")
-    refused(workplace.prepare("--from", archives, "out"), "stage 'codes' failed")
+    workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'codes' failed")
     while not (workplace.root / "ended").exists():
         time.sleep(0.01)
     assert finished(out) == ["raw", "tokenised"]
@@ -302,7 +232,7 @@ def test_one_run_at_a_time(prepared, archives, workplace):
 def test_wrong_arguments(workplace, arguments, wanted):
     (workplace.root / "good.codes").write_text("#version: 0.2\na b\n")
     (workplace.root / "good.dict").write_text("a 2\nb 1\n")
-    refused(workplace.prepare(*arguments), wanted)
+    workplace.refused(workplace.prepare(*arguments), wanted)
     assert not (workplace.root / "out").exists()
 
 
@@ -350,13 +280,13 @@ def test_bad_archives(archives, workplace, spoil):
     folder, out = workplace.root / "archives", workplace.root / "out"
     shutil.copytree(archives, folder)
     wanted = spoil(folder)
-    refused(workplace.prepare("--from", folder, "out"), *([wanted] if isinstance(wanted, str) else wanted))
+    workplace.refused(workplace.prepare("--from", folder, "out"), *([wanted] if isinstance(wanted, str) else wanted))
     assert not finished(out)
     assert not list(out.glob("*.part.*"))
 
     # Nothing binds the folder yet: whole archives, from elsewhere, are taken.
     workplace.stub("sacremoses", "exit 1")
-    refused(workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed")
+    workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed")
     assert finished(out) == ["raw"]
 
 
@@ -366,7 +296,7 @@ def test_carriage_returns_and_an_open_last_line_keep_their_place(archives, workp
     (folder / "val.en.gz").write_bytes(gzip.compress(b"one\r\ntwo\rwords\n\nfour"))
     write_archive(folder, "val.de.gz", ["eins", "zwei Wörter", "", "vier"])
     workplace.stub("subword-nmt", "exit 1")
-    refused(workplace.prepare("--from", folder, "out"), "stage 'codes' failed")
+    workplace.refused(workplace.prepare("--from", folder, "out"), "stage 'codes' failed")
     assert (workplace.root / "out/raw/valid.en").read_text() == "one \ntwo words\n\nfour\n"
     assert read(workplace.root / "out/tokenised/valid.en") == ["one", "two words", "", "four"]
 
@@ -375,17 +305,17 @@ def test_mirror(archives, workplace):
     mirror, out = workplace.root / "mirror", workplace.root / "out"
     workplace.stub("sacremoses", "exit 1")
     dead = workplace.prepare("out", MIRROR="http://127.0.0.1:9/raw")
-    refused(dead, "cannot download http://127.0.0.1:9/raw/train.en.gz", "--from")
+    workplace.refused(dead, "cannot download http://127.0.0.1:9/raw/train.en.gz", "--from")
 
     shutil.copytree(archives, mirror)
     half_an_archive(mirror)
-    refused(
+    workplace.refused(
         workplace.prepare("out", MIRROR=mirror.as_uri()), f"{mirror.as_uri()}/train.en.gz is not a whole gzip archive"
     )
     assert not (out / "download/train.en.gz").exists()
 
     shutil.copy(archives / "train.en.gz", mirror)
-    refused(workplace.prepare("out", MIRROR=mirror.as_uri()), "stage 'tokenised' failed")
+    workplace.refused(workplace.prepare("out", MIRROR=mirror.as_uri()), "stage 'tokenised' failed")
     assert (out / "raw/train.en").read_bytes() == gzip.decompress((archives / "train.en.gz").read_bytes())
     assert sorted(file.name for file in (out / "download").iterdir()) == sorted(
         file.name for file in archives.iterdir()
@@ -396,12 +326,16 @@ def test_full_disk(archives, workplace):
     out = workplace.root / "out"
     out.mkdir()
     (out / "settings.part").symlink_to("/dev/full")
-    refused(workplace.prepare("--from", archives, "out"), "cannot write in out: it is read-only or the disk is full")
+    workplace.refused(
+        workplace.prepare("--from", archives, "out"), "cannot write in out: it is read-only or the disk is full"
+    )
     (out / "settings.part").unlink()
     assert not list(out.iterdir())
 
     workplace.stub("sacremoses", f'exec {shutil.which("sacremoses", path=workplace.path)} "$@" >/dev/full')
-    refused(workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed", "No space left on device")
+    workplace.refused(
+        workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed", "No space left on device"
+    )
     assert finished(out) == ["raw"]
     assert not list(out.glob("*.part.*"))
 
@@ -410,16 +344,22 @@ def test_other_settings_are_refused(prepared, archives, workplace):
     out = workplace.root / "out"
     shutil.copytree(prepared.out, out)
     before = contents(out)
-    refused(workplace.prepare("--from", archives, "--limit", 3, "out"), "out was prepared with limit none, not limit 3")
-    refused(workplace.prepare("--from", workplace.root, "out"), f"with from {archives}, not from {workplace.root}")
+    workplace.refused(
+        workplace.prepare("--from", archives, "--limit", 3, "out"), "out was prepared with limit none, not limit 3"
+    )
+    workplace.refused(
+        workplace.prepare("--from", workplace.root, "out"), f"with from {archives}, not from {workplace.root}"
+    )
     earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
-    refused(workplace.prepare("--from", archives, *earlier, "out"), "with codes learnt,dict learnt, not codes ")
+    workplace.refused(
+        workplace.prepare("--from", archives, *earlier, "out"), "with codes learnt,dict learnt, not codes "
+    )
     assert contents(out) == before
 
 
 def test_a_folder_of_something_else_is_refused(archives, workplace):
     (workplace.root / "out/raw").mkdir(parents=True)
-    refused(workplace.prepare("--from", archives, "out"), "out/raw is there, but was not made by this script")
+    workplace.refused(workplace.prepare("--from", archives, "out"), "out/raw is there, but was not made by this script")
 
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("0.0", True), ("6.82e-05", True), ("5.01", False), ("62.5", False)])
@@ -442,7 +382,7 @@ def test_dictionary_of_another_run_is_refused(prepared, archives, workplace, unk
     if accepted:
         assert process.returncode == 0
     else:
-        refused(process, "unknown to the dictionary", "of one and the same run")
+        workplace.refused(process, "unknown to the dictionary", "of one and the same run")
         assert finished(workplace.root / "out") == ["raw", "tokenised", "codes", "bpe"]
 
 

@@ -1,73 +1,31 @@
 """`scripts/prepare-toy.sh`, whole, on a small corpus. What it shares with the other scripts is tested with those."""
 
 import hashlib
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.corpora.english_german.corpus import corpus
+from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule.corpora.splits import draw_splits
+from tests.integration.preparing import Workplace, contents, read
 
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
 SIZES = {"train": 120, "valid": 6, "test": 7}
 OPTIONS = [word for split, size in SIZES.items() for word in (f"--{split}", str(size))]
 
 
-class Workplace:
-    """A folder to prepare in; stubs made there come before the real tools."""
-
-    def __init__(self, root):
-        self.root, self.out, self.stubs = root, root / "out", root / "stubs"
-        self.stubs.mkdir()
-        shutil.copytree(SCRIPTS, root / "scripts")  # away from the checkout's environment, so that the stubs come first
-
-    def stub(self, tool, body):
-        (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
-        (self.stubs / tool).chmod(0o755)
-
-    def prepare(self, *arguments):
-        path = f"{self.stubs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-        return subprocess.run(
-            ["scripts/prepare-toy.sh", *map(str, arguments)],
-            cwd=self.root,
-            env={**os.environ, "PATH": path},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            start_new_session=True,  # a stub may kill its whole process group
-        )
-
-
 @pytest.fixture
 def workplace(tmp_path):
-    return Workplace(tmp_path)
+    return Workplace(tmp_path, "prepare-toy.sh")
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    workplace = Workplace(tmp_path_factory.mktemp("prepared"))
-    process = workplace.prepare(*OPTIONS, "out")
-    assert process.returncode == 0, process.stderr
-    process.out = workplace.out
-    return process
-
-
-def read(file):
-    return file.read_text(encoding="utf-8").splitlines()
-
-
-def contents(out):
-    """Every file but the logs, which hold times."""
-    files = (file for file in out.rglob("*") if file.is_file() and file.suffix != ".log")
-    return {str(file.relative_to(out)): file.read_bytes() for file in files}
+    return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh").prepared(*OPTIONS)
 
 
 def test_text_of_each_stage(prepared):
-    splits = corpus(SIZES, seed=1)
+    splits = draw_splits(sentence_pairs(1), SIZES)
     for split, pairs in splits.items():
         for lang, sentences in zip(("en", "de"), zip(*pairs)):
             raw, tokenised, bpe = (
@@ -113,7 +71,7 @@ def test_second_run_does_nothing(prepared, workplace):
     before = contents(workplace.out)
     process = workplace.prepare(*OPTIONS, "out")
     assert process.returncode == 0
-    assert process.stdout.splitlines() == [
+    assert process.output.splitlines() == [
         *(f"{stage}: done before" for stage in STAGES),
         f"ready: {workplace.out}/bin",
     ]
@@ -134,7 +92,7 @@ def test_goes_on_after_an_interruption(prepared, workplace):
         assert [name for name in STAGES if (workplace.out / name).exists()] == STAGES[: STAGES.index(stage)]
         (workplace.stubs / tool).unlink()
     process = workplace.prepare(*OPTIONS, "out")
-    assert process.returncode == 0, process.stderr
+    assert process.returncode == 0, process.errors
     assert contents(workplace.out) == contents(prepared.out)
 
 
@@ -156,10 +114,7 @@ def test_goes_on_after_an_interruption(prepared, workplace):
 )
 def test_bad_input_is_one_clear_line(workplace, arguments, wanted):
     process = workplace.prepare(*arguments)
-    assert process.returncode not in (0, None)
-    assert process.stderr.count("\n") == 1
-    assert process.stderr.startswith("prepare-toy.sh: ")
-    assert wanted in process.stderr
+    assert workplace.refused(process, wanted)
     assert not (workplace.out / "raw").exists()
 
 
@@ -167,4 +122,4 @@ def test_other_settings_are_refused(prepared, workplace):
     shutil.copytree(prepared.out, workplace.out)
     process = workplace.prepare(*OPTIONS, "--seed", "2", "out")
     assert process.returncode != 0
-    assert "was prepared with seed 1, not seed 2" in process.stderr
+    assert "was prepared with seed 1, not seed 2" in process.errors

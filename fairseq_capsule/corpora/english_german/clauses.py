@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Optional
 
+from fairseq_capsule.corpora.dice import Dice
 from fairseq_capsule.corpora.english_german import vocabulary
-from fairseq_capsule.corpora.english_german.dice import Dice
 from fairseq_capsule.corpora.english_german.lexemes import (
     ANIMAL,
     CLOTHING,

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Sequence
 
+from fairseq_capsule.corpora.dice import Dice
 from fairseq_capsule.corpora.english_german import derivation, vocabulary
-from fairseq_capsule.corpora.english_german.dice import Dice
 from fairseq_capsule.corpora.english_german.lexemes import (
     DEVICE,
     PERSON,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Iterator, Tuple
 
+from fairseq_capsule.corpora.dice import Dice
 from fairseq_capsule.corpora.english_german import english, german
 from fairseq_capsule.corpora.english_german.clauses import ClauseSampler
-from fairseq_capsule.corpora.english_german.dice import Dice
 from fairseq_capsule.corpora.english_german.lexicon.function_words import CONJUNCTIONS, QUESTION_ADVERBS
 from fairseq_capsule.corpora.english_german.lexicon.verbs import DATIVE, INTRANSITIVE, MOTION, TRANSITIVE
 from fairseq_capsule.corpora.english_german.syntax import (

@@ -1,9 +1,8 @@
-"""Splits of different sentences."""
+"""Splits of different sources."""
 
 from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Mapping, Tuple
 
-from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.errors import UserError
 
 MOST = 1_000_000  # sentences of one corpus, so far without a long search for new ones
@@ -12,8 +11,8 @@ PATIENCE = 10_000  # repetitions in a row after which there is nothing new
 Pairs = List[Tuple[str, str]]
 
 
-def corpus(sizes: Mapping[str, int], seed: int) -> Dict[str, Pairs]:
-    """Draw splits of the given sizes; no two English sentences of the whole corpus are the same.
+def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> Dict[str, Pairs]:
+    """Draw splits of the given sizes from (source, target) pairs; no two sources of all splits are the same.
 
     The splits are drawn from the last to the first, so that with `train` named first the size of the training set
     changes nothing in the others.
@@ -27,8 +26,8 @@ def corpus(sizes: Mapping[str, int], seed: int) -> Dict[str, Pairs]:
     total = sum(sizes.values())
     if total > MOST:
         raise UserError(f"{total} sentences; the grammar is good for {MOST} without repetition: ask for fewer")
-    pairs = distinct(sentence_pairs(seed))
-    return {split: _draw(split, pairs, size) for split, size in reversed(list(sizes.items()))}
+    new = distinct(pairs)
+    return {split: _draw(split, new, size) for split, size in reversed(list(sizes.items()))}
 
 
 def distinct(pairs: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:

@@ -1,0 +1,113 @@
+"""Summarisation of characters (Weng et al., §3.1): translation into a shorter text, measured by ROUGE."""
+
+import json
+from argparse import Namespace
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from fairseq import utils
+from fairseq.logging import metrics
+from fairseq.tasks import register_task
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.rouge import ROUGE_TYPES, CharacterRouge
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+
+
+@dataclass
+class CapsuleSummarizationConfig(CapsuleTranslationConfig):
+    vocabulary: int = field(
+        default=3500,
+        metadata={"help": "most characters that a dictionary may have; a larger one is refused"},
+    )
+    eval_rouge: bool = field(
+        default=False,
+        metadata={"help": "report ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters at validation"},
+    )
+    eval_rouge_args: str = field(
+        default='{"beam": 5}',
+        metadata={"help": "how to generate for --eval-rouge: a JSON object of fairseq-generate's options"},
+    )
+
+
+@register_task("capsule_summarization", dataclass=CapsuleSummarizationConfig)
+class CapsuleSummarizationTask(CapsuleTranslationTask):
+    """`capsule_translation` between texts and summaries whose tokens are characters."""
+
+    @classmethod
+    def setup_task(cls, cfg, **kwargs):
+        """Load the dictionaries.
+
+        Raises:
+            UserError: a dictionary of more characters than `--vocabulary`: one of words or subwords, or another one.
+        """
+        task = super().setup_task(cfg, **kwargs)
+        for language, dictionary in ((cfg.source_lang, task.src_dict), (cfg.target_lang, task.tgt_dict)):
+            symbols = dictionary.symbols[dictionary.nspecial :]
+            size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # those fill up to a multiple
+            if size > cfg.vocabulary:
+                raise UserError(
+                    f"{cfg.data}/dict.{language}.txt: {size} characters, more than --vocabulary {cfg.vocabulary}; "
+                    "prepare the data with a smaller vocabulary, or name the larger one"
+                )
+        return task
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """Load a split.
+
+        Raises:
+            UserError: a text without characters.
+        """
+        super().load_dataset(split, epoch, combine, **kwargs)
+        empty = np.flatnonzero(self.datasets[split].src_sizes <= 1)  # the end of the sentence alone
+        if len(empty):
+            raise UserError(
+                f"{self.cfg.data}, {split}: text {empty[0] + 1} has no characters ({len(empty)} such); "
+                "drop the pair and prepare the data again"
+            )
+
+    def build_model(self, cfg, from_checkpoint=False):
+        model = super().build_model(cfg, from_checkpoint)
+        if self.cfg.eval_rouge:
+            self._rouge = CharacterRouge()
+            self._generator = self.build_generator([model], Namespace(**self._generation_options()))
+        return model
+
+    def valid_step(self, sample, model, criterion):
+        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+        if self.cfg.eval_rouge:
+            logging_output.update(self._rouge_sums(sample, model))
+        return loss, sample_size, logging_output
+
+    def reduce_metrics(self, logging_outputs, criterion):
+        super().reduce_metrics(logging_outputs, criterion)
+        number = sum(log.get("_rouge_sentences", 0) for log in logging_outputs)
+        if number > 0:
+            for name in ROUGE_TYPES:
+                f1 = sum(log[f"_{name}"] for log in logging_outputs) / number
+                metrics.log_scalar(name, 100 * f1, number, round=2)
+
+    def _generation_options(self):
+        try:
+            options = json.loads(self.cfg.eval_rouge_args)
+        except json.JSONDecodeError as error:
+            options = error
+        if not isinstance(options, dict):
+            raise UserError(f'--eval-rouge-args {self.cfg.eval_rouge_args}: a JSON object is wanted, as {{"beam": 5}}')
+        return options
+
+    @torch.no_grad()
+    def _rouge_sums(self, sample, model):
+        found = self.inference_step(self._generator, [model], sample)
+        sums = dict.fromkeys((f"_{name}" for name in ROUGE_TYPES), 0.0)
+        for hypotheses, target in zip(found, sample["target"]):
+            reference = utils.strip_pad(target, self.tgt_dict.pad())
+            # An unknown character of the reference is written as something that no hypothesis has.
+            texts = self._text(hypotheses[0]["tokens"]), [self._text(reference, unk_string="\N{REPLACEMENT CHARACTER}")]
+            for name, f1 in self._rouge.f1(*texts).items():
+                sums[f"_{name}"] += f1
+        return {**sums, "_rouge_sentences": len(found)}
+
+    def _text(self, tokens, **options):
+        return self.tgt_dict.string(tokens.int().cpu(), **options)

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Summarisation on the embedded corpus of Chinese headlines: data, training of GRET, averaging, headlines, ROUGE.
+#
+#     demo-summarization.sh [--train N] [--updates N] [--at-least ROUGE] OUT
+#
+#   --train N         training pairs of the corpus (30,000)
+#   --updates N       of the training (600)
+#   --at-least ROUGE  fail below this ROUGE-L F1 on the unseen test texts (80)
+#
+# Run again after an interruption it goes on where it was.
+
+source "$(dirname "$0")/common.sh"
+source "$scripts/demo_common.sh"
+
+train=30000 updates=600 least=80 out=''
+while (($#)); do
+    case $1 in
+        --train) train=$(value "$@"); shift ;;
+        --updates) updates=$(value "$@"); shift ;;
+        --at-least) least=$(value "$@"); shift ;;
+        -h | --help) usage; exit ;;
+        -*) die "no option $1 (see --help)" ;;
+        *) [[ ! $out ]] || die "one folder OUT, not both '$out' and '$1' (see --help)"; out=$1 ;;
+    esac
+    shift
+done
+[[ $out ]] || die "name the folder OUT to make (see --help)"
+need_positive --train "$train"
+need_positive --updates "$updates"
+((updates >= 60)) || die "--updates $updates: at least 60, for three checkpoints to average"
+need_tools fairseq-capsule fairseq-generate fairseq-train
+
+step "1 of 5: the corpus, its characters apart, binarised"
+"$scripts/prepare-headlines.sh" --train "$train" "$out/data"
+
+step "2 of 5: training GRET of 2+2 layers for $updates updates"
+train "$updates" "$out/train.log" "$out/data/bin" --arch gret_transformer_tiny --task capsule_summarization \
+    --warmup-updates 300 --max-tokens 4096 --save-dir "$out/run"
+
+step "3 of 5: averaging the last checkpoints"
+fairseq-capsule average "$out/run" --updates --last 3 --output "$out/average.pt"
+
+step "4 of 5: writing headlines of the test texts"
+generate "$out/generate.out" "$out/data/bin" "$out/average.pt" --task capsule_summarization
+
+step "5 of 5: ROUGE, and some headlines beside their references"
+fairseq-capsule score --rouge "$out/generate.out" "$out/data/raw/test.summary" --output "$out/headlines" --json |
+    tee "$out/scores" | grep -v '^{'
+show text "$out/data/raw/test.text" reference "$out/data/raw/test.summary" headline "$out/headlines"
+
+verdict rougeL ROUGE-L "$least" "$out/scores"

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# LCSTS, short Chinese texts and their summaries: from its own files to OUT/bin, a data folder for fairseq.
+#
+#     prepare-lcsts.sh --from DIR [--vocabulary N] [--dict FILE] [--limit N] OUT
+#
+#   --from DIR     the folder of PART_I.txt, PART_II.txt and PART_III.txt, as its authors hand them out on application
+#   --vocabulary N most characters of the dictionary (3,500); rarer ones become <unk>
+#   --dict FILE    the dictionary of an earlier run, for a model that starts from that run's checkpoint
+#   --limit N      only the first N training pairs, for a quick try
+#
+# PART I trains; of PART II and PART III the pairs that people gave a score of 3 to 5 validate and test (8,685 and 725).
+# Control characters are dropped, white space becomes single spaces; the tokens are characters; source and target are
+# `text` and `summary`, with a joint dictionary.
+#
+#   OUT/bin        binarised: train, valid, test
+#   OUT/raw        the cleaned text, the references for ROUGE; OUT/characters is its next form
+#   OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
+#
+# Run again it does nothing; run again after an interruption it goes on where it was.
+
+source "$(dirname "$0")/common.sh"
+
+from='' vocabulary=3500 dict='' limit='' out=''
+while (($#)); do
+    case $1 in
+        --from) from=$(value "$@"); shift ;;
+        --vocabulary) vocabulary=$(value "$@"); shift ;;
+        --dict) dict=$(value "$@"); shift ;;
+        --limit) limit=$(value "$@"); shift ;;
+        -h | --help) usage; exit ;;
+        -*) die "no option $1 (see --help)" ;;
+        *) [[ ! $out ]] || die "one folder OUT, not both '$out' and '$1' (see --help)"; out=$1 ;;
+    esac
+    shift
+done
+[[ $out ]] || die "name the folder OUT to make (see --help)"
+[[ $from ]] || die "--from DIR is wanted: LCSTS is handed out by its authors on application only (see --help)"
+[[ -d $from ]] || die "--from $from: no such folder"
+from=$(realpath "$from")
+[[ ! $limit ]] || need_positive --limit "$limit"
+need_positive --vocabulary "$vocabulary"
+if [[ $dict ]]; then
+    need_dict "$dict"
+    (($(wc -l <"$dict") <= vocabulary)) ||
+        die "--dict $dict: $(wc -l <"$dict") characters, more than --vocabulary $vocabulary: name the larger one, or another file"
+    dict=$(realpath "$dict")
+fi
+need_tools fairseq-preprocess flock python
+
+declare -A parts=([train]=PART_I [valid]=PART_II [test]=PART_III)
+
+raw() { # PART: the pairs of each split
+    local split file selection
+    mkdir -p "$1"
+    for split in train valid test; do
+        file=$from/${parts[$split]}.txt
+        [[ -f $file ]] || die "$file is missing: --from wants the folder of PART_I.txt, PART_II.txt and PART_III.txt"
+        selection=(--score 3)
+        [[ $split != train ]] || selection=(--limit "${limit:-0}") # PART I has no scores
+        python "$scripts/read_lcsts.py" "$file" "${selection[@]}" "$1/$split"
+        (cd "$from" && sha256sum "${file##*/}") >>"$1/SHA256SUMS"
+    done
+}
+
+binarise() { # PART
+    binarise_characters "$vocabulary" ${dict:+"$dict"} "$1"
+    [[ ! $dict ]] || need_known "$1"
+}
+
+enter "$out" "from $from" "limit ${limit:-none}" "vocabulary $vocabulary" "dict $(fingerprint "$dict")"
+stage raw raw
+stage characters in_pieces raw spell
+stage bin binarise
+stage dict.txt cp bin/dict.text.txt
+stage manifest.tsv manifest
+echo "ready: $PWD/bin"

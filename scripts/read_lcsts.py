@@ -1,0 +1,98 @@
+"""Reads one file of LCSTS and writes its pairs, cleaned, as PREFIX.text and PREFIX.summary, a line each.
+
+The file is a row of documents, not XML as a whole:
+
+    <doc id=0>
+        <human_label>5</human_label>      PART II and III alone
+        <summary>
+            …
+        </summary>
+        <short_text>
+            …
+        </short_text>
+    </doc>
+"""
+
+import argparse
+import contextlib
+import re
+import sys
+import unicodedata
+from itertools import islice
+
+FIELD = re.compile(r"<(human_label|summary|short_text)>(.*?)</\1>", re.DOTALL)
+OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
+SPACES = re.compile(r"\s+")
+
+
+def documents(path):
+    """Yields (id, fields) of each document."""
+    name, content = None, []
+    with open(path, "rb") as file:
+        for number, encoded in enumerate(file, 1):
+            try:
+                line = encoded.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file"
+                ) from None
+            opened = OPENED.match(line)
+            if opened and name is None:
+                name, content = opened[1], []
+            elif opened:
+                break
+            elif name is not None and line.strip() == "</doc>":
+                yield name, dict(FIELD.findall("".join(content)))
+                name = None
+            else:
+                content.append(line)
+    if name is not None:
+        raise ValueError(f"{path}, doc {name}: has no </doc>: cut short? Fetch the file again")
+
+
+def cleaned(text):
+    """One line without control and format characters, its white space single spaces."""
+    spaced = SPACES.sub(" ", text)
+    return "".join(c for c in spaced if not unicodedata.category(c).startswith("C")).strip()
+
+
+def pairs(path, least):
+    """Yields (text, summary) of the documents that people gave at least the score; 0 takes all, and needs no score.
+
+    Raises:
+        ValueError: a document without score, text or summary, or one of them without characters.
+    """
+    for name, fields in documents(path):
+        for field in ["human_label"] * (least > 0) + ["short_text", "summary"]:
+            if not cleaned(fields.get(field, "")):
+                raise ValueError(f"{path}, doc {name}: no characters in its <{field}> after cleaning: drop the doc")
+        if least and not fields["human_label"].strip().isdecimal():
+            raise ValueError(f"{path}, doc {name}: <human_label> is '{cleaned(fields['human_label'])}', not a score")
+        if not least or int(fields["human_label"]) >= least:
+            yield cleaned(fields["short_text"]), cleaned(fields["summary"])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", metavar="FILE")
+    parser.add_argument("prefix", metavar="PREFIX")
+    parser.add_argument("--score", type=int, default=0, help="least score of a pair; 0: all pairs")
+    parser.add_argument("--limit", type=int, default=0, help="most pairs; 0: all")
+    args = parser.parse_args()
+    written = 0
+    outputs = (open(f"{args.prefix}.{language}", "w", encoding="utf-8") for language in ("text", "summary"))
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(output) for output in outputs]
+        for pair in islice(pairs(args.path, args.score), args.limit or None):
+            for line, file in zip(pair, files):
+                print(line, file=file)
+            written += 1
+    if not written:
+        raise ValueError(f"{args.path}: no pairs in it: is this a file of LCSTS?")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,76 @@
+"""What the tests of all `scripts/prepare-*.sh` share."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+
+
+class Workplace:
+    """The scripts copied away from the checkout, so that a stub can stand in for any tool they call."""
+
+    def __init__(self, root, script):
+        self.root, self.stubs, self.out, self.script = root, root / "stubs", root / "out", script
+        self.stubs.mkdir()
+        shutil.copytree(SCRIPTS, root / "scripts")
+        self.path = f"{self.stubs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+
+    def stub(self, tool, body):
+        (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
+        (self.stubs / tool).chmod(0o755)
+
+    def unstub(self):
+        for tool in self.stubs.iterdir():
+            tool.unlink()
+
+    def start(self, *command, **environment):
+        return subprocess.Popen(
+            [str(part) for part in command],
+            cwd=self.root,
+            env={**os.environ, "PATH": self.path, **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a stub may kill its whole process group
+        )
+
+    def run(self, *command, **environment):
+        process = self.start(*command, **environment)
+        process.output, process.errors = process.communicate(timeout=120)
+        return process
+
+    def prepare(self, *arguments, **environment):
+        return self.run(f"scripts/{self.script}", *arguments, **environment)
+
+    def prepared(self, *arguments):
+        """A finished run into `out`; its folder is the process's `out`."""
+        process = self.prepare(*arguments, "out")
+        assert process.returncode == 0, process.errors
+        process.out = self.out
+        return process
+
+    def common(self, code):
+        """Runs shell code that uses the functions of `common.sh`."""
+        return self.run("bash", "-c", f"source scripts/common.sh; {code}")
+
+    def refused(self, process, *wanted):
+        """One clear line that says what is wanted of it, and no success."""
+        assert process.returncode not in (0, None)
+        assert process.errors.count("\n") == 1, process.errors
+        assert process.errors.startswith(f"{self.script}: ")
+        for text in wanted:
+            assert text in process.errors
+        return True
+
+
+def contents(out):
+    """Every file of a prepared folder but the logs, which hold times."""
+    files = (file for file in out.rglob("*") if file.is_file() and file.suffix != ".log")
+    return {str(file.relative_to(out)): file.read_bytes() for file in files}
+
+
+def read(file):
+    return file.read_text(encoding="utf-8").splitlines()

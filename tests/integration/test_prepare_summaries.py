@@ -1,0 +1,193 @@
+"""`scripts/prepare-headlines.sh` and `scripts/prepare-lcsts.sh`, whole.
+
+What they share with the other scripts is tested with those.
+"""
+
+import pytest
+
+from fairseq_capsule.corpora.chinese_headlines.articles import article_pairs
+from fairseq_capsule.corpora.splits import draw_splits
+from tests.integration.preparing import Workplace, contents, read
+
+STAGES = ["raw", "characters", "bin", "dict.txt", "manifest.tsv"]
+SIZES = {"train": 60, "valid": 6, "test": 7}
+LANGUAGES = ("text", "summary")
+
+
+def spelt(line):
+    return " ".join(line.replace(" ", "▁"))
+
+
+def loaded(out, split, language):
+    """The binarised lines as text."""
+    from fairseq.data import Dictionary, data_utils
+
+    dictionary = Dictionary.load(str(out / "bin" / f"dict.{language}.txt"))
+    data = data_utils.load_indexed_dataset(str(out / "bin" / f"{split}.text-summary.{language}"), dictionary)
+    return [dictionary.string(line) for line in data]
+
+
+# --- the embedded corpus ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def headlines(tmp_path_factory):
+    options = [word for split, size in SIZES.items() for word in (f"--{split}", size)]
+    return Workplace(tmp_path_factory.mktemp("headlines"), "prepare-headlines.sh").prepared(*options)
+
+
+def test_headlines_in_each_stage(headlines):
+    for split, pairs in draw_splits(article_pairs(1), SIZES).items():
+        for language, lines in zip(LANGUAGES, zip(*pairs)):
+            assert read(headlines.out / "raw" / f"{split}.{language}") == list(lines)
+            characters = read(headlines.out / "characters" / f"{split}.{language}")
+            assert characters == [spelt(line) for line in lines]
+            if split == "train":  # the others may hold what the dictionary has not
+                assert loaded(headlines.out, split, language) == characters
+    assert read(headlines.out / "bin" / "dict.summary.txt") == read(headlines.out / "dict.txt")
+
+
+@pytest.mark.parametrize(
+    "arguments, wanted",
+    [
+        ([], "name the folder OUT"),
+        (["--train", "0", "out"], "--train wants a positive whole number, not '0'"),
+        (["--lines", "3", "out"], "no option --lines"),
+    ],
+)
+def test_wrong_arguments_for_headlines(tmp_path, arguments, wanted):
+    workplace = Workplace(tmp_path, "prepare-headlines.sh")
+    assert workplace.refused(workplace.prepare(*arguments), wanted)
+    assert not workplace.out.exists()
+
+
+# --- LCSTS ------------------------------------------------------------------------------------------------------------
+
+# score, text, summary
+PART_I = [(None, f"记者今天从第{n}中学了解到,学校将于{n}月开学。", f"第{n}中学{n}月开学") for n in range(1, 13)]
+PART_I[0] = (None, "苹果公司\u200b发布了  新款\tApple Watch。\n价格未定。", "苹果发布 Apple Watch")
+PART_II = [(score, f"第{score}号台风今天登陆。", f"台风{score}号登陆") for score in (1, 2, 3, 4, 5)]
+PART_III = [(score, f"地铁{score}号线今天开通。", f"地铁{score}号线开通") for score in (5, 2, 3)]
+
+
+def document(number, score, text, summary):
+    label = "" if score is None else f"    <human_label>{score}</human_label>\n"
+    return (
+        f"<doc id={number}>\n{label}    <summary>\n        {summary}\n    </summary>\n"
+        f"    <short_text>\n        {text}\n    </short_text>\n</doc>\n"
+    )
+
+
+def write_part(folder, name, documents):
+    text = "".join(document(number, *fields) for number, fields in enumerate(documents))
+    (folder / f"PART_{name}.txt").write_text(text, encoding="utf-8")
+
+
+@pytest.fixture
+def archive(tmp_path):
+    folder = tmp_path / "LCSTS"
+    folder.mkdir()
+    for name, documents in (("I", PART_I), ("II", PART_II), ("III", PART_III)):
+        write_part(folder, name, documents)
+    return folder
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    return Workplace(tmp_path, "prepare-lcsts.sh")
+
+
+def test_lcsts_in_each_stage(workplace, archive):
+    out = workplace.prepared("--from", archive).out
+    assert [stage for stage in STAGES if (out / stage).exists()] == STAGES
+    assert read(out / "raw" / "train.text")[:2] == ["苹果公司发布了 新款 Apple Watch。 价格未定。", PART_I[1][1]]
+    assert read(out / "raw" / "train.summary") == [summary for _, _, summary in PART_I]
+    assert read(out / "raw" / "valid.summary") == ["台风3号登陆", "台风4号登陆", "台风5号登陆"]
+    assert read(out / "raw" / "test.text") == ["地铁5号线今天开通。", "地铁3号线今天开通。"]
+    characters = read(out / "characters" / "train.summary")
+    assert characters[0] == "苹 果 发 布 ▁ A p p l e ▁ W a t c h"
+    assert loaded(out, "train", "summary") == characters
+    rows = [line.split("\t") for line in read(out / "manifest.tsv")]
+    assert ["setting", "vocabulary", "3500"] in rows
+    assert [row[1] for row in rows if row[0] == "source"] == ["PART_I.txt", "PART_II.txt", "PART_III.txt"]
+
+
+def test_a_smaller_vocabulary_keeps_the_commonest(workplace, archive):
+    out = workplace.prepared("--from", archive, "--vocabulary", 9).out
+    assert len(read(out / "dict.txt")) == 9
+    counts = [int(line.split()[-1]) for line in read(out / "dict.txt")]
+    assert counts == sorted(counts, reverse=True)
+    assert min(counts) > 10
+    assert "<unk>" in loaded(out, "train", "text")[0]
+
+
+def test_a_limit_and_an_earlier_dictionary(workplace, archive, tmp_path):
+    out = workplace.prepared("--from", archive).out
+    process = workplace.prepare("--from", archive, "--limit", 5, "--dict", out / "dict.txt", "again")
+    assert process.returncode == 0, process.errors
+    assert len(read(tmp_path / "again/raw/train.text")) == 5
+    assert len(read(tmp_path / "again/raw/valid.text")) == 3
+    assert read(tmp_path / "again/dict.txt") == read(out / "dict.txt")
+    process = workplace.prepare("--from", archive, "--vocabulary", 9, "--dict", out / "dict.txt", "third")
+    assert workplace.refused(process, "dict.txt: ", " characters, more than --vocabulary 9: name the larger one")
+
+
+def test_a_second_run_does_nothing(workplace, archive):
+    out = workplace.prepared("--from", archive).out
+    before = contents(out)
+    process = workplace.prepared("--from", archive)
+    assert process.output.splitlines() == [*(f"{stage}: done before" for stage in STAGES), f"ready: {out}/bin"]
+    assert contents(out) == before
+
+
+@pytest.mark.parametrize(
+    "arguments, wanted",
+    [
+        (["out"], "--from DIR is wanted: LCSTS is handed out by its authors on application only"),
+        (["--from", "nowhere", "out"], "--from nowhere: no such folder"),
+        (["--from", ".", "out"], "PART_I.txt is missing: --from wants the folder of PART_I.txt, PART_II.txt"),
+        (["--from", "."], "name the folder OUT"),
+        (["--from", ".", "--vocabulary", "many", "out"], "--vocabulary wants a positive whole number, not 'many'"),
+    ],
+)
+def test_wrong_arguments_for_lcsts(workplace, arguments, wanted):
+    assert workplace.refused(workplace.prepare(*arguments), wanted)
+
+
+@pytest.mark.parametrize(
+    "part, documents, wanted",
+    [
+        (
+            "I",
+            [(None, "好。", "好"), (None, "\u200b \t", "好")],
+            "PART_I.txt, doc 1: no characters in its <short_text> after",
+        ),
+        (
+            "II",
+            [(4, "好。", " ")],
+            "PART_II.txt, doc 0: no characters in its <summary> after cleaning: drop the doc",
+        ),
+        ("II", [(None, "好。", "好")], "PART_II.txt, doc 0: no characters in its <human_label> after cleaning"),
+        ("III", [("good", "好。", "好")], "PART_III.txt, doc 0: <human_label> is 'good', not a score"),
+        ("III", [(1, "好。", "好")], "PART_III.txt: no pairs in it: is this a file of LCSTS?"),
+        ("I", [], "PART_I.txt: no pairs in it: is this a file of LCSTS?"),
+    ],
+)
+def test_bad_documents_are_named(workplace, archive, part, documents, wanted):
+    write_part(archive, part, documents)
+    assert workplace.refused(workplace.prepare("--from", archive, "out"), wanted)
+    assert not (workplace.out / "raw").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil, wanted",
+    [
+        (lambda content: content[:-8], "PART_I.txt, doc 11: has no </doc>: cut short?"),
+        (lambda content: content.replace(b"</doc>\n", b"", 1), "PART_I.txt, doc 0: has no </doc>: cut short?"),
+        (lambda content: content.decode().encode("gb18030"), "PART_I.txt, line 3: not UTF-8 at byte "),
+    ],
+)
+def test_spoilt_files_are_named(workplace, archive, spoil, wanted):
+    file = archive / "PART_I.txt"
+    file.write_bytes(spoil(file.read_bytes()))
+    assert workplace.refused(workplace.prepare("--from", archive, "out"), wanted)

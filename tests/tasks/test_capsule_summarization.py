@@ -1,0 +1,127 @@
+"""The task: ROUGE at validation, and what it refuses."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary, indexed_dataset
+from fairseq.logging import metrics
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.rouge import CharacterRouge
+from fairseq_capsule.tasks.capsule_summarization import CapsuleSummarizationConfig, CapsuleSummarizationTask
+from tests.zoo import LENGTHS, SMALL, make_batch, make_criterion, make_sentences, make_task
+
+BATCH = make_batch(make_sentences(LENGTHS))
+
+
+def make_summarization_task(**options):
+    plain = make_task()
+    return CapsuleSummarizationTask(CapsuleSummarizationConfig(**options), plain.src_dict, plain.tgt_dict)
+
+
+def make_model(task):
+    torch.manual_seed(1)
+    return task.build_model(Namespace(arch="gret_transformer_tiny", **SMALL)).eval()
+
+
+def validated(task, model, batches):
+    """What fairseq logs of a validation."""
+    criterion = make_criterion(model, task)
+    with metrics.aggregate() as meters:
+        task.reduce_metrics([task.valid_step(batch, model, criterion)[2] for batch in batches], criterion)
+    return meters.get_smoothed_values()
+
+
+def text(dictionary, tokens):
+    return dictionary.string(tokens[tokens.ne(dictionary.pad())])
+
+
+def test_rouge_of_a_validation_is_that_of_its_translations():
+    task = make_summarization_task(eval_rouge=True, eval_rouge_args='{"beam": 2, "max_len_b": 6}')
+    model = make_model(task)
+    other = make_batch(make_sentences([(3, 2), (2, 4)], seed=5))
+    logged = validated(task, model, [BATCH, other])
+    generator = task.build_generator([model], Namespace(beam=2, max_len_b=6))
+    each = [
+        CharacterRouge().f1(text(task.tgt_dict, found[0]["tokens"]), [text(task.tgt_dict, target)])
+        for batch in (BATCH, other)
+        for found, target in zip(task.inference_step(generator, [model], batch), batch["target"])
+    ]
+    assert len(each) == len(LENGTHS) + 2
+    for name in ("rouge1", "rouge2", "rougeL"):
+        assert logged[name] == round(100 * sum(f1[name] for f1 in each) / len(each), 2)
+
+
+def test_without_rouge_nothing_is_generated(monkeypatch):
+    task = make_summarization_task()
+    monkeypatch.setattr(task, "inference_step", None)
+    assert "rouge1" not in validated(task, make_model(task), [BATCH])
+
+
+def test_an_unknown_character_never_agrees(monkeypatch):
+    task = make_summarization_task(eval_rouge=True)
+    unknown = BATCH["target"].clone().fill_(task.tgt_dict.unk())
+    found = [[{"tokens": row}] for row in unknown]
+    monkeypatch.setattr(task, "inference_step", lambda *_: found)
+    logged = validated(task, make_model(task), [{**BATCH, "target": unknown}])
+    assert logged["rouge1"] == 0
+
+
+@pytest.mark.parametrize("wrong", ["beam 5", "[5]", "5"])
+def test_generation_options_are_a_json_object(wrong):
+    with pytest.raises(UserError, match="^--eval-rouge-args .*: a JSON object is wanted"):
+        make_model(make_summarization_task(eval_rouge=True, eval_rouge_args=wrong))
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder of 12 characters with a split of two pairs; `write` makes others."""
+    dictionary = Dictionary()
+    for character in "今天有雨明日晴北京上海":
+        dictionary.add_symbol(character)
+    dictionary.finalize(padding_factor=8)
+
+    def write(split, texts):
+        for language, lines in (("text", texts), ("summary", ["晴"] * len(texts))):
+            dictionary.save(str(tmp_path / f"dict.{language}.txt"))
+            prefix = str(tmp_path / f"{split}.text-summary.{language}")
+            builder = indexed_dataset.make_builder(prefix + ".bin", "mmap", len(dictionary))
+            for line in lines:
+                builder.add_item(dictionary.encode_line(line, add_if_not_exist=False).long())
+            builder.finalize(prefix + ".idx")
+
+    write("valid", ["今 天 有 雨", "明 日 晴"])
+    return Namespace(folder=tmp_path, write=write)
+
+
+def set_up(data, **options):
+    config = CapsuleSummarizationConfig(
+        data=str(data.folder), source_lang="text", target_lang="summary", dataset_impl="mmap", **options
+    )
+    return CapsuleSummarizationTask.setup_task(config)
+
+
+def test_a_dictionary_as_large_as_asked(data):
+    task = set_up(data, vocabulary=11)
+    assert len(task.src_dict) == 16  # 4 special symbols, and one word that fills up
+    task.load_dataset("valid")
+    assert len(task.dataset("valid")) == 2
+
+
+def test_a_larger_dictionary_is_refused(data):
+    with pytest.raises(UserError) as refused:
+        set_up(data, vocabulary=10)
+    assert str(refused.value) == (
+        f"{data.folder}/dict.text.txt: 11 characters, more than --vocabulary 10; "
+        "prepare the data with a smaller vocabulary, or name the larger one"
+    )
+
+
+def test_a_text_without_characters_is_refused(data):
+    data.write("train", ["今 天", "", "晴", ""])
+    with pytest.raises(UserError, match="train: text 2 has no characters \\(2 such\\); drop the pair"):
+        set_up(data).load_dataset("train")
