@@ -46,16 +46,16 @@ def bag_of_words_loss(
         weight = weight * _draw(valid, steps).to(dtype)
     before = (valid.cumsum(1) - 1).clamp(min=0)
     after = valid.sum(1, keepdim=True) - before
-    normalisers = [
-        weighted_log_normalisers(features.flatten(0, 1), embeddings, (weight * size).flatten())
-        for features, size in ((past, before), (future, after))
-    ]
+    sizes = torch.stack([before, after])
+    normalisers = weighted_log_normalisers(
+        torch.stack([past, future]).flatten(0, -2), embeddings, (weight * sizes).flatten()
+    )
     words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(dtype)
     words = words.masked_fill(~valid.unsqueeze(-1), 0)
     until = words.cumsum(1)
     bags = until - words, until[:, -1:] - until + words  # the sums of the embeddings before a step, and from it on
     logits = [(weight.unsqueeze(-1) * features.to(dtype) * bag).sum() for features, bag in zip((past, future), bags)]
-    return normalisers[0] + normalisers[1] - logits[0] - logits[1]
+    return normalisers - logits[0] - logits[1]
 
 
 class Overlap(NamedTuple):

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-# Logits held at once: eight megabytes in float32 on a CPU; on a GPU enough to fill it.
-BLOCK = {"cpu": 2**21, "cuda": 2**26}
+# Logits held at once: four megabytes in float32 on a CPU; on a GPU enough to fill it.
+BLOCK = {"cpu": 2**20, "cuda": 2**26}
 
 
 def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tensor) -> Tensor:
@@ -45,17 +45,16 @@ class _WeightedLogNormalisers(torch.autograd.Function):
         for start in range(0, len(features), step):
             rows = slice(start, start + step)
             logits = (features[rows] @ embeddings.t()).to(exact)
-            highest = logits.amax(1, keepdim=True)
-            exponentials = logits.sub_(highest).exp_()
-            sums = exponentials.sum(1, keepdim=True)
-            total = total + ((sums.log() + highest).squeeze(1) * weights[rows]).sum()
-            if not (of_features or of_embeddings):
-                continue
-            softmax = exponentials.mul_(weights[rows].unsqueeze(1) / sums)
+            softmax = logits.softmax(1)
+            # The largest logit less the logarithm of its probability, which is at least 1/V.
+            normalisers = logits.amax(1) - softmax.amax(1).log()
+            total = total + (normalisers * weights[rows]).sum()
+            # Weights multiply what is small rather than all of the vocabulary.
+            weight = weights[rows].unsqueeze(1)
             if of_features:
-                features_gradient[rows] = softmax @ exact_embeddings
+                features_gradient[rows] = (softmax @ exact_embeddings).mul_(weight)
             if embeddings_gradient is not None:
-                embeddings_gradient.addmm_(softmax.t(), features[rows].to(exact))
+                embeddings_gradient.addmm_(softmax.t(), features[rows].to(exact) * weight)
         ctx.dtype = features.dtype
         ctx.save_for_backward(features_gradient if of_features else None, embeddings_gradient)
         return total

@@ -115,7 +115,7 @@ class PastFuture(HolisticContext):
         if incremental_state is None:
             return parts
         if parts.exponentials is not None and not torch.is_grad_enabled():
-            parts = parts._replace(keys=None, first_keys=None)  # the exponentials are all that is read of them
+            parts = parts._replace(keys=None)  # their exponentials are all that is read of them
         kept = {**parts._asdict(), "beams": torch.tensor(beams)}
         self.set_incremental_state(incremental_state, "source_parts", kept)
         return parts

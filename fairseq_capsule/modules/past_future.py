@@ -31,14 +31,13 @@ class SourceParts(NamedTuple):
         values: what is summed, `[B, I, N, D]`.
         keys: what states are compared with, `[B, I, N', D']`; None where nothing is compared.
         exponentials: `squared_exponential(keys)` where comparing needs it.
-        first_keys, first_exponentials: the same for the first comparison, where it is another.
+        first_part: `[B, N, D]`, what the first capsules add to the first comparison.
     """
 
     values: Tensor
     keys: Optional[Tensor] = None
     exponentials: Optional[Tensor] = None
-    first_keys: Optional[Tensor] = None
-    first_exponentials: Optional[Tensor] = None
+    first_part: Optional[Tensor] = None
 
 
 class PastFutureRouting(nn.Module):
@@ -98,16 +97,15 @@ class GuidedDynamicRouting(PastFutureRouting):
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them and of the first capsules."""
+        source = source if padding_mask is None else source.masked_fill(padding_mask.unsqueeze(-1), 0)
         votes = cast_votes(source, self.vote_weight)
-        values = votes if padding_mask is None else votes.masked_fill(padding_mask[:, :, None, None], 0)
-        values = by_output(values)
+        values = by_output(votes)
         if self.agreement_weight is None:
             return SourceParts(values)
         _, of_vote, of_capsule = self._blocks()
         keys = votes @ of_vote.t()
         capsules = dynamic_routing(values, 1, final_logits=False).capsules
-        first_keys = keys + (capsules @ of_capsule.t()).unsqueeze(1)
-        return SourceParts(values, keys, squared_exponential(keys), first_keys, squared_exponential(first_keys))
+        return SourceParts(values, keys, squared_exponential(keys), capsules @ of_capsule.t())
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
         if self.agreement_weight is None:
@@ -120,14 +118,13 @@ class GuidedDynamicRouting(PastFutureRouting):
         return guided_routing(
             parts.values,
             parts.keys,
-            parts.first_keys,
+            parts.first_part,
             state @ of_state.t(),
             of_capsule,
             self.agreement_vector,
             self.iterations,
             padding_mask=padding_mask,
             exponentials=parts.exponentials,
-            first_exponentials=parts.first_exponentials,
         )
 
     def _blocks(self):

@@ -13,7 +13,7 @@ from fairseq_capsule.routing.precision import in_float32
 def guided_routing(
     votes: Tensor,
     keys: Optional[Tensor],
-    first_keys: Optional[Tensor],
+    first_part: Tensor,
     state_part: Tensor,
     capsule_weight: Tensor,
     vector: Tensor,
@@ -21,25 +21,24 @@ def guided_routing(
     *,
     padding_mask: Optional[Tensor] = None,
     exponentials: Optional[Tensor] = None,
-    first_exponentials: Optional[Tensor] = None,
 ) -> RoutingResult:
     """Route source words to capsules, once for every target step.
 
     Agreements are those of Eq. 7, `b_tij += wᵀ tanh(W_b [z_t; v_ij; Ω_tj])`, with `W_b` in its three blocks: what the
     states and the votes give is computed once, by the caller, what the capsules give in every iteration. The first
-    iteration's capsules are the same at every step: the caller adds what they give to the votes' part.
+    iteration's capsules are the same at every step: what they give is computed once, too.
 
     Args:
         votes: `v` `[B, I, J, D]`, 0 for words that take no part.
         keys: `[B, I, J, D]`, `W_b`'s second block times the votes.
-        first_keys: keys, and `W_b`'s third block times the first iteration's capsules.
+        first_part: `[B, J, D]`, `W_b`'s third block times the first iteration's capsules.
         state_part: `[B, T, D]`, `W_b`'s first block times the states.
-        capsule_weight: `[D, D]`, its third block.
+        capsule_weight: `[D, D]`, its third block itself.
         vector: `w` `[D]`.
         iterations: how often coupling and capsules are computed, at least 2.
         padding_mask: `[B, I]`, True marks the words that take no part.
-        exponentials, first_exponentials: `squared_exponential` of both keys where they are at hand; the keys themselves
-            may then be None, where no gradient is wanted.
+        exponentials: `squared_exponential(keys)` where it is at hand; the keys themselves may then be None, where no
+            gradient is wanted.
 
     Returns:
         `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J], None)`.
@@ -51,16 +50,15 @@ def guided_routing(
         raise ValueError(f"iterations must be at least 2, not {iterations}")
     states, vectors = state_part.unsqueeze(2), vector.unsqueeze(0)
 
-    def agreement(_, capsules: Tensor) -> Tensor:
-        left = states + capsules @ capsule_weight.t()
-        return additive_scores(left, keys, vectors, exponentials).squeeze(-1)
+    def scores(capsule_part: Tensor) -> Tensor:
+        return additive_scores(states + capsule_part, keys, vectors, exponentials).squeeze(-1)
 
     # A word's coupling depends on no other word: one without votes may be let run along and be marked at the end.
     capsules, coupling, _ = dynamic_routing(
         votes.unsqueeze(1),
         iterations - 1,
-        agreement=agreement,
-        initial_logits=additive_scores(states, first_keys, vectors, first_exponentials).squeeze(-1),
+        agreement=lambda _, capsules: scores(capsules @ capsule_weight.t()),
+        initial_logits=scores(first_part.unsqueeze(1)),
         final_logits=False,
     )
     if padding_mask is not None:
