@@ -61,17 +61,24 @@ OPTIONS = [
     ("gret_transformer_base", {"global_iterations": 1, "encoder_normalize_before": True}),
     # all three mechanisms in one model
     ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}),
+    ("capsnmt", {"decoder_context": "concat", "leaky_softmax": True}),
+    ("capsnmt", {"aggregation_weights": "shared", "aggregation_positions": "none", "aggregation_scoring": "votes"}),
+    ("capsnmt", {"aggregation_positions": "none", "aggregation_scoring": "votes", "share_all_embeddings": True}),
+    ("capsnmt", {"aggregation_scoring": "votes", "aggregation_capsules": 3, "aggregation_iterations": 2}),
+    ("capsnmt", {"aggregation_iterations": 1, "decoder_layers": 1, "encoder_layers": 1}),
+    ("simple_aggregation_tiny", {"decoder_context": "concat"}),
     ("gdr_lstm", {"encoder_directions": 1, "encoder_hidden_size": 20, "share_all_embeddings": True}),
     ("gdr_lstm", {"decoder_out_embed_dim": 24, "encoder_layers": 1, "decoder_layers": 1}),
     ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
 ]
 
-# For each architecture the options that leave nothing of ours, and the model of fairseq's that it then is.
+# For each architecture of fairseq's families the options that leave nothing of ours, and the model of fairseq's that it
+# then is.
 NOTHING = {
     **{"encoder_routing": "none", "decoder_routing": "none", "past_future": "none", "guided_heads": "none"},
     "global_representation": "none",
 }
-OFF = dict.fromkeys(ARCHITECTURES, (NOTHING, "transformer"))
+OFF = dict.fromkeys([arch for arch in ARCHITECTURES if "transformer" in arch], (NOTHING, "transformer"))
 LSTMS = [arch for arch in ARCHITECTURES if arch.endswith("lstm")]
 OFF.update({arch: ({"past_future": "none", "guided_heads": "none"}, "lstm") for arch in LSTMS})
 

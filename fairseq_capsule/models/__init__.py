@@ -1,6 +1,7 @@
 """fairseq models: configs, wiring and presets. Importing this registers every architecture."""
 
+from fairseq_capsule.models.capsnmt import CapsNMTModel
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 
-__all__ = ["CapsuleLSTMModel", "CapsuleTransformerModel"]
+__all__ = ["CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel"]

@@ -1,6 +1,7 @@
 """Modules that own the parameters of a routing; plain keyword arguments, no config objects."""
 
 from fairseq_capsule.modules.attention_routing import AttentionRouting
+from fairseq_capsule.modules.capsule_aggregation import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.modules.capsule_pooling import CapsulePooling, MeanPooling
 from fairseq_capsule.modules.global_representation import ContextGate, GlobalRepresentation, PlainSum
 from fairseq_capsule.modules.holistic_context import HolisticContext, PastFutureOutput
@@ -14,6 +15,7 @@ from fairseq_capsule.modules.past_future import (
 
 __all__ = [
     "AttentionRouting",
+    "CapsuleAggregation",
     "CapsulePooling",
     "ContextGate",
     "GlobalRepresentation",
@@ -25,5 +27,6 @@ __all__ = [
     "PastFutureOutput",
     "PastFutureRouting",
     "PlainSum",
+    "SimpleAggregation",
     "SourceParts",
 ]

@@ -1,0 +1,238 @@
+"""`capsnmt`: translation through a fixed number of capsules, in time linear in the sentence (Wang et al. 2019)."""
+
+import math
+from typing import Dict, List, Optional
+
+import torch
+from fairseq import utils
+from fairseq.models import (
+    FairseqEncoder,
+    FairseqEncoderDecoderModel,
+    FairseqIncrementalDecoder,
+)
+from torch import Tensor, nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.capsnmt_config import CapsNMTConfig, presets
+from fairseq_capsule.models.capsule_model import CapsuleModel
+from fairseq_capsule.models.flat_config import register_presets, validated
+from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
+from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
+from fairseq_capsule.routing import RoutingResult
+
+
+class CapsNMTEncoder(FairseqEncoder):
+    """Bidirectional LSTM layers, and the aggregation of their states.
+
+    Args:
+        dictionary: of the source.
+        embed_tokens: its embeddings.
+        aggregation: what makes `M` vectors of a sentence's states.
+        layers: number of LSTM layers.
+        dropout: of embeddings and of each LSTM's output.
+        max_source_positions: the longest source.
+    """
+
+    def __init__(self, dictionary, embed_tokens, aggregation, *, layers, dropout, max_source_positions):
+        super().__init__(dictionary)
+        size = embed_tokens.embedding_dim
+        self.embed_tokens = embed_tokens
+        self.embed_scale = math.sqrt(size)
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=dropout) for _ in range(layers))
+        self.aggregation = aggregation
+        self.max_source_positions = max_source_positions
+
+    def forward(self, src_tokens, src_lengths, **unused) -> Dict[str, List[Tensor]]:
+        """Encode sources `[B, I]`.
+
+        Returns:
+            `encoder_out`, `[M, B, C]` capsules, and `encoder_padding_mask`, `[B, M]`, in which nothing is padding.
+        """
+        capsules = self.aggregate(src_tokens).capsules
+        return {
+            "encoder_out": [capsules.transpose(0, 1)],
+            "encoder_padding_mask": [capsules.new_zeros(capsules.shape[:2], dtype=torch.bool)],
+        }
+
+    def aggregate(self, src_tokens: Tensor) -> RoutingResult:
+        """What the sources `[B, I]`, padded on either side, become.
+
+        Returns:
+            `RoutingResult(capsules [B, M, C], coupling [B, I, M], None)`, coupling in the order of `src_tokens`;
+            None for simple aggregation.
+        """
+        padding = self.dictionary.pad()
+        # An LSTM must meet the words before the padding.
+        tokens = utils.convert_padding_direction(src_tokens, padding, left_to_right=True)
+        mask = tokens.eq(padding)
+        embedded = self.dropout(self.embed_scale * self.embed_tokens(tokens))
+        lengths = (~mask).sum(1).clamp(min=1)
+        capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask)
+        if coupling is not None:
+            places = src_tokens.ne(padding).long().cumsum(1).sub(1).clamp(min=0)
+            coupling = coupling.gather(1, places.unsqueeze(-1).expand_as(coupling))
+            coupling = coupling.masked_fill(src_tokens.eq(padding).unsqueeze(-1), 0)
+        return RoutingResult(capsules, coupling, None)
+
+    def max_positions(self):
+        return self.max_source_positions
+
+    def reorder_encoder_out(self, encoder_out, new_order):
+        capsules, mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        return {
+            "encoder_out": [capsules.index_select(1, new_order)],
+            "encoder_padding_mask": [mask.index_select(0, new_order)],
+        }
+
+
+class CapsNMTDecoder(FairseqIncrementalDecoder):
+    """LSTM layers that read the capsules below the first one; the output's embeddings are the input's.
+
+    Args:
+        dictionary: of the target.
+        embed_tokens: its embeddings.
+        num_capsules: `M`.
+        context: "attention": `u_t = y_t + ATT(C, s_{t-1})`, with the first layer's state `s`; "concat":
+            `u_t = y_t + W_c [c_1; …; c_M]`, and each layer goes over the whole target in one call.
+        layers, dropout: as for the encoder.
+        max_target_positions: the longest target.
+    """
+
+    def __init__(self, dictionary, embed_tokens, *, num_capsules, context, layers, dropout, max_target_positions):
+        super().__init__(dictionary)
+        size = embed_tokens.embedding_dim
+        self.embed_tokens = embed_tokens
+        self.embed_scale = math.sqrt(size)
+        self.dropout = nn.Dropout(dropout)
+        self.context = nn.Linear(num_capsules * size, size, bias=False) if context == "concat" else None
+        first = LSTMLayer(size, dropout=dropout) if context == "concat" else AttentiveLSTMLayer(size, dropout)
+        self.layers = nn.ModuleList([first, *(LSTMLayer(size, dropout=dropout) for _ in range(layers - 1))])
+        self.max_target_positions = max_target_positions
+
+    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, features_only=False, **unused):
+        """As fairseq's decoders: logits `[B, T, V]`, or features `[B, T, C]`, and a dict with no attention."""
+        features = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        return features if features_only else self.output_layer(features), {"attn": [None]}
+
+    def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
+        """Features `[B, T, C]`; of the last step alone with `incremental_state`."""
+        kept = self.get_incremental_state(incremental_state, "states") or {}
+        if incremental_state is not None:
+            prev_output_tokens = prev_output_tokens[:, -1:]
+        capsules = encoder_out["encoder_out"][0].transpose(0, 1)
+        features = self.dropout(self.embed_scale * self.embed_tokens(prev_output_tokens))
+        # What the source alone decides is kept while decoding.
+        source = kept.get("source")
+        if source is None:
+            source = self.layers[0].key(capsules) if self.context is None else self.context(capsules.flatten(1))
+        states: Dict[str, Optional[Tensor]] = {"source": source}
+        for number, layer in enumerate(self.layers):
+            state = (kept[f"hidden{number}"], kept[f"cell{number}"]) if kept else None
+            if number == 0 and self.context is None:
+                features, state = layer(features, capsules, source, state)
+            else:
+                inputs = features if number else features + source.unsqueeze(1)
+                features, state = layer(inputs, state)
+            states[f"hidden{number}"], states[f"cell{number}"] = state
+        if incremental_state is not None:
+            self.set_incremental_state(incremental_state, "states", states)
+        return features
+
+    def output_layer(self, features: Tensor) -> Tensor:
+        return nn.functional.linear(features, self.output_embeddings)
+
+    @property
+    def output_embeddings(self) -> Tensor:
+        """`E` `[V, C]`."""
+        return self.embed_tokens.weight
+
+    def max_positions(self):
+        return self.max_target_positions
+
+    def reorder_incremental_state(self, incremental_state, new_order):
+        kept = self.get_incremental_state(incremental_state, "states")
+        if kept is None:
+            return
+        reordered = {name: part.index_select(0 if name == "source" else 1, new_order) for name, part in kept.items()}
+        self.set_incremental_state(incremental_state, "states", reordered)
+
+
+class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
+    """CapsNMT, and simple aggregation in its place (Wang et al. 2019, Table 1)."""
+
+    @classmethod
+    def build_model(cls, cfg, task):
+        """Build the model of a preset's config.
+
+        Raises:
+            UserError: an option has a value that is not allowed, or dictionaries differ that are to be shared.
+        """
+        config = validated(cfg, CapsNMTConfig)
+        source, target = task.source_dictionary, task.target_dictionary
+        if config.share_all_embeddings and source != target:
+            raise UserError("--share-all-embeddings needs a joined dictionary: preprocess with --joined-dictionary")
+        size = config.encoder_embed_dim
+        embeddings = _embedding(target, size)
+        aggregation = _aggregation(config)
+        encoder = CapsNMTEncoder(
+            source,
+            embeddings if config.share_all_embeddings else _embedding(source, size),
+            aggregation,
+            layers=config.encoder_layers,
+            dropout=config.dropout,
+            max_source_positions=config.max_source_positions,
+        )
+        decoder = CapsNMTDecoder(
+            target,
+            embeddings,
+            num_capsules=aggregation.num_capsules,
+            context=config.decoder_context,
+            layers=config.decoder_layers,
+            dropout=config.dropout,
+            max_target_positions=config.max_target_positions,
+        )
+        model = cls(encoder, decoder)
+        model.cfg = config
+        return model
+
+    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+        """As `CapsuleModel`'s.
+
+        Raises:
+            UserError: the checkpoint was trained with weights of its own for another number of iterations too.
+        """
+        name = "encoder.aggregation.vote_weight"
+        if name in state_dict and self.cfg.aggregation == "capsule":
+            trained, wanted = len(state_dict[name]), len(self.encoder.aggregation.vote_weight)
+            if trained != wanted:
+                raise UserError(
+                    f"--aggregation-iterations: the checkpoint has votes of its own for {trained} iterations, not "
+                    f"{wanted}; only with --aggregation-weights shared can another number be taken"
+                )
+        return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+def _aggregation(config: CapsNMTConfig) -> nn.Module:
+    if config.aggregation == "simple":
+        return SimpleAggregation()
+    return CapsuleAggregation(
+        config.encoder_embed_dim,
+        config.aggregation_capsules,
+        config.aggregation_iterations,
+        share_weights=config.aggregation_weights == "shared",
+        position_aware=config.aggregation_positions == "sinusoids",
+        separable_scoring=config.aggregation_scoring == "separable",
+        leaky=config.leaky_softmax,
+    )
+
+
+def _embedding(dictionary, size: int) -> nn.Embedding:
+    """As fairseq's Transformer has it."""
+    embedding = nn.Embedding(len(dictionary), size, dictionary.pad())
+    nn.init.normal_(embedding.weight, std=size**-0.5)
+    nn.init.zeros_(embedding.weight[dictionary.pad()])
+    return embedding
+
+
+register_presets(CapsNMTModel, presets())

@@ -1,0 +1,121 @@
+"""A sentence as a fixed number of vectors: CapsNMT's aggregation and its simple rival (Wang et al. 2019, §2-3)."""
+
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_capsule.modules.feed_forward import feed_forward
+from fairseq_capsule.modules.sinusoids import sinusoids
+from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
+from fairseq_capsule.routing import RoutingResult, dynamic_routing
+
+
+class CapsuleAggregation(nn.Module):
+    """Route a sentence's states, the children, to `M` parent capsules (Wang et al. 2019, Eq. 7-14).
+
+    Children vote with `f(h_i, θ_j) = ReLU(h_i W_j)`; parents share a child (a softmax over them). Agreements are
+    `g(c_j) · g(h_i)`, with one network `g` for both (separable composition and scoring, Eq. 14), or `c_j · f(h_i, θ_j)`
+    (Eq. 12).
+
+    Args:
+        embed_dim: size `d` of a child and of a parent.
+        num_capsules: `M`.
+        iterations: routing iterations `r`. With 1 there is no agreement, and `g` is not created.
+        share_weights: one `W` for all iterations, instead of one for each.
+        position_aware: add sinusoids of their positions, both counted from 1, to the children, and to the parents
+            wherever they are read: in an agreement and in the result.
+        separable_scoring: agreements by `g`.
+        leaky: a child may stay with none of the parents (the 2018 preprint).
+
+    Parameters:
+        vote_weight: `W_j^t`, `[r, M, d, d]`, or `[1, M, d, d]` where it is shared.
+        score: `g`, `d → d → d`; only for separable scoring.
+
+    Raises:
+        ValueError: a number below 1.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_capsules: int = 6,
+        iterations: int = 3,
+        share_weights: bool = False,
+        position_aware: bool = True,
+        separable_scoring: bool = True,
+        leaky: bool = False,
+    ):
+        super().__init__()
+        check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
+        self.num_capsules = num_capsules
+        self.iterations = iterations
+        self.position_aware = position_aware
+        self.competition = "leaky" if leaky else "output"
+        self.vote_weight = xavier(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
+        self.score = feed_forward(embed_dim, embed_dim, embed_dim) if separable_scoring and iterations > 1 else None
+
+    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        """Aggregate a sentence.
+
+        Args:
+            hidden: `h` `[B, I, d]`.
+            padding_mask: `[B, I]`, True marks padding, on either side.
+
+        Returns:
+            `RoutingResult(capsules [B, M, d], coupling [B, I, M], None)`; coupling is 0 at padding.
+        """
+        parents = hidden.new_zeros(())
+        if self.position_aware:
+            hidden = hidden + _positions(hidden, padding_mask)
+            numbers = torch.arange(1, self.num_capsules + 1, device=hidden.device)
+            parents = sinusoids(numbers, hidden.size(-1)).to(hidden.dtype)
+        votes = [by_output(cast_votes(hidden, weight).relu()) for weight in self.vote_weight]
+        if len(votes) < self.iterations:
+            votes *= self.iterations
+        children = None if self.score is None else self.score(hidden)
+
+        def agreement(vote: Tensor, capsules: Tensor) -> Tensor:
+            capsules = capsules + parents
+            if self.score is None or children is None:
+                return torch.einsum("bimd,bmd->bim", vote, capsules)
+            # The routing is in float32 at least; the network is in the model's own precision.
+            scored = self.score(capsules.to(self.vote_weight.dtype))
+            return children.to(capsules.dtype) @ scored.to(capsules.dtype).transpose(1, 2)
+
+        routed = dynamic_routing(
+            votes,
+            self.iterations,
+            padding_mask=padding_mask,
+            competition=self.competition,
+            agreement=agreement,
+            final_logits=False,
+        )
+        return routed._replace(capsules=routed.capsules + parents)
+
+
+class SimpleAggregation(nn.Module):
+    """The rival without parameters: `C = [h_max, h_avg, h_1, h_L]` of the words that are no padding (Eq. 2-4)."""
+
+    num_capsules = 4
+
+    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+        """As `CapsuleAggregation.forward`, with 4 vectors; there is no coupling."""
+        if padding_mask is None:
+            padding_mask = hidden.new_zeros(hidden.shape[:2], dtype=torch.bool)
+        valid = (~padding_mask).unsqueeze(-1)
+        number = valid.sum(1)
+        highest = hidden.masked_fill(~valid, torch.finfo(hidden.dtype).min).amax(1)
+        mean = (hidden * valid).sum(1) / number.clamp(min=1)
+        order = valid.cumsum(1) * valid  # the n-th word has n
+        ends = [(hidden * (order == place)).sum(1) for place in (1, number.unsqueeze(1))]
+        return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None, None)  # type: ignore[arg-type]
+
+
+def _positions(hidden: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+    """Sinusoids `[B, I, d]` of the words' places, the first that is none of the padding having 1."""
+    if padding_mask is None:
+        places = torch.arange(1, hidden.size(1) + 1, device=hidden.device)
+    else:
+        places = (~padding_mask).long().cumsum(1)
+    return sinusoids(places, hidden.size(-1)).to(hidden.dtype)

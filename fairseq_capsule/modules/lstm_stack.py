@@ -1,0 +1,105 @@
+"""LSTM layers with a residual connection and a layer norm around each (Wang et al. 2019, Fig. 1)."""
+
+from typing import List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+LSTMState = Tuple[Tensor, Tensor]
+
+
+class LSTMLayer(nn.Module):
+    """`LayerNorm(x + LSTM(x))`.
+
+    Args:
+        size: of the input and the output.
+        bidirectional: half of the output reads backwards.
+        dropout: of the LSTM's output.
+
+    Raises:
+        ValueError: an odd size, of which there is no half.
+    """
+
+    def __init__(self, size: int, bidirectional: bool = False, dropout: float = 0.0):
+        super().__init__()
+        if bidirectional and size % 2:
+            raise ValueError(f"size must be even in a bidirectional LSTM, not {size}")
+        hidden = size // 2 if bidirectional else size
+        self.lstm = nn.LSTM(size, hidden, batch_first=True, bidirectional=bidirectional)
+        self.norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, inputs, state: Optional[LSTMState] = None):
+        """All steps at once.
+
+        Args:
+            inputs: `[B, L, size]`, or such a sequence packed.
+            state: hidden and cell states `[1, B, size]` from which the first step goes on; zeros by default.
+
+        Returns:
+            The outputs, packed if the inputs were, and the state after the last step.
+        """
+        outputs, state = self.lstm(inputs, state)
+        if isinstance(inputs, PackedSequence):
+            data = self.norm(inputs.data + self.dropout(outputs.data))
+            return PackedSequence(data, *inputs[1:]), state
+        return self.norm(inputs + self.dropout(outputs)), state
+
+
+class AttentiveLSTMLayer(nn.Module):
+    """A layer whose every input is joined by what its own state attends to.
+
+        u_t = y_t + Σ_j a_tj c_j,   a_t = softmax_j(v · tanh(W_s s_{t-1} + W_c c_j)),   LayerNorm(u_t + LSTM(u_t))
+
+    Steps wait for each other. A sentence's `W_c c_j` are the caller's to keep (`keys`).
+
+    Args: as for `LSTMLayer`.
+    """
+
+    def __init__(self, size: int, dropout: float = 0.0):
+        super().__init__()
+        self.cell = nn.LSTMCell(size, size)
+        self.query = nn.Linear(size, size, bias=False)
+        self.key = nn.Linear(size, size, bias=False)
+        self.vector = nn.Parameter(torch.randn(size) / size**0.5)
+        self.norm = nn.LayerNorm(size)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, inputs: Tensor, capsules: Tensor, keys: Tensor, state: Optional[LSTMState] = None
+    ) -> Tuple[Tensor, LSTMState]:
+        """All steps, one after another.
+
+        Args:
+            inputs: `y` `[B, T, size]`.
+            capsules: `c` `[B, M, size]`.
+            keys: `self.key(capsules)`.
+            state: as for `LSTMLayer`.
+
+        Returns:
+            The outputs `[B, T, size]` and the state after the last step.
+        """
+        hidden, cell = (part[0] for part in state) if state else (torch.zeros_like(inputs[:, 0]),) * 2
+        joined: List[Tensor] = []
+        outputs: List[Tensor] = []
+        for step in inputs.unbind(1):
+            scores = torch.tanh(self.query(hidden).unsqueeze(1) + keys) @ self.vector
+            step = step + torch.bmm(scores.softmax(-1).unsqueeze(1), capsules).squeeze(1)
+            hidden, cell = self.cell(step, (hidden, cell))
+            joined.append(step)
+            outputs.append(hidden)
+        output = self.norm(torch.stack(joined, 1) + self.dropout(torch.stack(outputs, 1)))
+        return output, (hidden.unsqueeze(0), cell.unsqueeze(0))
+
+
+def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Tensor:
+    """Outputs `[B, L, size]` of bidirectional `LSTMLayer`s for inputs padded at the end, 0 at padding.
+
+    Args:
+        lengths: `[B]`, at least 1.
+    """
+    packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
+    for layer in layers:
+        packed, _ = layer(packed)
+    return pad_packed_sequence(packed, batch_first=True, total_length=inputs.size(1))[0]

@@ -1,0 +1,84 @@
+"""CapsNMT as a fairseq model: what it refuses, its coupling, its sizes."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+
+from fairseq_capsule.errors import UserError
+from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"aggregation_capsules": 0}, "--aggregation-capsules must be at least 1, not 0"),
+        ({"aggregation_iterations": 0}, "--aggregation-iterations must be at least 1, not 0"),
+        ({"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even, .*, not 33"),
+        ({"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must be --encoder-embed-dim 32"),
+        ({"aggregation": "mean"}, "--aggregation must be one of capsule, simple, not mean"),
+        ({"dropout": 1.0}, "--dropout must be at least 0 and below 1, not 1.0"),
+    ],
+)
+def test_wrong_options_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        build("capsnmt", options)
+
+
+def test_embeddings_of_two_dictionaries_are_not_shared():
+    task = make_task()
+    task.tgt_dict = make_task(30).tgt_dict
+    with pytest.raises(UserError, match="--share-all-embeddings needs a joined dictionary"):
+        build_model(Namespace(arch="capsnmt", share_all_embeddings=True), task)
+
+
+def test_another_number_of_iterations_needs_shared_weights():
+    trained = build("capsnmt", {"aggregation_iterations": 3}).state_dict()
+    with pytest.raises(UserError, match="the checkpoint has votes of its own for 3 iterations, not 5"):
+        build("capsnmt", {"aggregation_iterations": 5}).load_state_dict(trained)
+    shared = {"aggregation_weights": "shared"}
+    trained = build("capsnmt", {"aggregation_iterations": 3, **shared}).state_dict()
+    build("capsnmt", {"aggregation_iterations": 5, **shared}).load_state_dict(trained)
+
+
+@pytest.mark.parametrize("left_pad_source", [True, False])
+def test_coupling_stands_where_the_words_do(left_pad_source):
+    model = build("capsnmt")
+    sentences = make_sentences(LENGTHS)
+    batch = make_batch(sentences, left_pad_source)
+    tokens = batch["net_input"]["src_tokens"]
+    with torch.no_grad():
+        coupling = model.encoder.aggregate(tokens).coupling
+        assert not coupling[tokens.eq(1)].any()
+        for row, identity in enumerate(batch["id"].tolist()):
+            alone = model.encoder.aggregate(sentences[identity]["source"][None]).coupling[0]
+            torch.testing.assert_close(coupling[row][tokens[row].ne(1)], alone, rtol=1e-5, atol=1e-5)
+            torch.testing.assert_close(alone.sum(-1), torch.ones(len(alone)))
+
+
+def test_simple_aggregation_has_four_vectors_and_no_coupling():
+    model = build("simple_aggregation_tiny")
+    routed = model.encoder.aggregate(make_sentences([(5, 3)])[0]["source"][None])
+    assert routed.capsules.shape == (1, 4, 32) and routed.coupling is None
+    assert not list(model.encoder.aggregation.parameters())
+
+
+def count(arch, words=32000, **options):
+    with torch.device("meta"):
+        model = build_model(Namespace(arch=arch, share_all_embeddings=True, **options), make_task(words - 4))
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_real_sizes():
+    d, words = 512, 32000
+    lstm = 8 * d * d + 8 * d + 2 * d  # one direction, with its norm
+    both_ways = 2 * (4 * (d // 2) * d + 4 * (d // 2) ** 2 + 8 * (d // 2)) + 2 * d
+    aggregation = 3 * 6 * d * d + 2 * (d * d + d)
+    attention = 2 * d * d + d
+    assert count("capsnmt_base") == words * d + 4 * both_ways + aggregation + 3 * lstm + attention
+    assert count("capsnmt_base", decoder_context="concat") == count("capsnmt_base") - attention + 6 * d * d
+    assert count("simple_aggregation_base") == count("capsnmt_base") - aggregation
+    tiny = MODEL_DATACLASS_REGISTRY["capsnmt_tiny"]()
+    assert (tiny.encoder_embed_dim, tiny.encoder_layers, tiny.decoder_layers) == (128, 2, 2)
+    assert MODEL_DATACLASS_REGISTRY["capsnmt_big"]().decoder_embed_dim == 1024

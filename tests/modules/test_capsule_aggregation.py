@@ -1,0 +1,84 @@
+"""CapsNMT's aggregation beside the paper's loops, and its rival by hand."""
+
+import pytest
+import torch
+from fairseq.modules import SinusoidalPositionalEmbedding
+
+from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
+from fairseq_capsule.modules.sinusoids import sinusoids
+from tests.references import aggregation as literal
+
+MASK = torch.tensor([[False] * 5, [True, True, False, False, False], [False, False, False, False, True]])
+
+
+def make(size=7, **options):
+    torch.manual_seed(2)
+    module = CapsuleAggregation(size, **{"num_capsules": 3, **options}).double()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return module, torch.randn(3, 5, size, dtype=torch.float64, requires_grad=True)
+
+
+@pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"iterations": 1},
+        {"iterations": 2, "leaky": True},
+        {"share_weights": True, "position_aware": False, "separable_scoring": False},
+        {"position_aware": False, "separable_scoring": False},
+        {"separable_scoring": False},
+        {"position_aware": False, "size": 6},
+    ],
+    ids=str,
+)
+def test_as_the_paper_s_loops(options, mask):
+    module, hidden = make(**options)
+    routed = module(hidden, mask)
+    weights = list(module.vote_weight) * (module.iterations if len(module.vote_weight) == 1 else 1)
+    capsules, coupling = literal.capsule_aggregation(
+        hidden,
+        weights,
+        module.score,
+        padding_mask=mask,
+        position_aware=module.position_aware,
+        leaky=module.competition == "leaky",
+    )
+    torch.testing.assert_close(routed.capsules, capsules, rtol=1e-10, atol=1e-10)
+    torch.testing.assert_close(routed.coupling, coupling, rtol=1e-10, atol=1e-10)
+    direction = torch.randn_like(capsules)
+    tensors = [hidden, *module.parameters()]
+    fast, slow = (torch.autograd.grad((found * direction).sum(), tensors) for found in (routed.capsules, capsules))
+    for got, want in zip(fast, slow):
+        torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+
+
+def test_parameters_that_would_do_nothing_are_not_there():
+    assert make(iterations=1)[0].score is None
+    assert make(separable_scoring=False)[0].score is None
+    assert make()[0].vote_weight.shape == (3, 3, 7, 7)
+    assert make(share_weights=True)[0].vote_weight.shape == (1, 3, 7, 7)
+
+
+@pytest.mark.parametrize("name", ["num_capsules", "iterations"])
+def test_numbers_below_one_are_refused(name):
+    with pytest.raises(ValueError, match=f"{name} must be at least 1, not 0"):
+        CapsuleAggregation(8, **{name: 0})
+
+
+@pytest.mark.parametrize("size", [6, 7])
+def test_sinusoids_are_fairseqs(size):
+    theirs = SinusoidalPositionalEmbedding.get_embedding(20, size)
+    torch.testing.assert_close(sinusoids(torch.arange(20), size).float(), theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
+def test_simple_aggregation_by_hand(mask):
+    hidden = torch.randn(3, 5, 4)
+    vectors = SimpleAggregation()(hidden, mask).capsules
+    for b in range(3):
+        words = hidden[b] if mask is None else hidden[b][~mask[b]]
+        expected = torch.stack([words.max(0).values, words.mean(0), words[0], words[-1]])
+        torch.testing.assert_close(vectors[b], expected)
