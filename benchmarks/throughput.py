@@ -12,70 +12,20 @@ rounds; without guided losses), `ratios` of all ways, speeds, peak memory, versi
 
 import argparse
 import json
-import math
 import statistics
-from argparse import Namespace
-from typing import Dict, List
+from typing import List
 
 import torch
-from fairseq import utils
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.data import Dictionary
-from fairseq.data.language_pair_dataset import collate
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, build_model
-from fairseq.sequence_generator import SequenceGenerator
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.tasks.translation import TranslationTask
 from measure import alternate, environment, median_ratio, peak_memory, seeded
+from systems import Generation, baseline_of, baseline_options, build, build_batches, build_task, preset_options
 
 from fairseq_capsule.criterions import GuidedLossesCriterion
 from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
 
-# Subwords of Multi30k's training sentences with 10,000 joint merges, end of sentence included: mean and deviation of
-# the logarithm of their number.
-LOG_LENGTH = (2.68, 0.31)
-
 PROJECTION = "one vocabulary projection"
-
-
-def build_task(vocabulary: int) -> TranslationTask:
-    dictionary = Dictionary()
-    for index in range(vocabulary - len(dictionary)):
-        dictionary.add_symbol(f"w{index}")
-    return TranslationTask(TranslationConfig(), dictionary, dictionary)
-
-
-def build(arch: str, task: TranslationTask, **options) -> torch.nn.Module:
-    return build_model(Namespace(**{"criterion": None, **options, "arch": arch}), task)
-
-
-def preset_options(arch: str, **options) -> Dict[str, object]:
-    """An architecture's options; a baseline takes those of the same name."""
-    preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True, **options)
-    values = {**vars(preset), **(vars(preset.lstm_options()) if hasattr(preset, "lstm_options") else {})}
-    return {name: value for name, value in values.items() if value is not None and name != "_name"}
-
-
-def build_batches(task: TranslationTask, max_tokens: int, number: int, length: int, device: str) -> List[dict]:
-    """Batches as fairseq makes them: sentences of like length together, sources padded left, targets right."""
-    words = len(task.source_dictionary) - task.source_dictionary.nspecial
-    mean, deviation = (math.log(length), 0.0) if length else LOG_LENGTH
-    pairs = []
-    while sum(max(len(source), len(target)) for source, target in pairs) < 1.1 * number * max_tokens:
-        common = torch.randn(1)
-        lengths = (mean + deviation * (0.9 * common + 0.44 * torch.randn(2))).exp().round().clamp(3, 200).int()
-        pairs.append([task.source_dictionary.nspecial + torch.randint(words, (n,)) for n in lengths.tolist()])
-    pairs.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
-    batches, batch, longest = [], [], 0
-    for identity, (source, target) in enumerate(pairs):
-        longest = max(longest, len(source), len(target))
-        if longest * (len(batch) + 1) > max_tokens:
-            batches.append(batch)
-            batch, longest = [], max(len(source), len(target))
-        batch.append({"id": identity, "source": source, "target": target})
-    pad, eos = task.source_dictionary.pad(), task.source_dictionary.eos()
-    chosen = [batches[index] for index in torch.linspace(0, len(batches) - 1, number).round().long().tolist()]
-    collated = [collate(batch, pad, eos, left_pad_source=True, left_pad_target=False) for batch in chosen]
-    return [utils.move_to_cuda(batch) for batch in collated] if device == "cuda" else collated
 
 
 class Training:
@@ -110,29 +60,6 @@ class Projection:
             torch.nn.functional.cross_entropy(features @ self.weight.t(), target, reduction="sum").backward()
 
 
-class Generation:
-    """Beam search over the batches, every hypothesis as long as its batch's longest reference."""
-
-    def __init__(self, model, task, batches, beam):
-        self.model = model.eval()
-        model.make_generation_fast_()
-        self.batches = batches
-        self.generators = [
-            SequenceGenerator(
-                [model],
-                task.target_dictionary,
-                beam_size=beam,
-                max_len_b=b["target"].size(1),
-                min_len=b["target"].size(1),
-            )
-            for b in batches
-        ]
-
-    def __call__(self):
-        for generator, batch in zip(self.generators, self.batches):
-            generator.generate([self.model], batch)
-
-
 def build_runs(args, task: TranslationTask, batches: List[dict]):
     """What is timed, by name, and its models: the architecture first, in all its ways of training, and the baseline."""
     options = preset_options(args.arch)
@@ -140,7 +67,10 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
     plain = LabelSmoothedCrossEntropyCriterion(task, **smoothed)
     guided = options.get("guided_heads", "none") != "none"
     without_losses = {**options, "guided_heads": "none"} if guided else options
-    models = {args.arch: build(args.arch, task, **without_losses), args.baseline: build(args.baseline, task, **options)}
+    models = {
+        args.arch: build(args.arch, task, **without_losses),
+        args.baseline: build(args.baseline, task, **baseline_options(args.arch)),
+    }
     criterions = dict.fromkeys(models, plain)
     if guided and args.mode == "train":
         for name, steps in ((f"{args.arch} + losses", 1.0), (f"{args.arch} + losses, a quarter of the steps", 0.25)):
@@ -172,7 +102,7 @@ def main():
     parser.add_argument("--length", type=int, default=0, help="words of every sentence (default: Multi30k's lengths)")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
-    args.baseline = args.baseline or ("lstm" if args.arch.endswith("_lstm") else "transformer")
+    args.baseline = args.baseline or baseline_of(args.arch)
 
     with seeded(1):
         task = build_task(args.vocabulary)

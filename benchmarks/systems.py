@@ -1,0 +1,116 @@
+"""What benchmarks measure: models of an architecture and of its baseline, batches, and beam search over them."""
+
+import itertools
+import math
+from argparse import Namespace
+from typing import Dict, Iterator, List, Optional
+
+import torch
+from fairseq import utils
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+# Subwords of Multi30k's training sentences with 10,000 joint merges, end of sentence included: mean and deviation of
+# the logarithm of their number.
+LOG_LENGTH = (2.68, 0.31)
+
+
+def build_task(vocabulary: int) -> TranslationTask:
+    dictionary = Dictionary()
+    for index in range(vocabulary - len(dictionary)):
+        dictionary.add_symbol(f"w{index}")
+    return TranslationTask(TranslationConfig(), dictionary, dictionary)
+
+
+def build(arch: str, task: TranslationTask, **options) -> torch.nn.Module:
+    return build_model(Namespace(**{"criterion": None, **options, "arch": arch}), task)
+
+
+def preset_options(arch: str, **options) -> Dict[str, object]:
+    """An architecture's options; a baseline takes those of the same name."""
+    preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True, **options)
+    values = {**vars(preset), **(vars(preset.lstm_options()) if hasattr(preset, "lstm_options") else {})}
+    return {name: value for name, value in values.items() if value is not None and name != "_name"}
+
+
+def baseline_of(arch: str) -> str:
+    """fairseq's architecture that an architecture of ours is compared with."""
+    return "lstm" if arch.endswith("_lstm") else "transformer"
+
+
+def baseline_options(arch: str) -> Dict[str, object]:
+    """The options of fairseq's model of an architecture's size: its own ones, or, where it is no Transformer, those of
+    the Transformer's preset of that size."""
+    family, _, size = arch.rpartition("_")
+    if family in ("capsnmt", "simple_aggregation"):
+        return preset_options(f"capsule_transformer_{size}")
+    return preset_options(arch)
+
+
+def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:
+    """Endless pairs of random words, as long as Multi30k's sentences, or all of one length."""
+    words = len(task.source_dictionary) - task.source_dictionary.nspecial
+    mean, deviation = (math.log(length), 0.0) if length else LOG_LENGTH
+    for identity in itertools.count():
+        common = torch.randn(1)
+        lengths = (mean + deviation * (0.9 * common + 0.44 * torch.randn(2))).exp().round().int().clamp(min=3)
+        source, target = (task.source_dictionary.nspecial + torch.randint(words, (n,)) for n in lengths.tolist())
+        yield {"id": identity, "source": source, "target": target}
+
+
+def collated(task: TranslationTask, pairs: List[Dict[str, torch.Tensor]], device: str) -> dict:
+    """A batch as fairseq makes it: sources padded left, targets right."""
+    pad, eos = task.source_dictionary.pad(), task.source_dictionary.eos()
+    batch = collate(pairs, pad, eos, left_pad_source=True, left_pad_target=False)
+    return utils.move_to_cuda(batch) if device == "cuda" else batch
+
+
+def build_sentences(task: TranslationTask, number: int, length: int, device: str) -> List[dict]:
+    """Batches of one sentence each."""
+    return [collated(task, [pair], device) for pair in itertools.islice(draw_pairs(task, length), number)]
+
+
+def build_batches(task: TranslationTask, max_tokens: int, number: int, length: int, device: str) -> List[dict]:
+    """Batches of sentences of like length, from the shortest to the longest."""
+    pairs, total = [], 0
+    for pair in draw_pairs(task, length):
+        pairs.append(pair)
+        total += max(len(pair["source"]), len(pair["target"]))
+        if total >= 1.1 * number * max_tokens:
+            break
+    pairs.sort(key=lambda pair: (len(pair["target"]), len(pair["source"])))
+    batches, batch, longest = [], [], 0
+    for pair in pairs:
+        longest = max(longest, len(pair["source"]), len(pair["target"]))
+        if longest * (len(batch) + 1) > max_tokens:
+            batches.append(batch)
+            batch, longest = [], max(len(pair["source"]), len(pair["target"]))
+        batch.append(pair)
+    chosen = torch.linspace(0, len(batches) - 1, number).round().long().tolist()
+    return [collated(task, batches[index], device) for index in chosen]
+
+
+class Generation:
+    """Beam search over the batches; every hypothesis has `steps` words, or as many as its batch's longest reference."""
+
+    def __init__(self, model, task, batches, beam, steps: Optional[int] = None):
+        self.model = model.eval()
+        model.make_generation_fast_()
+        self.batches = batches
+        self.generators = [
+            SequenceGenerator(
+                [model],
+                task.target_dictionary,
+                beam_size=beam,
+                max_len_b=steps or b["target"].size(1),
+                min_len=steps or b["target"].size(1),
+            )
+            for b in batches
+        ]
+
+    def __call__(self):
+        for generator, batch in zip(self.generators, self.batches):
+            generator.generate([self.model], batch)
