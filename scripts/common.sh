@@ -140,7 +140,7 @@ for package in sys.argv[1:]:
     if package in versions:  # fairseq is installed under one of its two names
         print("version", package, versions[package], sep="\t")
 VERSIONS
-        sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
+        [[ ! -f raw/SHA256SUMS ]] || sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
         find "${stages[@]:0:${#stages[@]}-1}" -type f ! -name '*.log' ! -name SHA256SUMS | sort | while read -r file; do
             printf 'file\t%s\t%s' "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
             [[ $file == *.@(bin|idx) ]] || printf '\t%d lines' "$(wc -l <"$file")"

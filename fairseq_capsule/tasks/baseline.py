@@ -1,8 +1,7 @@
 """A model's start from a trained baseline's checkpoint."""
 
 import logging
-import os
-from typing import Any, Dict, List
+from typing import Dict, List
 
 import torch
 from fairseq import checkpoint_utils
@@ -10,6 +9,7 @@ from fairseq.data import Dictionary
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.tasks.dictionaries import refuse_other_dictionaries
 
 logger = logging.getLogger(__name__)
 
@@ -22,9 +22,6 @@ WITHOUT_MEANING = ("version", "_float_tensor")
 def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary):
     """Take over every parameter of a baseline; the model's others keep their initialisation. Their number is logged.
 
-    Checkpoints hold no dictionary: sizes are always compared, words where the folder that the baseline was trained on
-    is there.
-
     Raises:
         UserError: the baseline has another dictionary, other dimensions, parameters that have no place in the model, or
             two embeddings where the model shares one.
@@ -33,8 +30,7 @@ def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionar
     state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"--init-from-baseline {path}: it holds no model")
-    for side, dictionary in (("encoder", source_dictionary), ("decoder", target_dictionary)):
-        _check_dictionary(path, state, side, dictionary)
+    refuse_other_dictionaries(f"--init-from-baseline {path}", state, source_dictionary, target_dictionary)
     baseline = state["model"]
     model.upgrade_state_dict(baseline)
     own = model.state_dict()
@@ -64,27 +60,6 @@ def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionar
     logger.info(
         f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
     )
-
-
-def _check_dictionary(path: str, state: Dict[str, Any], side: str, dictionary: Dictionary) -> None:
-    embeddings = state["model"].get(f"{side}.embed_tokens.weight")
-    if embeddings is not None and len(embeddings) != len(dictionary):
-        raise UserError(
-            f"--init-from-baseline {path}: its {side}'s dictionary has {len(embeddings)} entries, the data's "
-            f"{len(dictionary)}; binarise the data with the baseline's dictionary"
-        )
-    config = state.get("cfg") or {}
-    task = config.get("task") if config else state.get("args")
-    option = (lambda name: getattr(task, name, None)) if not isinstance(task, dict) else task.get
-    folder, language = option("data"), option("source_lang" if side == "encoder" else "target_lang")
-    if not folder or not language:
-        return
-    file = os.path.join(str(folder).split(os.pathsep)[0], f"dict.{language}.txt")
-    if os.path.isfile(file) and Dictionary.load(file).symbols != dictionary.symbols:
-        raise UserError(
-            f"--init-from-baseline {path}: the words of {file}, which it was trained with, are not the data's; "
-            "binarise the data with the baseline's dictionary"
-        )
 
 
 def _check_sharing(path: str, model: nn.Module, baseline: Dict[str, Tensor]) -> None:

@@ -1,0 +1,32 @@
+"""Prints the languages of a data folder, or says in one line why a checkpoint cannot be a teacher for it."""
+
+import os
+import sys
+
+from fairseq import checkpoint_utils
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import infer_language_pair
+
+import fairseq_capsule  # noqa: F401  lets checkpoints load
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tasks.dictionaries import refuse_other_dictionaries, refuse_other_languages
+
+
+def check(teacher, data):
+    source, target = infer_language_pair(data)
+    if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
+        raise UserError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
+    state = checkpoint_utils.load_checkpoint_to_cpu(teacher)
+    if not isinstance(state.get("model"), dict):
+        raise UserError(f"{teacher}: it holds no model")
+    refuse_other_languages(teacher, state, source, target)
+    dictionaries = (Dictionary.load(f"{data}/dict.{language}.txt") for language in (source, target))
+    refuse_other_dictionaries(teacher, state, *dictionaries)
+    return f"{source}-{target}"
+
+
+if __name__ == "__main__":
+    try:
+        print(check(*sys.argv[1:]))
+    except (UserError, OSError) as error:
+        sys.exit(f"distill.sh: {error}")

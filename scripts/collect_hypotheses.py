@@ -1,0 +1,57 @@
+"""Writes the targets of a training set anew: a teacher's translations, from the outputs of fairseq-generate.
+
+    collect_hypotheses.py DATA SOURCE-TARGET SHARDS OUT
+
+A sentence keeps its own target where its translation is empty, as long as was allowed, or missing. Prints how many do.
+"""
+
+import re
+import sys
+from pathlib import Path
+
+from fairseq.data import Dictionary, data_utils, indexed_dataset
+
+HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
+
+
+def hypotheses(folder):
+    """Number of the sentence → the best translation, of all shards."""
+    found = {}
+    for file in sorted(Path(folder).glob("*.out")):
+        with open(file, encoding="utf-8") as lines:
+            for match in filter(None, map(HYPOTHESIS.match, lines)):
+                found.setdefault(int(match[1]), match[2])
+    return found
+
+
+def main(data, pair, shards, out):
+    source, target = pair.split("-")
+    dictionary = Dictionary.load(f"{data}/dict.{target}.txt")
+    sources, targets = (
+        data_utils.load_indexed_dataset(f"{data}/train.{pair}.{language}", dictionary) for language in (source, target)
+    )
+    found = hypotheses(shards)
+    prefix = f"{out}/train.{pair}.{target}"
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
+    kept = {"empty": 0, "over-long": 0, "skipped": 0}
+    for number, (words, own) in enumerate(zip(sources, targets)):
+        text = found.get(number)
+        tokens = dictionary.encode_line(text or "", add_if_not_exist=False).long()
+        if text is None:
+            reason = "skipped"
+        elif len(tokens) <= 1:
+            reason = "empty"
+        elif len(tokens) - 1 >= 2 * len(words) + 10:
+            reason = "over-long"
+        else:
+            builder.add_item(tokens)
+            continue
+        kept[reason] += 1
+        builder.add_item(own)
+    builder.finalize(f"{prefix}.idx")
+    print(f"{len(targets)} training sentences, {len(targets) - sum(kept.values())} of them the teacher's; the others:")
+    print(", ".join(f"{number} {reason}" for reason, number in kept.items()))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Sequence-level distillation (Kim and Rush 2016): a teacher translates the training set, students train on that.
+#
+#     distill.sh [--beam N] [--lenpen X] [--shards N] [--processes N] [--max-tokens N] TEACHER DATA OUT
+#
+#   TEACHER        a checkpoint of any translation model that fairseq and this package can load
+#   DATA           a binarised data folder, with the teacher's languages and dictionaries
+#   --beam N, --lenpen X
+#                  of the teacher's decoding (8 and 0.8, those of Wang et al. 2019)
+#   --shards N     pieces that the training set is translated in (32); what is finished survives an interruption
+#   --processes N  how many at a time (one a GPU; without a GPU, one a core)
+#   --max-tokens N a batch of a process (4,096)
+#
+#   OUT/bin        DATA, with the teacher's translations as targets of the training set; dictionaries, validation and test
+#                  sets are DATA's
+#   OUT/shards     what the teacher said; OUT/manifest.tsv: command, versions, hashes, what was counted
+#
+# A sentence whose translation is empty, stops only at its greatest length (twice the source and 10), or was skipped as
+# longer than the teacher takes keeps its own target; their numbers are printed.
+#
+# Run again it does nothing; run again after an interruption it goes on where it was.
+
+source "$(dirname "$0")/common.sh"
+
+beam=8 lenpen=0.8 shards=32 processes='' max_tokens=4096 places=()
+while (($#)); do
+    case $1 in
+        --beam) beam=$(value "$@"); shift ;;
+        --lenpen) lenpen=$(value "$@"); shift ;;
+        --shards) shards=$(value "$@"); shift ;;
+        --processes) processes=$(value "$@"); shift ;;
+        --max-tokens) max_tokens=$(value "$@"); shift ;;
+        -h | --help) usage; exit ;;
+        -*) die "no option $1 (see --help)" ;;
+        *) places+=("$1") ;;
+    esac
+    shift
+done
+((${#places[@]} == 3)) || die "name TEACHER, DATA and OUT, not ${#places[@]} places (see --help)"
+teacher=${places[0]} data=${places[1]} out=${places[2]}
+need_positive --beam "$beam"
+need_positive --shards "$shards"
+need_positive --max-tokens "$max_tokens"
+[[ $lenpen =~ ^[0-9]*\.?[0-9]+$ ]] || die "--lenpen wants a number, not '$lenpen'"
+[[ -f $teacher ]] || die "$teacher: no such checkpoint"
+[[ -d $data ]] || die "$data: no such data folder"
+need_tools fairseq-generate flock python
+plugin=$(realpath "$scripts/../fairseq_capsule")
+teacher=$(realpath "$teacher") data=$(realpath "$data")
+gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c GPU) || gpus=0
+need_positive --processes "${processes:=$((gpus > 0 ? gpus : cores))}"
+pair=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1
+export beam lenpen shards max_tokens teacher data plugin gpus pair
+
+decode() { # SHARD: translates one piece, unless it is there; to fairseq a piece is a rank's share (--num-shards does nothing)
+    local file=shards/$1.out device=(--cpu)
+    [[ ! -e $file ]] || return 0
+    ((gpus == 0)) || device=()
+    CUDA_VISIBLE_DEVICES=$((gpus > 0 ? slot % gpus : 0)) OMP_NUM_THREADS=1 fairseq-generate "$data" --user-dir "$plugin" \
+        --source-lang "${pair%-*}" --target-lang "${pair#*-}" --gen-subset train --path "$teacher" \
+        --beam "$beam" --lenpen "$lenpen" --max-len-a 2 --max-len-b 10 --max-tokens "$max_tokens" "${device[@]}" \
+        --distributed-world-size "$shards" --distributed-rank "$1" --distributed-no-spawn \
+        --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test --no-progress-bar >"$file.part" 2>"$file.log" ||
+        # Where a share is empty fairseq fails at the last, dividing by the number of its sentences.
+        [[ $(tail -n 1 "$file.log") == ZeroDivisionError* ]] || return 255 # xargs stops at that
+    mv "$file.part" "$file"
+    rm "$file.log"
+    echo "shard $(find shards -name '*.out' | wc -l) of $shards: $(grep -c ^H- "$file" || true) sentences"
+}
+export -f decode
+
+collect() { # PART: the data folder
+    mkdir "$1"
+    find "$data" -maxdepth 1 -type f ! -name "train.$pair.${pair#*-}.*" -exec cp -t "$1" {} +
+    python "$scripts/collect_hypotheses.py" "$data" "$pair" shards "$1" >counted
+}
+
+manifest_of_shards() { # PART
+    manifest "$1"
+    sed 's/^/counted\t/' counted >>"$1"
+}
+
+enter "$out" "teacher $(fingerprint "$teacher")" "data $(fingerprint "$data/train.$pair.${pair#*-}.bin")" "languages $pair" \
+    "beam $beam" "lenpen $lenpen" "shards $shards"
+[[ -e settings ]] || mv settings.part settings # shards bind the folder to its teacher before a stage is finished
+mkdir -p shards
+if [[ ! -e bin ]]; then
+    seq 0 $((shards - 1)) |
+        xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode {}' 2>/dev/null ||
+        die "the teacher failed: $(tail -qn 1 shards/*.log | tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
+fi
+stage bin collect
+cat counted
+stage manifest.tsv manifest_of_shards
+echo "ready: $PWD/bin"

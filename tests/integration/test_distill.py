@@ -1,0 +1,110 @@
+"""`scripts/distill.sh`, whole, with a teacher of three epochs."""
+
+import re
+import shutil
+
+import pytest
+from fairseq.data import Dictionary, data_utils
+
+from tests.integration.commands import PLUGIN, run
+from tests.integration.preparing import Workplace, contents
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    place = Workplace(tmp_path, "distill.sh")
+    (tmp_path / "fairseq_capsule").symlink_to(PLUGIN)
+    return place
+
+
+@pytest.fixture(scope="module")
+def teacher(trained):
+    return trained / "checkpoint_last.pt"
+
+
+def targets(folder):
+    """The lines of a training set."""
+    dictionary = Dictionary.load(str(folder / "dict.de.txt"))
+    return [dictionary.string(line) for line in data_utils.load_indexed_dataset(f"{folder}/train.en-de.de", dictionary)]
+
+
+def test_targets_are_what_the_teacher_says(workplace, teacher, data):
+    process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
+    assert re.search(
+        r"\n300 training sentences, (\d+) of them the teacher's", process.output
+    )
+    assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
+    options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 4096"
+    output = run("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options.split())
+    said = {int(number): text for number, text in re.findall(r"^H-(\d+)\t\S+\t(.*)$", output, re.MULTILINE)}
+    own, distilled = targets(data), targets(workplace.out / "bin")
+    assert len(distilled) == len(said) == len(own) == 300
+    lengths = [len(line.split()) for line in own]  # a reversal is as long as its source
+    for number, line in enumerate(distilled):
+        good = 0 < len(said[number].split()) < 2 * (lengths[number] + 1) + 10
+        assert line == (said[number] if good else own[number])
+    assert distilled != own
+    names = {file.name for file in data.iterdir() if file.is_file()}
+    assert {file.name for file in (workplace.out / "bin").iterdir()} == names
+    manifest = (workplace.out / "manifest.tsv").read_text()
+    assert "setting\tlenpen\t0.8\n" in manifest and "counted\t300 training sentences" in manifest
+
+
+def test_goes_on_after_an_interruption(workplace, teacher, data):
+    real = shutil.which("fairseq-generate", path=workplace.path)
+    workplace.stub("fairseq-generate", f'[[ "$*" != *"--distributed-rank 1"* ]] || kill -KILL 0; exec {real} "$@"')
+    options = ("--shards", 3, "--beam", 1, "--processes", 1, teacher, data, "out")
+    assert workplace.prepare(*options).returncode == -9
+    done = {file.name: file.stat().st_mtime_ns for file in (workplace.out / "shards").glob("*.out")}
+    assert list(done) == ["0.out"]
+    workplace.unstub()
+    process = workplace.prepare(*options)
+    assert process.returncode == 0, process.errors
+    assert (workplace.out / "shards/0.out").stat().st_mtime_ns == done["0.out"]
+    before = contents(workplace.out)
+    workplace.stub("fairseq-generate", "exit 1")
+    again = workplace.prepare(*options)
+    assert again.returncode == 0 and "bin: done before" in again.output
+    assert contents(workplace.out) == before
+
+
+def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data):
+    workplace.stub("fairseq-generate", "echo 'out of luck' >&2; exit 1")
+    process = workplace.prepare("--shards", 2, teacher, data, "out")
+    assert workplace.refused(process, "the teacher failed: out of luck (all of it: ")
+    process = workplace.prepare("--shards", 2, trained / "checkpoint1.pt", data, "out")
+    assert workplace.refused(process, "out was prepared with teacher ", "delete it, or name another folder")
+
+
+def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, tmp_path):
+    shutil.copytree(data, tmp_path / "other")
+    for language in ("en", "de"):
+        file = tmp_path / "other" / f"dict.{language}.txt"
+        file.write_text(file.read_text() + "new 1\n")
+    process = workplace.prepare(teacher, tmp_path / "other", "out")
+    assert workplace.refused(
+        process, "its encoder's dictionary has ", "binarise the data with the checkpoint's dictionary"
+    )
+    turned = tmp_path / "turned"
+    shutil.copytree(data, turned)
+    for file in list(turned.glob("*.en-de.*")):
+        file.rename(turned / file.name.replace("en-de", "de-en"))
+    process = workplace.prepare(teacher, turned, "out")
+    assert workplace.refused(process, "it translates en-de, the data are de-en")
+    assert not workplace.out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["a", "b"], "name TEACHER, DATA and OUT, not 2 places"),
+        (["no.pt", ".", "out"], "no.pt: no such checkpoint"),
+        (["{teacher}", "nowhere", "out"], "nowhere: no such data folder"),
+        (["{teacher}", ".", "out"], "no binarised training set in it"),
+        (["--beam", "0", "{teacher}", ".", "out"], "--beam wants a positive whole number, not '0'"),
+        (["--lenpen", "much", "{teacher}", ".", "out"], "--lenpen wants a number, not 'much'"),
+    ],
+)
+def test_wrong_arguments(workplace, teacher, arguments, message):
+    process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
+    assert workplace.refused(process, message)
