@@ -44,8 +44,8 @@ def baseline_of(arch: str) -> str:
 def baseline_options(arch: str) -> Dict[str, object]:
     """The options of fairseq's model of an architecture's size: its own ones, or, where it is no Transformer, those of
     the Transformer's preset of that size."""
-    family, _, size = arch.rpartition("_")
-    if family in ("capsnmt", "simple_aggregation"):
+    if arch.startswith(("capsnmt", "simple_aggregation")):
+        size = arch.rpartition("_")[2] if arch != "capsnmt" else "base"
         return preset_options(f"capsule_transformer_{size}")
     return preset_options(arch)
 

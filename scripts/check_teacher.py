@@ -1,4 +1,4 @@
-"""Prints the languages of a data folder, or says in one line why a checkpoint cannot be a teacher for it."""
+"""Prints the languages of a data folder and the most words that a teacher writes, or why it cannot be one for it."""
 
 import os
 import sys
@@ -22,7 +22,11 @@ def check(teacher, data):
     refuse_other_languages(teacher, state, source, target)
     dictionaries = (Dictionary.load(f"{data}/dict.{language}.txt") for language in (source, target))
     refuse_other_dictionaries(teacher, state, *dictionaries)
-    return f"{source}-{target}"
+    if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
+        raise UserError(f"{data}: its training set is in several parts (train1.…); binarise it as one")
+    config = (state.get("cfg") or {}).get("model") or state.get("args")
+    option = config.get if isinstance(config, dict) else lambda name: getattr(config, name, None)
+    return f"{source}-{target} {option('max_target_positions') or 1024}"
 
 
 if __name__ == "__main__":

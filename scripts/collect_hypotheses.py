@@ -1,8 +1,9 @@
 """Writes the targets of a training set anew: a teacher's translations, from the outputs of fairseq-generate.
 
-    collect_hypotheses.py DATA SOURCE-TARGET SHARDS OUT
+    collect_hypotheses.py DATA SOURCE-TARGET LONGEST SHARDS OUT
 
-A sentence keeps its own target where its translation is empty, as long as was allowed, or missing. Prints how many do.
+A sentence keeps its own target where its translation is empty, as long as was allowed (twice the source and 10, and
+less than the LONGEST that the teacher takes), or missing because the teacher skips its source. Prints how many do.
 """
 
 import re
@@ -24,7 +25,14 @@ def hypotheses(folder):
     return found
 
 
-def main(data, pair, shards, out):
+def announced(folder):
+    """How many sentences fairseq said that it would skip."""
+    skipped = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
+    texts = (file.read_text(encoding="utf-8") for file in Path(folder).glob("*.log"))
+    return max((int(found.replace(",", "")) for text in texts for found in skipped.findall(text)), default=0)
+
+
+def main(data, pair, longest, shards, out):
     source, target = pair.split("-")
     dictionary = Dictionary.load(f"{data}/dict.{target}.txt")
     sources, targets = (
@@ -41,7 +49,7 @@ def main(data, pair, shards, out):
             reason = "skipped"
         elif len(tokens) <= 1:
             reason = "empty"
-        elif len(tokens) - 1 >= 2 * len(words) + 10:
+        elif len(tokens) - 1 >= min(2 * len(words) + 10, int(longest) - 1):
             reason = "over-long"
         else:
             builder.add_item(tokens)
@@ -49,6 +57,10 @@ def main(data, pair, shards, out):
         kept[reason] += 1
         builder.add_item(own)
     builder.finalize(f"{prefix}.idx")
+    if kept["skipped"] > announced(shards):
+        sys.exit(
+            f"{kept['skipped']} translations are missing in {shards}: delete that folder and run the command again"
+        )
     print(f"{len(targets)} training sentences, {len(targets) - sum(kept.values())} of them the teacher's; the others:")
     print(", ".join(f"{number} {reason}" for reason, number in kept.items()))
 

@@ -161,9 +161,9 @@ fetch() { # URL FILE: downloads the archive FILE unless it is there
     mv "$2.part" "$2"
 }
 
-need_known() { # BIN: refuses a dictionary that is not of the codes' run
+need_known() { # BIN MEND: refuses a dictionary that does not know the training text
     awk '/\/train\.[a-z]+: .* replaced/ && $(NF - 3) + 0 > 5 { exit 1 }' "$1/preprocess.log" ||
-        die "over 5% of the training text is unknown to the dictionary: give --codes and --dict of one and the same run"
+        die "over 5% of the training text is unknown to the dictionary: $2"
 }
 
 in_pieces() { # FOLDER FILTER PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through `FILTER LANG`; all cores, flat memory

@@ -27,6 +27,7 @@ done
 [[ $out ]] || die "name the folder OUT to make (see --help)"
 need_positive --train "$train"
 need_positive --updates "$updates"
+[[ $least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least wants a number, not '$least'"
 ((updates >= 60)) || die "--updates $updates: at least 60, for three checkpoints to average"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 

@@ -47,23 +47,27 @@ need_positive --max-tokens "$max_tokens"
 need_tools fairseq-generate flock python
 plugin=$(realpath "$scripts/../fairseq_capsule")
 teacher=$(realpath "$teacher") data=$(realpath "$data")
-gpus=$(nvidia-smi --list-gpus 2>/dev/null | grep -c GPU) || gpus=0
+mapfile -t gpu_names < <(nvidia-smi --list-gpus 2>/dev/null | sed -nE 's/^GPU ([0-9]+):.*/\1/p')
+[[ ! ${CUDA_VISIBLE_DEVICES+set} ]] || IFS=, read -ra gpu_names <<<"$CUDA_VISIBLE_DEVICES"
+gpus=${#gpu_names[@]} gpu_list=${gpu_names[*]}
 need_positive --processes "${processes:=$((gpus > 0 ? gpus : cores))}"
-pair=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1
-export beam lenpen shards max_tokens teacher data plugin gpus pair
+checked=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1
+read -r pair longest <<<"$checked"
+export beam lenpen shards max_tokens teacher data plugin gpus gpu_list pair
 
 decode() { # SHARD: translates one piece, unless it is there; to fairseq a piece is a rank's share (--num-shards does nothing)
-    local file=shards/$1.out device=(--cpu)
+    local file=shards/$1.out device=(--cpu) gpu_names=($gpu_list)
     [[ ! -e $file ]] || return 0
     ((gpus == 0)) || device=()
-    CUDA_VISIBLE_DEVICES=$((gpus > 0 ? slot % gpus : 0)) OMP_NUM_THREADS=1 fairseq-generate "$data" --user-dir "$plugin" \
+    CUDA_VISIBLE_DEVICES=${gpu_names[slot % (gpus > 0 ? gpus : 1)]:-} OMP_NUM_THREADS=1 fairseq-generate "$data" --user-dir "$plugin" \
         --source-lang "${pair%-*}" --target-lang "${pair#*-}" --gen-subset train --path "$teacher" \
         --beam "$beam" --lenpen "$lenpen" --max-len-a 2 --max-len-b 10 --max-tokens "$max_tokens" "${device[@]}" \
-        --distributed-world-size "$shards" --distributed-rank "$1" --distributed-no-spawn \
+        --distributed-world-size "$shards" --distributed-rank "$1" \
         --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test --no-progress-bar >"$file.part" 2>"$file.log" ||
         # Where a share is empty fairseq fails at the last, dividing by the number of its sentences.
         [[ $(tail -n 1 "$file.log") == ZeroDivisionError* ]] || return 255 # xargs stops at that
     mv "$file.part" "$file"
+    grep 'will be skipped' "$file.log" >"$file.skipped.log" || rm "$file.skipped.log"
     rm "$file.log"
     echo "shard $(find shards -name '*.out' | wc -l) of $shards: $(grep -c ^H- "$file" || true) sentences"
 }
@@ -71,8 +75,8 @@ export -f decode
 
 collect() { # PART: the data folder
     mkdir "$1"
-    find "$data" -maxdepth 1 -type f ! -name "train.$pair.${pair#*-}.*" -exec cp -t "$1" {} +
-    python "$scripts/collect_hypotheses.py" "$data" "$pair" shards "$1" >counted
+    find -L "$data" -maxdepth 1 -type f ! -name "train.$pair.${pair#*-}.*" -exec cp -t "$1" {} +
+    python "$scripts/collect_hypotheses.py" "$data" "$pair" "$longest" shards "$1" >counted
 }
 
 manifest_of_shards() { # PART
@@ -80,14 +84,16 @@ manifest_of_shards() { # PART
     sed 's/^/counted\t/' counted >>"$1"
 }
 
-enter "$out" "teacher $(fingerprint "$teacher")" "data $(fingerprint "$data/train.$pair.${pair#*-}.bin")" "languages $pair" \
-    "beam $beam" "lenpen $lenpen" "shards $shards"
+# fairseq cuts the list of batches into shards: which sentences are in one depends on --max-tokens.
+enter "$out" "teacher $(fingerprint "$teacher")" "data $(cat "$data/train.$pair."*.bin | sha256sum | cut -c 1-12)" \
+    "languages $pair" "beam $beam" "lenpen $lenpen" "shards $shards" "max-tokens $max_tokens"
 [[ -e settings ]] || mv settings.part settings # shards bind the folder to its teacher before a stage is finished
 mkdir -p shards
 if [[ ! -e bin ]]; then
+    find shards -name '*.out.log' -delete
     seq 0 $((shards - 1)) |
         xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode {}' 2>/dev/null ||
-        die "the teacher failed: $(tail -qn 1 shards/*.log | tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
+        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | head -n 1 | xargs tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
 fi
 stage bin collect
 cat counted

@@ -9,7 +9,7 @@
 #   --limit N      only the first N training pairs, for a quick try
 #
 # PART I trains; of PART II and PART III the pairs that people gave a score of 3 to 5 validate and test (8,685 and 725).
-# Control characters are dropped, white space becomes single spaces; the tokens are characters; source and target are
+# Control and format characters are dropped, white space becomes single spaces; the tokens are characters; source and target are
 # `text` and `summary`, with a joint dictionary.
 #
 #   OUT/bin        binarised: train, valid, test
@@ -45,6 +45,10 @@ if [[ $dict ]]; then
         die "--dict $dict: $(wc -l <"$dict") characters, more than --vocabulary $vocabulary: name the larger one, or another file"
     dict=$(realpath "$dict")
 fi
+for part in PART_I PART_II PART_III; do
+    [[ -f $from/$part.txt ]] ||
+        die "$from/$part.txt is missing: --from wants the folder of PART_I.txt, PART_II.txt and PART_III.txt"
+done
 need_tools fairseq-preprocess flock python
 
 declare -A parts=([train]=PART_I [valid]=PART_II [test]=PART_III)
@@ -54,7 +58,6 @@ raw() { # PART: the pairs of each split
     mkdir -p "$1"
     for split in train valid test; do
         file=$from/${parts[$split]}.txt
-        [[ -f $file ]] || die "$file is missing: --from wants the folder of PART_I.txt, PART_II.txt and PART_III.txt"
         selection=(--score 3)
         [[ $split != train ]] || selection=(--limit "${limit:-0}") # PART I has no scores
         python "$scripts/read_lcsts.py" "$file" "${selection[@]}" "$1/$split"
@@ -64,7 +67,7 @@ raw() { # PART: the pairs of each split
 
 binarise() { # PART
     binarise_characters "$vocabulary" ${dict:+"$dict"} "$1"
-    [[ ! $dict ]] || need_known "$1"
+    [[ ! $dict ]] || (($(wc -l <"$dict") < 1000)) || need_known "$1" "give --dict of a run on this corpus, or none"
 }
 
 enter "$out" "from $from" "limit ${limit:-none}" "vocabulary $vocabulary" "dict $(fingerprint "$dict")"

@@ -91,7 +91,7 @@ binarise() { # PART
     fairseq-preprocess --source-lang en --target-lang de --joined-dictionary ${dict:+--srcdict "$dict"} \
         --trainpref bpe/train --validpref bpe/valid --testpref bpe/test,bpe/test1,bpe/test2 \
         --workers "$cores" --destdir "$1"
-    need_known "$1"
+    need_known "$1" "give --codes and --dict of one and the same run"
 }
 
 enter "$out" "from ${from:-$mirror}" "limit ${limit:-none}" "codes $(fingerprint "$codes")" "dict $(fingerprint "$dict")"

@@ -53,23 +53,31 @@ def documents(path):
 def cleaned(text):
     """One line without control and format characters, its white space single spaces."""
     spaced = SPACES.sub(" ", text)
-    return "".join(c for c in spaced if not unicodedata.category(c).startswith("C")).strip()
+    return " ".join("".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf")).split())
 
 
 def pairs(path, least):
     """Yields (text, summary) of the documents that people gave at least the score; 0 takes all, and needs no score.
 
     Raises:
-        ValueError: a document without score, text or summary, or one of them without characters.
+        ValueError: at the end, where a document that is asked for has no score, text or summary.
     """
+    wrong = []
     for name, fields in documents(path):
-        for field in ["human_label"] * (least > 0) + ["short_text", "summary"]:
-            if not cleaned(fields.get(field, "")):
-                raise ValueError(f"{path}, doc {name}: no characters in its <{field}> after cleaning: drop the doc")
-        if least and not fields["human_label"].strip().isdecimal():
-            raise ValueError(f"{path}, doc {name}: <human_label> is '{cleaned(fields['human_label'])}', not a score")
-        if not least or int(fields["human_label"]) >= least:
-            yield cleaned(fields["short_text"]), cleaned(fields["summary"])
+        score = cleaned(fields.get("human_label", ""))
+        if least and not score.isdecimal():
+            wrong.append(f"doc {name}: <human_label> is '{score}', not a score: mend it, or drop the doc")
+            continue
+        if least and int(score) < least:
+            continue
+        text, summary = (cleaned(fields.get(field, "")) for field in ("short_text", "summary"))
+        if text and summary:
+            yield text, summary
+        else:
+            empty = "summary" if text else "short_text"
+            wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: drop the doc")
+    if wrong:
+        raise ValueError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
 
 
 def main():

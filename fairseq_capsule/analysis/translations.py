@@ -34,13 +34,13 @@ def read_translations(
     path: Path,
     remove_bpe: Optional[str] = None,
     tokenised: Optional[bool] = None,
-    remove_generated_bpe: str = "subword_nmt",
+    generated_bpe: str = "subword_nmt",
 ) -> Translations:
     """Read either kind of file.
 
     Args:
-        remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone and joins
-            `remove_generated_bpe` in generated outputs.
+        remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone, and joins
+            `generated_bpe` in generated outputs: "subword_nmt", or "characters" where lines have these apart.
         tokenised: None takes plain text for untokenised, and a generated output for tokenised unless fairseq has
             detokenised it, which shows where its D- lines differ from its H- lines.
 
@@ -53,7 +53,7 @@ def read_translations(
 
     found = _generated(path, lines)
     texts = {
-        kind: [post_process(found[kind][i], remove_bpe or remove_generated_bpe) for i in sorted(found[kind])]
+        kind: [_joined(found[kind][i], remove_bpe or generated_bpe) for i in sorted(found[kind])]
         for kind in found
         if found[kind]
     }
@@ -61,6 +61,13 @@ def read_translations(
     if tokenised is None:
         tokenised = sentences == texts.get("H", sentences)
     return Translations(path, sentences, tokenised, texts.get("T"))
+
+
+def _joined(line: str, subwords: str) -> str:
+    if subwords != "characters":
+        return post_process(line, subwords)
+    apart = all(len(token) == 1 or token == "<unk>" for token in line.split())
+    return post_process(line, "sentencepiece") if apart else line  # which has ▁ for a space too
 
 
 def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:

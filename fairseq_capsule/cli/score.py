@@ -14,6 +14,7 @@ from fairseq_capsule.analysis import scoring
 from fairseq_capsule.analysis.summary_scores import rouge_measures
 from fairseq_capsule.analysis.translations import read_translations
 from fairseq_capsule.cli.arguments import language_code, positive_int
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
 
 
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--remove-bpe",
         choices=["subword_nmt", "sentencepiece", "none"],
         help="subwords to join (default: none for plain text; for an output of fairseq-generate subword_nmt, with "
-        "--rouge sentencepiece, which joins characters)",
+        "--rouge characters that stand apart)",
     )
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the detokenised translations there")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
@@ -57,9 +58,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # fairseq's import turns everybody's notes on
+    if args.rouge and args.tokenized != "auto":
+        raise UserError("--tokenized is for BLEU: ROUGE counts characters; leave it out with --rouge")
     tokenised = False if args.rouge else {"auto": None, "yes": True, "no": False}[args.tokenized]
     paths = [args.hypothesis, *([args.against] if args.against else [])]
-    generated = "sentencepiece" if args.rouge else "subword_nmt"
+    generated = "characters" if args.rouge else "subword_nmt"
     systems = [read_translations(path, args.remove_bpe, tokenised, generated) for path in paths]
     references = [read_lines(path) for path in args.references]
     scoring.require_equal_counts(systems, list(zip(args.references, references)))

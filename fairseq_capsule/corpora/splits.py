@@ -1,7 +1,7 @@
 """Splits of different sources."""
 
 from itertools import islice
-from typing import Dict, Iterable, Iterator, List, Mapping, Tuple
+from typing import Dict, Iterable, Iterator, List, Mapping, Set, Tuple
 
 from fairseq_capsule.errors import UserError
 
@@ -12,7 +12,8 @@ Pairs = List[Tuple[str, str]]
 
 
 def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> Dict[str, Pairs]:
-    """Draw splits of the given sizes from (source, target) pairs; no two sources of all splits are the same.
+    """Draw splits of the given sizes from (source, target) pairs; no two sources of all splits are the same, and no
+    split has a target of a later one, so that nothing that is asked in a test was said in training.
 
     The splits are drawn from the last to the first, so that with `train` named first the size of the training set
     changes nothing in the others.
@@ -27,7 +28,12 @@ def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> D
     if total > MOST:
         raise UserError(f"{total} sentences; the grammar is good for {MOST} without repetition: ask for fewer")
     new = distinct(pairs)
-    return {split: _draw(split, new, size) for split, size in reversed(list(sizes.items()))}
+    drawn: Dict[str, Pairs] = {}
+    known: Set[str] = set()
+    for split, size in reversed(list(sizes.items())):
+        drawn[split] = _draw(split, (pair for pair in new if pair[1] not in known), size)
+        known.update(target for _, target in drawn[split])
+    return drawn
 
 
 def distinct(pairs: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:

@@ -112,11 +112,11 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, features_only=False, **unused):
         """As fairseq's decoders: logits `[B, T, V]`, or features `[B, T, C]`, and a dict with no attention."""
-        features = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        return features if features_only else self.output_layer(features), {"attn": [None]}
+        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        return features if features_only else self.output_layer(features), extra
 
     def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
-        """Features `[B, T, C]`; of the last step alone with `incremental_state`."""
+        """Features `[B, T, C]`, of the last step alone with `incremental_state`, and the dict of `forward`."""
         kept = self.get_incremental_state(incremental_state, "states") or {}
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
@@ -137,7 +137,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
             states[f"hidden{number}"], states[f"cell{number}"] = state
         if incremental_state is not None:
             self.set_incremental_state(incremental_state, "states", states)
-        return features
+        return features, {"attn": [None]}
 
     def output_layer(self, features: Tensor) -> Tensor:
         return nn.functional.linear(features, self.output_embeddings)
@@ -205,6 +205,9 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         name = "encoder.aggregation.vote_weight"
         if name in state_dict and self.cfg.aggregation == "capsule":
             trained, wanted = len(state_dict[name]), len(self.encoder.aggregation.vote_weight)
+            if trained != wanted and 1 in (trained, wanted):
+                kinds = ["shared ones" if n == 1 else "own weights for each iteration" for n in (trained, wanted)]
+                raise UserError(f"--aggregation-weights: {kinds[0]} in the checkpoint, {kinds[1]} in the model")
             if trained != wanted:
                 raise UserError(
                     f"--aggregation-iterations: the checkpoint has votes of its own for {trained} iterations, not "

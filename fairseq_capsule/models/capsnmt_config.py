@@ -51,10 +51,12 @@ class CapsNMTConfig(FairseqDataclass):
     max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})
 
     def __post_init__(self):
-        names = ("encoder_embed_dim", "encoder_layers", "decoder_layers", "aggregation_capsules")
+        names = ("encoder_embed_dim", "encoder_layers", "decoder_layers")
         for name in (*names, "aggregation_iterations"):
             if getattr(self, name) < 1:
                 raise UserError(f"{option(name)} must be at least 1, not {getattr(self, name)}")
+        if self.aggregation_capsules < 2:
+            raise UserError(f"--aggregation-capsules must be at least 2, rivals, not {self.aggregation_capsules}")
         if self.encoder_embed_dim % 2:
             raise UserError(f"--encoder-embed-dim must be even, half for each direction, not {self.encoder_embed_dim}")
         if self.decoder_embed_dim != self.encoder_embed_dim:

@@ -2,13 +2,15 @@
 
 import json
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
+from omegaconf import II
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.rouge import ROUGE_TYPES, CharacterRouge
@@ -29,6 +31,9 @@ class CapsuleSummarizationConfig(CapsuleTranslationConfig):
         default='{"beam": 5}',
         metadata={"help": "how to generate for --eval-rouge: a JSON object of fairseq-generate's options"},
     )
+    # Seen here to be refused early.
+    best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
+    maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
 
 
 @register_task("capsule_summarization", dataclass=CapsuleSummarizationConfig)
@@ -40,15 +45,24 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         """Load the dictionaries.
 
         Raises:
-            UserError: a dictionary of more characters than `--vocabulary`: one of words or subwords, or another one.
+            UserError: a dictionary of more characters than `--vocabulary`: one of words or subwords, or another one;
+                or a best checkpoint by ROUGE that is not computed, or of the lowest one.
         """
+        metric = cfg.best_checkpoint_metric
+        if metric in ROUGE_TYPES and not (cfg.eval_rouge and cfg.maximize_best_checkpoint_metric):
+            raise UserError(
+                f"--best-checkpoint-metric {metric} needs --eval-rouge and --maximize-best-checkpoint-metric"
+            )
+        if cfg.vocabulary < 1:
+            raise UserError(f"--vocabulary must be at least 1, not {cfg.vocabulary}")
         task = super().setup_task(cfg, **kwargs)
         for language, dictionary in ((cfg.source_lang, task.src_dict), (cfg.target_lang, task.tgt_dict)):
             symbols = dictionary.symbols[dictionary.nspecial :]
             size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # those fill up to a multiple
             if size > cfg.vocabulary:
+                file = f"{utils.split_paths(cfg.data)[0]}/dict.{language}.txt"
                 raise UserError(
-                    f"{cfg.data}/dict.{language}.txt: {size} characters, more than --vocabulary {cfg.vocabulary}; "
+                    f"{file}: {size} characters, more than --vocabulary {cfg.vocabulary}; "
                     "prepare the data with a smaller vocabulary, or name the larger one"
                 )
         return task
@@ -60,12 +74,16 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
             UserError: a text without characters.
         """
         super().load_dataset(split, epoch, combine, **kwargs)
-        empty = np.flatnonzero(self.datasets[split].src_sizes <= 1)  # the end of the sentence alone
-        if len(empty):
-            raise UserError(
-                f"{self.cfg.data}, {split}: text {empty[0] + 1} has no characters ({len(empty)} such); "
-                "drop the pair and prepare the data again"
-            )
+        _refuse_empty(f"{self.cfg.data}, {split}", self.datasets[split].src_sizes)
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+        """As fairseq's, of what `fairseq-interactive` reads.
+
+        Raises:
+            UserError: a text without characters.
+        """
+        _refuse_empty("input", np.asarray(src_lengths))
+        return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
 
     def build_model(self, cfg, from_checkpoint=False):
         model = super().build_model(cfg, from_checkpoint)
@@ -95,6 +113,12 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
             options = error
         if not isinstance(options, dict):
             raise UserError(f'--eval-rouge-args {self.cfg.eval_rouge_args}: a JSON object is wanted, as {{"beam": 5}}')
+        known = {item.name: item.type for item in fields(GenerationConfig)}
+        for name, value in options.items():
+            if name not in known:
+                raise UserError(f"--eval-rouge-args: {name} is no option of fairseq-generate (beam, lenpen, …)")
+            if (known[name] in (int, bool, str) and type(value) is not known[name]) or (name == "beam" and value < 1):
+                raise UserError(f"--eval-rouge-args: {name} cannot be {value!r}")
         return options
 
     @torch.no_grad()
@@ -111,3 +135,9 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
 
     def _text(self, tokens, **options):
         return self.tgt_dict.string(tokens.int().cpu(), **options)
+
+
+def _refuse_empty(place: str, lengths: np.ndarray) -> None:
+    empty = np.flatnonzero(lengths <= 1)  # the end of the sentence alone
+    if len(empty):
+        raise UserError(f"{place}: text {empty[0] + 1} has no characters ({len(empty)} such); leave it out")

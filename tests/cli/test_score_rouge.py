@@ -68,6 +68,18 @@ def test_a_generated_output_is_joined(score, reference, tmp_path):
     assert (tmp_path / "joined").read_text(encoding="utf-8").splitlines() == HYPOTHESES
 
 
+def test_an_output_that_fairseq_joined_keeps_its_spaces(score, reference, tmp_path):
+    lines = []
+    for number, line in enumerate(HYPOTHESES):
+        lines += [f"H-{number}\t-0.3\t{line}", f"D-{number}\t-0.3\t{line}"]
+    score(write(tmp_path / "generated", lines), reference, "--output", tmp_path / "joined")
+    assert (tmp_path / "joined").read_text(encoding="utf-8").splitlines() == HYPOTHESES
+
+
+def test_bleu_s_options_are_refused(refused, reference):
+    assert refused("score", "--rouge", "--tokenized", "yes", reference, reference).startswith("--tokenized is for BLEU")
+
+
 def test_case(score, reference, tmp_path):
     upper, lower = write(tmp_path / "upper", ["CEO"] * 4), write(tmp_path / "lower", ["ceo"] * 4)
     assert of(score(upper, lower)) == dict.fromkeys(MEASURES, 0)

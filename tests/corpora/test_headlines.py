@@ -10,7 +10,7 @@ from fairseq_capsule.cli import main
 from fairseq_capsule.corpora.chinese_headlines.articles import EVENTS, article_pairs
 from fairseq_capsule.corpora.splits import draw_splits
 
-FINGERPRINT = "4d957d49a64f1e5a649c71ee25424fccb47de57dd2171d5a237f1573d11ed57d"
+FINGERPRINT = "a45549a6e5e24f11f84b28d35f186dd3bc8bbff3e8960c2d71e1fe563c8ec8e7"
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,12 @@ def test_the_event_has_no_fixed_place(pairs):
     assert 0.05 * len(pairs) < last < 0.6 * len(pairs)
 
 
-def test_enough_of_them_for_a_training():
+def test_enough_of_them_for_a_training_that_has_no_headline_of_a_test():
     sizes = {"train": 30_000, "valid": 500, "test": 500}
     splits = draw_splits(article_pairs(1), sizes)
+    headlines = {split: {headline for _, headline in pairs} for split, pairs in splits.items()}
+    assert not headlines["train"] & (headlines["valid"] | headlines["test"])
+    assert not headlines["valid"] & headlines["test"]
     assert {split: len(pairs) for split, pairs in splits.items()} == sizes
     assert len(EVENTS) == 10
 

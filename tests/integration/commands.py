@@ -9,6 +9,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 PLUGIN = REPOSITORY / "fairseq_capsule"
 
 SMALL_LSTM = "--encoder-embed-dim 32 --decoder-embed-dim 32 --decoder-out-embed-dim 32".split()
+SMALL_CAPSNMT = "--encoder-embed-dim 32 --decoder-embed-dim 32 --encoder-layers 2 --decoder-layers 2".split()
 SMALL = (
     "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4 --encoder-layers 2 "
     "--decoder-embed-dim 32 --decoder-ffn-embed-dim 48 --decoder-attention-heads 4 --decoder-layers 2"
@@ -37,8 +38,11 @@ def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None,
 
 def train(data, save_dir, *arguments, arch="capsule_transformer_tiny", **options):
     """Train an architecture of fairseq's, or a small one of ours; those that have guided losses with them."""
-    ours = arch.startswith(("capsule_", "gdr_", "gret_"))
-    small = [] if not ours else SMALL_LSTM if arch.endswith("_lstm") else SMALL
+    small = SMALL if arch.startswith(("capsule_", "gdr_", "gret_")) else []
+    if arch.startswith(("capsnmt", "simple_")):
+        small = SMALL_CAPSNMT
+    elif small and arch.endswith("_lstm"):
+        small = SMALL_LSTM
     criterion = GUIDED if arch.startswith("gdr_") else ["--criterion", CRITERION]
     settings = ["--arch", arch, *small, *TRAINING, *criterion, "--save-dir", save_dir]
     return run("train", data, *settings, *arguments, **options)

@@ -50,6 +50,7 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     [
         ([], "name the folder OUT to make"),
         (["--updates", 5, "out"], "--updates 5: at least 60"),
+        (["--at-least", "80%", "out"], "--at-least wants a number, not '80%'"),
         (["--train", "many", "out"], "--train wants a positive whole number, not 'many'"),
         (["/dev/null"], "/dev/null"),
         (["--fast", "out"], "no option --fast"),

@@ -30,9 +30,7 @@ def targets(folder):
 
 def test_targets_are_what_the_teacher_says(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
-    assert re.search(
-        r"\n300 training sentences, (\d+) of them the teacher's", process.output
-    )
+    assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
     assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
     options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 4096"
     output = run("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options.split())
@@ -74,6 +72,8 @@ def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data)
     assert workplace.refused(process, "the teacher failed: out of luck (all of it: ")
     process = workplace.prepare("--shards", 2, trained / "checkpoint1.pt", data, "out")
     assert workplace.refused(process, "out was prepared with teacher ", "delete it, or name another folder")
+    process = workplace.prepare("--shards", 2, "--max-tokens", 99, teacher, data, "out")
+    assert workplace.refused(process, "out was prepared with max-tokens 4096, not max-tokens 99")
 
 
 def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, tmp_path):
@@ -92,6 +92,28 @@ def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, t
     process = workplace.prepare(teacher, turned, "out")
     assert workplace.refused(process, "it translates en-de, the data are de-en")
     assert not workplace.out.exists()
+
+
+def test_what_is_no_good_translation_is_counted(workplace, data, tmp_path):
+    shards, out = tmp_path / "shards", tmp_path / "bin"
+    shards.mkdir()
+    out.mkdir()
+    said = dict.fromkeys(range(300), "a")
+    said.update({0: "", 1: "a " * 40, 2: "b c"})
+    del said[7]
+    lines = [f"H-{number}\t-0.1\t{text.strip()}\n" for number, text in reversed(said.items())]
+    (shards / "0.out").write_text("".join(lines))
+    collect = ("python", workplace.root / "scripts/collect_hypotheses.py", data, "en-de", 1024, shards, out)
+    process = workplace.run(*collect)
+    assert process.returncode == 1
+    assert "1 translations are missing in" in process.errors
+    (shards / "0.out.skipped.log").write_text("1 samples have invalid sizes and will be skipped, max_positions=9")
+    process = workplace.run(*collect)
+    assert process.output.endswith("297 of them the teacher's; the others:\n1 empty, 1 over-long, 1 skipped\n")
+    shutil.copy(data / "dict.de.txt", out)
+    own, distilled = targets(data), targets(out)
+    assert [distilled[number] == own[number] for number in (0, 1, 7)] == [True] * 3
+    assert distilled[2] == "b c" and distilled[3] == "a"
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,9 @@ def test_wrong_arguments_for_headlines(tmp_path, arguments, wanted):
 
 # score, text, summary
 PART_I = [(None, f"记者今天从第{n}中学了解到,学校将于{n}月开学。", f"第{n}中学{n}月开学") for n in range(1, 13)]
-PART_I[0] = (None, "苹果公司\u200b发布了  新款\tApple Watch。\n价格未定。", "苹果发布 Apple Watch")
+PART_I[0] = (None, "苹果公司\u200b发布了  新款\tApple \u200b Watch。\n价格未定。", "苹果发布 Apple Watch")
 PART_II = [(score, f"第{score}号台风今天登陆。", f"台风{score}号登陆") for score in (1, 2, 3, 4, 5)]
+PART_II[0] = (1, "", "")  # not asked for, whatever is wrong with it
 PART_III = [(score, f"地铁{score}号线今天开通。", f"地铁{score}号线开通") for score in (5, 2, 3)]
 
 
@@ -128,6 +129,10 @@ def test_a_limit_and_an_earlier_dictionary(workplace, archive, tmp_path):
     assert len(read(tmp_path / "again/raw/train.text")) == 5
     assert len(read(tmp_path / "again/raw/valid.text")) == 3
     assert read(tmp_path / "again/dict.txt") == read(out / "dict.txt")
+    small = workplace.prepare("--from", archive, "--vocabulary", 9, "small")
+    assert small.returncode == 0, small.errors
+    again = workplace.prepare("--from", archive, "--vocabulary", 9, "--dict", tmp_path / "small/dict.txt", "again9")
+    assert again.returncode == 0, again.errors
     process = workplace.prepare("--from", archive, "--vocabulary", 9, "--dict", out / "dict.txt", "third")
     assert workplace.refused(process, "dict.txt: ", " characters, more than --vocabulary 9: name the larger one")
 
@@ -167,7 +172,12 @@ def test_wrong_arguments_for_lcsts(workplace, arguments, wanted):
             [(4, "好。", " ")],
             "PART_II.txt, doc 0: no characters in its <summary> after cleaning: drop the doc",
         ),
-        ("II", [(None, "好。", "好")], "PART_II.txt, doc 0: no characters in its <human_label> after cleaning"),
+        ("II", [(None, "好。", "好")], "PART_II.txt, doc 0: <human_label> is '', not a score: mend it"),
+        (
+            "I",
+            [(None, "", "好")] * 3,
+            "no characters in its <short_text> after cleaning: drop the doc (and 2 more docs)",
+        ),
         ("III", [("good", "好。", "好")], "PART_III.txt, doc 0: <human_label> is 'good', not a score"),
         ("III", [(1, "好。", "好")], "PART_III.txt: no pairs in it: is this a file of LCSTS?"),
         ("I", [], "PART_I.txt: no pairs in it: is this a file of LCSTS?"),

@@ -13,7 +13,7 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"aggregation_capsules": 0}, "--aggregation-capsules must be at least 1, not 0"),
+        ({"aggregation_capsules": 1}, "--aggregation-capsules must be at least 2, rivals, not 1"),
         ({"aggregation_iterations": 0}, "--aggregation-iterations must be at least 1, not 0"),
         ({"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even, .*, not 33"),
         ({"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must be --encoder-embed-dim 32"),
@@ -38,6 +38,10 @@ def test_another_number_of_iterations_needs_shared_weights():
     with pytest.raises(UserError, match="the checkpoint has votes of its own for 3 iterations, not 5"):
         build("capsnmt", {"aggregation_iterations": 5}).load_state_dict(trained)
     shared = {"aggregation_weights": "shared"}
+    with pytest.raises(
+        UserError, match="--aggregation-weights: own weights for each iteration in the checkpoint, shared"
+    ):
+        build("capsnmt", shared).load_state_dict(trained)
     trained = build("capsnmt", {"aggregation_iterations": 3, **shared}).state_dict()
     build("capsnmt", {"aggregation_iterations": 5, **shared}).load_state_dict(trained)
 

@@ -68,9 +68,17 @@ def test_an_unknown_character_never_agrees(monkeypatch):
     assert logged["rouge1"] == 0
 
 
-@pytest.mark.parametrize("wrong", ["beam 5", "[5]", "5"])
-def test_generation_options_are_a_json_object(wrong):
-    with pytest.raises(UserError, match="^--eval-rouge-args .*: a JSON object is wanted"):
+@pytest.mark.parametrize(
+    "wrong, message",
+    [
+        *((text, "--eval-rouge-args .*: a JSON object is wanted") for text in ("beam 5", "[5]", "5")),
+        ('{"baem": 2}', "--eval-rouge-args: baem is no option of fairseq-generate"),
+        ('{"beam": "2"}', "--eval-rouge-args: beam cannot be '2'"),
+        ('{"beam": 0}', "--eval-rouge-args: beam cannot be 0"),
+    ],
+)
+def test_wrong_generation_options_are_refused(wrong, message):
+    with pytest.raises(UserError, match=message):
         make_model(make_summarization_task(eval_rouge=True, eval_rouge_args=wrong))
 
 
@@ -99,8 +107,9 @@ def data(tmp_path):
 
 
 def set_up(data, **options):
+    given = {"best_checkpoint_metric": "loss", "maximize_best_checkpoint_metric": False, **options}
     config = CapsuleSummarizationConfig(
-        data=str(data.folder), source_lang="text", target_lang="summary", dataset_impl="mmap", **options
+        data=str(data.folder), source_lang="text", target_lang="summary", dataset_impl="mmap", **given
     )
     return CapsuleSummarizationTask.setup_task(config)
 
@@ -123,5 +132,17 @@ def test_a_larger_dictionary_is_refused(data):
 
 def test_a_text_without_characters_is_refused(data):
     data.write("train", ["今 天", "", "晴", ""])
-    with pytest.raises(UserError, match="train: text 2 has no characters \\(2 such\\); drop the pair"):
+    with pytest.raises(UserError, match="train: text 2 has no characters \\(2 such\\); leave it out"):
         set_up(data).load_dataset("train")
+
+
+def test_input_without_characters_is_refused(data):
+    task = set_up(data)
+    with pytest.raises(UserError, match="input: text 2 has no characters"):
+        task.build_dataset_for_inference([torch.tensor([4, 2]), torch.tensor([2])], [2, 1])
+
+
+@pytest.mark.parametrize("options", [{"maximize_best_checkpoint_metric": True}, {"eval_rouge": True}])
+def test_the_best_checkpoint_has_the_highest_rouge_or_none(data, options):
+    with pytest.raises(UserError, match="--best-checkpoint-metric rougeL needs --eval-rouge and --maximize-best"):
+        set_up(data, best_checkpoint_metric="rougeL", **options)

@@ -128,7 +128,7 @@ def _weather(dice: Dice) -> Event:
 
 
 def _match(dice: Dice) -> Event:
-    home, guest = dice.choose(CITIES) + dice.choose(ANIMALS), dice.choose(CITIES) + dice.choose(ANIMALS)
+    home, guest = dice.choose(CITIES) + dice.choose(ANIMALS[::2]), dice.choose(CITIES) + dice.choose(ANIMALS[1::2])
     goals = _number(dice, 1, 6)
     score = f"{goals}比{_number(dice, 0, goals - 1)}"
     long, short = dice.choose((("获得了冠军", "夺冠"), ("进入了决赛", "进决赛"), ("取得三连胜", "三连胜")))
