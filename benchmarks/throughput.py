@@ -2,9 +2,11 @@
 
     python benchmarks/throughput.py --arch capsule_transformer_tiny --mode train --json
 
-An architecture with guided losses trains in three ways: without them, with both, and with the bag of words taken of a
-quarter of the target steps. What two more vocabulary projections leave of the baseline's speed is printed as `bound`:
-`t_base / (t_base + 2 t_out)`, `t_out` being one projection with its log-softmax, forward and backward.
+    python benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --option global_gate=none
+
+An architecture with guided losses trains in three ways: without them, with those that it has, and with the bag of words
+taken of a quarter of the target steps. What two more vocabulary projections leave of the baseline's speed is printed as
+`bound`: `t_base / (t_base + 2 t_out)`, `t_out` being one projection with its log-softmax, forward and backward.
 
 The last line is a JSON object: `ratio` (the architecture's tokens per second by the baseline's, the median of the
 rounds; without guided losses), `ratios` of all ways, speeds, peak memory, versions.
@@ -13,7 +15,7 @@ rounds; without guided losses), `ratios` of all ways, speeds, peak memory, versi
 import argparse
 import json
 import statistics
-from typing import List
+from typing import List, Tuple, Union
 
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
@@ -62,7 +64,7 @@ class Projection:
 
 def build_runs(args, task: TranslationTask, batches: List[dict]):
     """What is timed, by name, and its models: the architecture first, in all its ways of training, and the baseline."""
-    options = preset_options(args.arch)
+    options = {**preset_options(args.arch), **dict(args.option)}
     smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
     plain = LabelSmoothedCrossEntropyCriterion(task, **smoothed)
     guided = options.get("guided_heads", "none") != "none"
@@ -73,9 +75,13 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
     }
     criterions = dict.fromkeys(models, plain)
     if guided and args.mode == "train":
-        for name, steps in ((f"{args.arch} + losses", 1.0), (f"{args.arch} + losses, a quarter of the steps", 0.25)):
+        weights = {f"{loss}_weight": float(options["guided_heads"] in (loss, "both")) for loss in ("bow", "bca")}
+        ways = {f"{args.arch} + losses": 1.0}
+        if weights["bow_weight"]:
+            ways[f"{args.arch} + losses, a quarter of the steps"] = 0.25
+        for name, steps in ways.items():
             models[name] = build(args.arch, task, **options)
-            criterions[name] = GuidedLossesCriterion(task, **smoothed, bow_steps=steps)
+            criterions[name] = GuidedLossesCriterion(task, **smoothed, **weights, bow_steps=steps)
     for model in models.values():
         model.to(args.device)
     if args.mode == "generate":
@@ -86,11 +92,19 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
     return runs, models
 
 
+def option(text: str) -> Tuple[str, Union[int, str]]:
+    name, _, value = text.partition("=")
+    return name, int(value) if value.lstrip("-").isdigit() else value
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
     parser.add_argument(
         "--baseline", choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH", help="(default: transformer, or lstm)"
+    )
+    parser.add_argument(
+        "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the architecture"
     )
     parser.add_argument("--mode", required=True, choices=["train", "generate"])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])

@@ -34,8 +34,9 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     assert output.count(shown) == 5
     assert output.count("  reference ") == 5
     assert len((out / translations).read_text().splitlines()) == 500
-    if script == "demo.sh":
-        assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
+    if script != "demo.sh":  # how a demo ends is the same for both
+        return
+    assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
     status, output = demo(
         script, "--train", 1500, "--updates", 60, "--at-least", 80, out
