@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from fairseq_capsule.modules.feed_forward import feed_forward
 from fairseq_capsule.modules.sinusoids import sinusoids
 from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
-from fairseq_capsule.routing import RoutingResult, dynamic_routing
+from fairseq_capsule.routing import RoutingResult, dot_product_agreement, dynamic_routing
 
 
 class CapsuleAggregation(nn.Module):
@@ -78,7 +78,7 @@ class CapsuleAggregation(nn.Module):
         def agreement(vote: Tensor, capsules: Tensor) -> Tensor:
             capsules = capsules + parents
             if self.score is None or children is None:
-                return torch.einsum("bimd,bmd->bim", vote, capsules)
+                return dot_product_agreement(vote, capsules)
             # The routing is in float32 at least; the network is in the model's own precision.
             scored = self.score(capsules.to(self.vote_weight.dtype))
             return children.to(capsules.dtype) @ scored.to(capsules.dtype).transpose(1, 2)

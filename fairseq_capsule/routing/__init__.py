@@ -2,6 +2,7 @@
 
 from fairseq_capsule.routing.additive import additive_scores, squared_exponential
 from fairseq_capsule.routing.attention import horizontal_routing, route_last_token, vertical_routing
+from fairseq_capsule.routing.contractions import dot_product_agreement
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
 from fairseq_capsule.routing.guided import guided_routing
 from fairseq_capsule.routing.precision import in_float32
@@ -10,6 +11,7 @@ from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
 __all__ = [
     "RoutingResult",
     "additive_scores",
+    "dot_product_agreement",
     "dynamic_routing",
     "guided_routing",
     "horizontal_routing",

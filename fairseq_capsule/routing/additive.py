@@ -8,13 +8,15 @@ so that exponentials are taken of the parts alone, and a pair costs a product an
 in blocks that stay in a CPU's cache; the backward pass computes `ρ` again.
 """
 
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.precision import in_float32
+
+sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
 # Elements of a block of pairs: four megabytes in float32, measured best, on a CPU; on a GPU enough to fill it.
 BLOCK = {"cpu": 2**20, "cuda": 2**24}
@@ -63,10 +65,12 @@ class _AdditiveScores(torch.autograd.Function):
     def forward(ctx, left: Tensor, right: Optional[Tensor], vectors: Tensor, right_exponential: Tensor) -> Tensor:
         left_exponential = squared_exponential(left)
         ctx.save_for_backward(left_exponential, right_exponential, vectors)
-        scores = left.new_empty(*left.shape[:2], *right_exponential.shape[1:3], len(vectors))
-        for rows, steps, ratios in _blocks(left_exponential, right_exponential):
-            scores[rows, steps] = ratios @ vectors.t()
-        return scores.mul_(-2).add_(vectors.sum(-1))
+        scores = left.new_empty(*left.shape[:2], len(vectors), right_exponential.shape[1:3].numel())
+        for ratios, _, sums, _ in _blocks((left_exponential, scores), (right_exponential,)):
+            of_steps = _by_step(ratios).transpose(1, 2)
+            torch.bmm(vectors.expand(len(of_steps), -1, -1), of_steps, out=sums.flatten(0, 1))
+        scores.mul_(-2).add_(vectors.sum(-1, keepdim=True))
+        return scores.unflatten(-1, right_exponential.shape[1:3]).movedim(2, -1)
 
     @staticmethod
     @once_differentiable
@@ -74,35 +78,47 @@ class _AdditiveScores(torch.autograd.Function):
         left_exponential, right_exponential, vectors = ctx.saved_tensors
         left_gradient = torch.empty_like(left_exponential)
         right_gradient = torch.zeros_like(right_exponential)
-        vectors_gradient = torch.zeros_like(vectors)
+        sums = torch.zeros_like(vectors)
         one_vector = len(vectors) == 1
-        own_left = left_exponential.size(2) == right_exponential.size(2)
+        over = (2,) if left_exponential.size(2) == right_exponential.size(2) else (2, 3)
+        blocks = _blocks((left_exponential, gradient, left_gradient), (right_exponential, right_gradient))
         with torch.autocast(gradient.device.type, enabled=False):
-            for rows, steps, ratios in _blocks(left_exponential, right_exponential):
-                block = gradient[rows, steps]
-                vectors_gradient.addmm_(block.flatten(0, -2).t(), ratios.flatten(0, -2), alpha=-2)
-                slopes = ratios.addcmul_(ratios, ratios, value=-1).mul_(block if one_vector else block @ vectors)
-                left_gradient[rows, steps] = slopes.sum(2) if own_left else slopes.sum((2, 3)).unsqueeze(2)
-                right_gradient[rows] += slopes.sum(1)
-            vectors_gradient += gradient.flatten(0, -2).sum(0).unsqueeze(-1)
+            for ratios, _, of_pairs, of_steps, _, of_words in blocks:
+                sums += torch.bmm(_by_step(of_pairs).transpose(1, 2), _by_step(ratios)).sum(0)
+                # The sigmoid's derivative is the ratio's, `ρ (1 - ρ)`.
+                slopes = sigmoid_backward(of_pairs if one_vector else of_pairs @ vectors, ratios, grad_input=ratios)
+                torch.sum(slopes, over, out=of_steps.squeeze(2) if len(over) == 2 else of_steps)
+                of_words += slopes.sum(1)
+        vectors_gradient = gradient.flatten(0, -2).sum(0).unsqueeze(-1) - 2 * sums
         # What all pairs are multiplied with alike may wait for the sums.
         scale = 4 * vectors[0] if one_vector else 4
         return left_gradient.mul_(scale), right_gradient.mul_(scale), vectors_gradient, None
 
 
-def _blocks(left: Tensor, right: Tensor) -> Iterator[Tuple[slice, slice, Tensor]]:
-    """Sentences, left positions and their `ρ` `[b, t, I, J, D]`, valid until the next, from the parts' exponentials."""
+def _by_step(block: Tensor) -> Tensor:
+    """`[b, t, I, J, K]` as `[b·t, I·J, K]`: a product for each step, since one of all pairs runs on one thread."""
+    return block.flatten(0, 1).flatten(1, 2)
+
+
+def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[Tuple[Tensor, ...]]:
+    """`ρ` `[b, t, I, J, D]`, valid until the next, and what belongs to its sentences and left positions.
+
+    Args:
+        of_steps: tensors `[B, T, ...]`, the first of which is the left part's exponential.
+        of_words: tensors `[B, I, ...]`, the first of which is the right part's.
+    """
+    left, right = of_steps[0], of_words[0]
     sentences, steps = left.shape[:2]
     # Left positions in a block: those of several sentences, or some of one.
     positions = max(1, BLOCK.get(left.device.type, BLOCK["cuda"]) // max(1, right.shape[1:].numel()))
     many_sentences, many_steps = max(1, positions // max(1, steps)), max(1, min(positions, steps))
     one = left.new_ones(())
     # One piece of memory for all blocks: to ask for a new one each time costs more than to fill it.
-    ratios = left.new_empty(min(many_sentences, sentences), many_steps, *right.shape[1:])
-    for first in range(0, sentences, many_sentences):
-        rows = slice(first, first + many_sentences)
-        for start in range(0, steps, many_steps):
-            part = slice(start, start + many_steps)
-            of_left = left[rows, part].unsqueeze(2)
-            block = ratios[: of_left.size(0), : of_left.size(1)]
-            yield rows, part, torch.addcmul(one, of_left, right[rows].unsqueeze(1), out=block).reciprocal_()
+    memory = left.new_empty(min(many_sentences, sentences), many_steps, *right.shape[1:])
+    for rows in zip(*(tensor.split(many_sentences) for tensor in (*of_steps, *of_words))):
+        words = rows[len(of_steps) :]
+        factor = words[0].unsqueeze(1)
+        for parts in zip(*(tensor.split(many_steps, 1) for tensor in rows[: len(of_steps)])):
+            ratios = memory[: parts[0].size(0), : parts[0].size(1)]
+            torch.addcmul(one, parts[0].unsqueeze(2), factor, out=ratios).reciprocal_()
+            yield (ratios, *parts, *words)

@@ -2,9 +2,9 @@
 
 from typing import Callable, NamedTuple, Optional, Sequence, Union
 
-import torch
 from torch import Tensor
 
+from fairseq_capsule.routing.contractions import dot_product_agreement, weighted_sum
 from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
 
@@ -23,11 +23,6 @@ class RoutingResult(NamedTuple):
     capsules: Tensor
     coupling: Tensor
     logits: Optional[Tensor]
-
-
-def dot_product_agreement(votes: Tensor, capsules: Tensor) -> Tensor:
-    """`Σ_D votes · capsules`: votes `[..., M, N, D]` and capsules `[..., N, D]` give `[..., M, N]`."""
-    return torch.einsum("...mnd,...nd->...mn", votes, capsules)
 
 
 @in_float32
@@ -77,7 +72,7 @@ def dynamic_routing(
     logits = votes[0].new_zeros(votes[0].shape[:-1]) if initial_logits is None else initial_logits
     for iteration, vote in enumerate(votes, start=1):
         coupling = _coupling(logits, competition, mask)
-        capsules = squash(torch.einsum("...mn,...mnd->...nd", coupling, vote))
+        capsules = squash(weighted_sum(coupling, vote))
         if iteration < iterations or final_logits:
             logits = logits + agreement(vote, capsules)
     if not final_logits:

@@ -17,7 +17,7 @@ def plain(left, right, vectors):
 def gradients(function, inputs):
     scores = function(*inputs)
     torch.manual_seed(2)
-    return scores, torch.autograd.grad((scores * torch.randn_like(scores)).sum(), inputs)
+    return scores, torch.autograd.grad((scores * torch.randn(scores.shape, dtype=scores.dtype)).sum(), inputs)
 
 
 @pytest.mark.parametrize("block", [1, 50, 10**6])
