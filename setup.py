@@ -26,7 +26,7 @@ setup(
     extras_require={
         "fairseq": ["fairseq-fixed==0.12.3.1"],
         "train": ["tensorboardX"],
-        "dev": ["pytest", "hypothesis", "ruff", "mypy", "pytest-timeout"],
+        "dev": ["pytest", "hypothesis", "ruff", "mypy", "pytest-timeout", "pytest-xdist"],
     },
     entry_points={"console_scripts": ["fairseq-capsule=fairseq_capsule.cli:main"]},
 )
