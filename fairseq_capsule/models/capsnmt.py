@@ -1,6 +1,5 @@
 """`capsnmt`: translation through a fixed number of capsules, in time linear in the sentence (Wang et al. 2019)."""
 
-import math
 from typing import Dict, List, Optional
 
 import torch
@@ -37,7 +36,6 @@ class CapsNMTEncoder(FairseqEncoder):
         super().__init__(dictionary)
         size = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
-        self.embed_scale = math.sqrt(size)
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=dropout) for _ in range(layers))
         self.aggregation = aggregation
@@ -66,7 +64,7 @@ class CapsNMTEncoder(FairseqEncoder):
         # An LSTM must meet the words before the padding.
         tokens = utils.convert_padding_direction(src_tokens, padding, left_to_right=True)
         mask = tokens.eq(padding)
-        embedded = self.dropout(self.embed_scale * self.embed_tokens(tokens))
+        embedded = self.dropout(self.embed_tokens(tokens))
         lengths = (~mask).sum(1).clamp(min=1)
         capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask)
         if coupling is not None:
@@ -103,7 +101,6 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         super().__init__(dictionary)
         size = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
-        self.embed_scale = math.sqrt(size)
         self.dropout = nn.Dropout(dropout)
         self.context = nn.Linear(num_capsules * size, size, bias=False) if context == "concat" else None
         first = LSTMLayer(size, dropout=dropout) if context == "concat" else AttentiveLSTMLayer(size, dropout)
@@ -121,7 +118,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
         capsules = encoder_out["encoder_out"][0].transpose(0, 1)
-        features = self.dropout(self.embed_scale * self.embed_tokens(prev_output_tokens))
+        features = self.dropout(self.embed_tokens(prev_output_tokens))
         # What the source alone decides is kept while decoding.
         source = kept.get("source")
         if source is None:
@@ -231,7 +228,7 @@ def _aggregation(config: CapsNMTConfig) -> nn.Module:
 
 
 def _embedding(dictionary, size: int) -> nn.Embedding:
-    """As fairseq's Transformer has it."""
+    """As fairseq's Transformer has it, but never scaled: capsules, whose norm is below 1, are added to embeddings."""
     embedding = nn.Embedding(len(dictionary), size, dictionary.pad())
     nn.init.normal_(embedding.weight, std=size**-0.5)
     nn.init.zeros_(embedding.weight[dictionary.pad()])
