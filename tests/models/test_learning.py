@@ -6,33 +6,41 @@ import torch
 from tests.zoo import build, make_batch, make_criterion, make_task
 
 
-def reversals(number, generator):
+def reversals(number, longest, generator):
     sentences = []
     for identity in range(number):
-        words = torch.randint(4, 14, (int(torch.randint(2, 7, (1,), generator=generator)),), generator=generator)
+        words = torch.randint(4, 14, (int(torch.randint(2, longest + 1, (1,), generator=generator)),), generator=generator)
         eos = torch.tensor([2])
         sentences.append({"id": identity, "source": torch.cat([words, eos]), "target": torch.cat([words.flip(0), eos])})
     return make_batch(sentences)
 
 
 @pytest.mark.parametrize(
-    "options, updates",
-    [({}, 250), ({"past_future": "gdr"}, 250), ({"past_future": "gdr", "guided_heads": "both"}, 500)],
-    ids=["attention routing", "with PAST and FUTURE", "with guided losses"],
+    "arch, options, longest, rate, updates",
+    [
+        ("capsule_transformer", {}, 6, 3e-3, 250),
+        ("capsule_transformer", {"past_future": "gdr"}, 6, 3e-3, 250),
+        ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both"}, 6, 3e-3, 500),
+        ("capsnmt", {}, 4, 1e-2, 400),
+        ("capsnmt", {"decoder_context": "concat"}, 4, 5e-3, 700),
+    ],
+    ids=["attention routing", "with PAST and FUTURE", "with guided losses", "capsules alone", "capsules concatenated"],
 )
-def test_it_learns_to_reverse(options, updates):
+def test_it_learns_to_reverse(arch, options, longest, rate, updates):
     task = make_task(10)
-    model = build("capsule_transformer", {"share_all_embeddings": True, **options}, task).train()
+    torch.manual_seed(1)
+    model = build(arch, {"share_all_embeddings": True, **options}, task).train()
     criterion = make_criterion(model, task)
-    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate, betas=(0.9, 0.98))
     generator = torch.Generator().manual_seed(1)
     for _ in range(updates):
         optimizer.zero_grad()
-        loss, sample_size, _ = criterion(model, reversals(48, generator))
+        loss, sample_size, _ = criterion(model, reversals(48, longest, generator))
         (loss / sample_size).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
 
-    unseen = reversals(200, generator)
+    unseen = reversals(200, longest, generator)
     with torch.no_grad():
         predicted = model.eval()(**unseen["net_input"])[0].argmax(-1)
     words = unseen["target"].ne(1)
