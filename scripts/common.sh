@@ -62,14 +62,35 @@ fingerprint() { # FILE, or nothing when it is to be learnt
     if [[ $1 ]]; then sha256sum "$1" | cut -c 1-12; else echo learnt; fi
 }
 
+# --- the machine -------------------------------------------------------------------------------------------------------
+
+visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one a line
+    if [[ ${CUDA_VISIBLE_DEVICES+set} ]]; then
+        tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | sed '/^$/d'
+    else
+        nvidia-smi --list-gpus 2>/dev/null | sed -nE 's/^GPU ([0-9]+):.*/\1/p' || true
+    fi
+}
+
+keep_memory() { # without this, glibc gives a large tensor's memory back and asks for it again, all the time
+    export MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_TOP_PAD_=100000000
+}
+
 # --- stages ------------------------------------------------------------------------------------------------------------
 
 enter() { # OUT SETTING...: works inside the folder OUT from here on; one prepared with other settings is refused
+    lock "$1"
+    keep_settings "$@"
+}
+
+lock() { # OUT: works inside the folder OUT from here on, alone
     [[ ! -e $1 || -d $1 ]] || die "$1 is not a folder: name a folder, or a new name"
     mkdir -p "$1" 2>/dev/null && cd "$1" || die "cannot make the folder $1: name one that can be written"
     exec 9<. # the lock of the one run that works here
     flock --nonblock 9 || { echo "waiting for another run in $1" && flock 9; }
+}
 
+keep_settings() { # OUT SETTING...: refuses the present folder, which is OUT, if it was prepared with other settings
     local settings
     settings=$(printf '%s\n' "script $program" "${@:2}")
     if [[ ! -e settings ]]; then
@@ -131,15 +152,7 @@ manifest() { # PART: the last stage: the command, its settings and tools, every 
     {
         printf 'command\t%s\n' "$command_line"
         sed 's/^/setting\t/; s/ /\t/' settings
-        python - fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt <<'VERSIONS'
-import sys
-from importlib.metadata import distributions
-
-versions = {found.metadata["Name"]: found.version for found in distributions()}
-for package in sys.argv[1:]:
-    if package in versions:  # fairseq is installed under one of its two names
-        print("version", package, versions[package], sep="\t")
-VERSIONS
+        versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt
         [[ ! -f raw/SHA256SUMS ]] || sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
         find "${stages[@]:0:${#stages[@]}-1}" -type f ! -name '*.log' ! -name SHA256SUMS | sort | while read -r file; do
             printf 'file\t%s\t%s' "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
@@ -147,6 +160,18 @@ VERSIONS
             echo
         done
     } >"$1"
+}
+
+versions() { # PACKAGE...: those that are installed; fairseq is, under one of its two names
+    python - "$@" <<'VERSIONS'
+import sys
+from importlib.metadata import distributions
+
+versions = {found.metadata["Name"]: found.version for found in distributions()}
+for package in sys.argv[1:]:
+    if package in versions:
+        print("version", package, versions[package], sep="\t")
+VERSIONS
 }
 
 # --- commands of stages ------------------------------------------------------------------------------------------------

@@ -2,8 +2,7 @@
 
 plugin=$(realpath "$scripts/../fairseq_capsule")
 
-# Without these, glibc gives every large tensor's memory back to the system and asks for it again, all the time.
-export MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_TOP_PAD_=100000000
+keep_memory
 
 step() { printf '\n== %s\n' "$*"; }
 

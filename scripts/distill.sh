@@ -47,8 +47,7 @@ need_positive --max-tokens "$max_tokens"
 need_tools fairseq-generate flock python
 plugin=$(realpath "$scripts/../fairseq_capsule")
 teacher=$(realpath "$teacher") data=$(realpath "$data")
-mapfile -t gpu_names < <(nvidia-smi --list-gpus 2>/dev/null | sed -nE 's/^GPU ([0-9]+):.*/\1/p')
-[[ ! ${CUDA_VISIBLE_DEVICES+set} ]] || IFS=, read -ra gpu_names <<<"$CUDA_VISIBLE_DEVICES"
+mapfile -t gpu_names < <(visible_gpus)
 gpus=${#gpu_names[@]} gpu_list=${gpu_names[*]}
 need_positive --processes "${processes:=$((gpus > 0 ? gpus : cores))}"
 checked=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1
