@@ -97,8 +97,10 @@ keep_settings() { # OUT SETTING...: refuses the present folder, which is OUT, if
         # It gets its name with the first finished stage: until then nothing binds the folder to these settings.
         { echo "$settings" >settings.part; } 2>/dev/null || die "cannot write in $1: it is read-only or the disk is full"
     elif [[ $settings != "$(<settings)" ]]; then
-        die "$1 was prepared with $(grep -vxFf <(echo "$settings") settings | paste -sd , -)," \
-            "not $(grep -vxFf settings <<<"$settings" | paste -sd , -): delete it, or name another folder"
+        local there wanted
+        there=$(grep -vxFf <(echo "$settings") settings | paste -sd , -) || true
+        wanted=$(grep -vxFf settings <<<"$settings" | paste -sd , -) || true
+        die "$1 was prepared with ${there:-other settings}${wanted:+, not $wanted}: delete it, or name another folder"
     fi
 }
 

@@ -64,8 +64,8 @@ def accumulation(config, processes, wanted):
         if abs(times[0] * step - wanted) > TOLERANCE * wanted:
             fitting = round(wanted / processes / -(-wanted // step))
             raise ValueError(
-                f"--effective-tokens {wanted} cannot be met: {processes} of dataset.max_tokens={size} make {step} tokens, "
-                f"of which no whole number comes near; dataset.max_tokens={fitting} would do"
+                f"--effective-tokens {wanted} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, and "
+                f"no multiple of that is near; dataset.max_tokens={fitting} has one"
             )
     made = ", ".join(str(step * number) for number in times)
     batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {made} {unit}"

@@ -137,8 +137,8 @@ train() { # adds this start's output to the log and shows its telling lines; the
     tail -c "+$((logged + 1))" -f -s 0.2 --pid=$child $log 9<&- |
         sed -unE 's/^\[[^]]*\]\[(train_inner|valid[0-9]*|fairseq_capsule[^]]*)\]\[INFO\] - /  /p
             s/^\[[^]]*\]\[[^]]*\]\[INFO\] - (Loaded checkpoint)/  \1/p
-            s/^\[[^]]*\]\[[^]]*\]\[(WARNING|ERROR)\] - /  \1: /p' 9<&- &
-    wait $child || status=$?
+            s/^\[[^]]*\]\[[^]]*\]\[WARNING\] - /  warning: /p' 9<&- &
+    wait $child 2>/dev/null || status=$? # bash would tell of a signal by itself
     wait # an interrupted training takes its time to end
     trap - HUP INT TERM
     return $status

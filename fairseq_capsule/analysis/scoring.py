@@ -2,7 +2,8 @@
 
 import os
 import re
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Callable, Iterator, List, Optional, Sequence, Tuple
 
@@ -16,6 +17,8 @@ from fairseq_capsule.analysis.translations import Translations
 from fairseq_capsule.errors import UserError
 
 SEED_VARIABLE = "SACREBLEU_SEED"
+# Languages that are often prepared without their diacritics, which then cost a translation most of its matches.
+DIACRITICS_OPTIONAL = {"ro"}
 
 
 class Moses:
@@ -87,7 +90,29 @@ def detokenised(translations: Translations, moses: Moses) -> List[str]:
 def measures(
     systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
 ) -> Iterator[Measure]:
-    """The four measures of one or more systems against the raw references.
+    """The four measures of one or more systems against the raw references; for Romanian once more without diacritics."""
+    for measure in _measures(systems, references, language, lowercase):
+        yield measure
+        if language in DIACRITICS_OPTIONAL:
+            yield without_diacritics(measure)
+
+
+def without_diacritics(measure: Measure) -> Measure:
+    """The same measure of texts whose letters have lost their marks: `ș`, `ş` → `s`; it has a name and a label of its own."""
+    return replace(
+        measure,
+        name=f"{measure.name}_without_diacritics",
+        label=f"{measure.label} without diacritics",
+        text=f"{measure.text}, diacritics removed from both",
+        systems=[[_unmarked(line) for line in system] for system in measure.systems],
+        references=[[_unmarked(line) for line in reference] for reference in measure.references],
+    )
+
+
+def _measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool
+) -> Iterator[Measure]:
+    """Tokenised BLEU, the same split at compounds, detokenised BLEU, chrF.
 
     Tokenised BLEU has no smoothing, as multi-bleu and fairseq-generate have none. Its references are the systems' own
     T- lines where all systems have the same ones, which is what fairseq-generate counts; otherwise, and where there are
@@ -204,6 +229,10 @@ def _mapped(function: Callable[[str], str], sentences: Sequence[str], descriptio
 def _letters(line: str) -> str:
     """What tokenising, lower-casing and escaping leave as it is."""
     return re.sub(r"&#?\w+;|[\W_]", "", line.lower())
+
+
+def _unmarked(line: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFD", line) if not unicodedata.combining(letter))
 
 
 def _is_lower(sentences: Sequence[str]) -> bool:

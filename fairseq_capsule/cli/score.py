@@ -74,11 +74,11 @@ def run(args: argparse.Namespace) -> None:
         write_whole(args.output, "".join(sentence + "\n" for sentence in sentences).encode())
 
     if args.rouge:
-        measures, number = rouge_measures(systems, references, args.lowercase), 3
+        measures = rouge_measures(systems, references, args.lowercase)
     else:
-        measures, number = scoring.measures(systems, references, args.lang, args.lowercase), 4
+        measures = scoring.measures(systems, references, args.lang, args.lowercase)
     scores = []
-    for measure in tqdm(measures, total=number, desc="score", disable=None):
+    for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
         score = scoring.evaluate(measure, args.samples, args.seed)
         scores.append(score)
         tqdm.write(_report(score, args.against))

@@ -182,6 +182,20 @@ def test_compounds():
     ]
 
 
+def test_romanian_with_and_without_diacritics(command, tmp_path):
+    marked = ["Țara își așază școala în vârful dealului.", "Şi ţăranii stau acasă în iarna asta."]
+    plain = ["Tara isi asaza scoala in varful dealului.", "Si taranii stau acasa in iarna asta."]
+    files = write(tmp_path / "plain", plain), write(tmp_path / "marked.ro", marked)
+    printed = json.loads(command("score", *files, "--lang", "ro", "--json").out.splitlines()[-1])["scores"]
+    assert list(printed) == [name + ending for name in MEASURES for ending in ("", "_without_diacritics")]
+    for name in MEASURES:
+        assert printed[name]["score"] < 40
+        unmarked = printed[f"{name}_without_diacritics"]
+        assert unmarked["score"] == pytest.approx(100)
+        assert unmarked["label"] == f"{printed[name]['label']} without diacritics"
+        assert unmarked["text"] == f"{printed[name]['text']}, diacritics removed from both"
+
+
 def test_several_references(score, tmp_path, reference):
     first = write(tmp_path / "first", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
     second = write(tmp_path / "second", [REFERENCES[0], "Ein Zug hält hier.", *REFERENCES[2:]])

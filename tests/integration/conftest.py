@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from tests.integration.commands import run, train
+from tests.integration.commands import PLUGIN, SCRIPTED, run, train
+from tests.integration.preparing import Workplace
 
 
 def write_reversals(folder, split, number, rng):
@@ -33,3 +34,21 @@ def trained(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained")
     train(data, folder, "--max-epoch", 3)
     return folder
+
+
+@pytest.fixture
+def run_place(tmp_path):
+    """Where `train.sh` and `evaluate.sh` can be run with stubs."""
+    return with_plugin(Workplace(tmp_path, "train.sh"))
+
+
+@pytest.fixture(scope="session")
+def trained_run(data, tmp_path_factory):
+    """A run folder of `train.sh`, three epochs on one process; what the script said is its `output`."""
+    place = with_plugin(Workplace(tmp_path_factory.mktemp("run"), "train.sh"))
+    return place.prepared(*SCRIPTED, data)
+
+
+def with_plugin(place):
+    (place.root / "fairseq_capsule").symlink_to(PLUGIN)
+    return place

@@ -1,0 +1,267 @@
+"""`scripts/train.sh`, whole, on a CPU; what it asks of fairseq and torchrun on GPUs and nodes, by stubs."""
+
+import re
+import shutil
+import signal
+import time
+
+import pytest
+from fairseq import checkpoint_utils
+
+from tests.integration.commands import REPOSITORY, SCRIPTED
+from tests.integration.preparing import contents, read
+from tests.integration.test_training import assert_same_parameters, parameters
+
+# As fairseq-hydra-train ends after an error; what it was asked for is in `asked`.
+FAILS = """
+printf '%s\\n' "$@" >asked
+echo 'Traceback (most recent call last):'
+echo '  File "x.py", line 1, in <module>'
+echo '[rank1]: torch.distributed.DistBackendError: Connection closed by peer'
+echo 'ValueError: out of luck'
+"""
+
+
+@pytest.fixture
+def place(run_place):
+    return run_place
+
+
+@pytest.fixture
+def asked(place, data):
+    """Run the script with fairseq and torchrun stubbed; the arguments that were handed over."""
+    place.stub("fairseq-hydra-train", FAILS)
+    place.stub("torchrun", FAILS)
+
+    def run(*arguments, **environment):
+        process = place.prepare(*SCRIPTED[:1], data, "out", *arguments, **environment)
+        assert place.refused(process, "ValueError: out of luck (all of it: "), process.errors
+        return read(place.root / "asked")
+
+    return run
+
+
+def manifest(out):
+    return [line.split("\t") for line in read(out / "manifest.tsv")]
+
+
+def losses(checkpoint):
+    """The sums over the epoch that the checkpoint ends, not rounded as the log's."""
+    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["extra_state"]["metrics"]["train"]
+    meters = {name: meter for _, name, _, meter in state if name in ("loss", "nll_loss")}
+    return {name: float(meter["sum"] / meter["count"]) for name, meter in meters.items()}
+
+
+def test_a_whole_run(trained_run):
+    out = trained_run.out
+    assert {file.name for file in out.iterdir()} >= {"checkpoint_last.pt", "checkpoint3.pt", "train.log", "finished"}
+    batch = "400 tokens × 1 × accumulation 2 = 800 tokens"
+    assert f"effective batch: {batch}" in trained_run.output and batch in (out / "train.log").read_text()
+    assert "epoch 003 | valid on 'valid' subset" in trained_run.output
+    rows = manifest(out)
+    assert [row[0] for row in rows if row[0] not in ("setting", "version")] == (
+        ["start", "command", "git", "host", "processes", "batch", "seed", "data", "end"]
+    )
+    found = {row[0]: row[1:] for row in rows}
+    assert found["command"][0].startswith("train.sh ") and "'--effective-tokens' '800'" in found["command"][0]
+    assert found["batch"] == [batch] and found["seed"] == ["1"]
+    assert found["end"][1:] == [f"after update {sum(1 for _ in read_updates(out))}", "finished"]
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", found["git"][0])
+    assert {"python", "torch", "fairseq-fixed"} <= {row[1] for row in rows if row[0] == "version"}
+    assert {("model.encoder_layers", "1"), ("effective-tokens", "800"), ("optimization.lr", "[0.004]")} <= {
+        tuple(row[1:]) for row in rows if row[0] == "setting"
+    }
+
+
+def read_updates(out):
+    """The updates of the log, whose interval is two."""
+    last = int(re.findall(r"Saved checkpoint .* @ (\d+) updates", (out / "train.log").read_text())[-1])
+    return range(last)
+
+
+def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, data):
+    process = place.prepared(*SCRIPTED, "--processes", 2, data)
+    assert "400 tokens × 2 × accumulation 1 = 800 tokens" in process.output
+    for epoch in (1, 2, 3):
+        one, two = (losses(out / f"checkpoint{epoch}.pt") for out in (trained_run.out, process.out))
+        assert len(one) == 2 and two == pytest.approx(one, abs=1e-5)
+    one, two = (parameters(out / "checkpoint_last.pt") for out in (trained_run.out, process.out))
+    for name, value in one.items():
+        assert (value - two[name]).abs().max() < 1e-5, name
+
+
+def test_killed_and_started_again_it_is_never_stopped(place, trained_run, data):
+    """Killed by a signal that no one can catch, while fairseq copies a checkpoint to checkpoint_last.pt."""
+    real = shutil.which("fairseq-hydra-train", path=place.path)
+    place.stub(
+        "fairseq-hydra-train",
+        f"""{real} "$@" | while read -r line; do
+            echo "$line"
+            [[ $line != *"begin training epoch 2"* ]] || kill -KILL 0
+        done""",
+    )
+    command = (*SCRIPTED, data, "out")
+    assert place.prepare(*command).returncode == -signal.SIGKILL
+    last = place.out / "checkpoint_last.pt"
+    last.write_bytes(last.read_bytes()[:100_000])
+    place.unstub()
+    process = place.prepare(*command)
+    assert process.returncode == 0, process.errors
+    assert "checkpoint_last.pt was cut short by an interruption: going on from checkpoint" in process.output
+    assert "Loaded checkpoint" in process.output
+    assert_same_parameters(last, trained_run.out / "checkpoint_last.pt")
+    rows = [row for row in manifest(place.out) if row[0] in ("start", "resumed", "end")]
+    assert [row[0] for row in rows] == ["start", "start", "resumed", "end"]
+    assert re.fullmatch(r"after update \d+", rows[2][1])
+
+
+class TestAFinishedRun:
+    @pytest.fixture
+    def finished(self, place, trained_run):
+        shutil.copytree(trained_run.out, place.out)
+        place.stub("fairseq-hydra-train", "exit 1")
+        return place
+
+    def test_does_nothing(self, finished, data):
+        before = contents(finished.out)
+        process = finished.prepare(*SCRIPTED, data, "out")
+        assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")
+        assert contents(finished.out) == before
+
+    def test_another_training_in_its_folder_is_refused(self, finished, data, tmp_path):
+        process = finished.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
+        assert finished.refused(process, "out was prepared with model.dropout 0.0, not model.dropout 0.2")
+        process = finished.prepare(REPOSITORY / "configs/toy/capsnmt.yaml", *SCRIPTED[1:], data, "out")
+        assert finished.refused(process, "out was prepared with ", "model._name capsule_transformer_tiny", "capsnmt_tiny")
+        other = shutil.copytree(data, tmp_path / "other")
+        shutil.copy(data / "valid.en-de.en.bin", other / "train.en-de.en.bin")
+        process = finished.prepare(*SCRIPTED, other, "out")
+        assert finished.refused(process, "out was prepared with data ", ", not data ")
+
+    def test_with_all_updates_saved_is_finished(self, finished, data):
+        """Killed between its last checkpoint and its end: fairseq would make one update more."""
+        (finished.out / "finished").unlink()
+        settings = (finished.out / "settings").read_text().replace("max_update 0", "max_update 3")
+        (finished.out / "settings").write_text(settings)
+        process = finished.prepare(*SCRIPTED, "optimization.max_update=3", data, "out")
+        assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")
+
+
+def test_checkpoints_of_another_s_are_left_alone(place, trained, data):
+    process = place.prepare(*SCRIPTED, data, trained)
+    assert place.refused(process, f"{trained} holds checkpoints, but not of this script")
+
+
+@pytest.mark.parametrize(
+    "arguments, accumulation",
+    [
+        (["--effective-tokens", 4096], "[4]"),
+        (["--effective-tokens", 4096, "--processes", 2], "[2]"),
+        (["--effective-tokens", 4000, "--processes", 2], "[2]"),
+        (["--effective-tokens", 3072, "--processes", 3], "[1]"),
+        (["--processes", 2], None),
+    ],
+)
+def test_effective_tokens(asked, place, arguments, accumulation):
+    arguments = asked(*arguments)
+    found = [line.partition("=")[2] for line in arguments if line.startswith("optimization.update_freq=")]
+    assert found == ([accumulation] if accumulation else [])
+    if "4000" in arguments:
+        assert "(rounded: 4000 were asked for)" in (place.out / "train.log").read_text()
+
+
+def test_gpus(asked, place):
+    place.stub("nvidia-smi", '[[ $1 != --list-gpus ]] || printf "GPU %d: a name\\n" 0 1 2 3')
+    place.stub("torchrun", f"echo $CUDA_VISIBLE_DEVICES >visible; {FAILS}")
+    arguments = asked("--gpus", 2, "--precision", "bf16", "--effective-tokens", 4096)
+    assert arguments[:5] == ["--standalone", "--nproc-per-node", "2", "--no-python", "fairseq-hydra-train"]
+    assert (place.root / "visible").read_text() == "0,1\n"
+    assert {"common.bf16=true", "common.fp16=false", "optimization.update_freq=[2]"} <= set(arguments)
+    assert {"distributed_training.distributed_world_size=2", "distributed_training.distributed_rank=${oc.env:RANK}"} <= set(
+        arguments
+    )
+    assert "common.cpu=true" not in arguments
+    assert "--nproc-per-node" in asked() and "distributed_training.distributed_world_size=4" in asked()
+    alone = asked("--gpus", 1)
+    assert alone[0] == "--config-dir" and "distributed_training.distributed_world_size=1" in alone
+
+
+@pytest.mark.parametrize(
+    "environment, master, port",
+    [
+        ({"NODE_RANK": "0", "MASTER_ADDR": "first"}, "first", "29500"),
+        ({"SLURM_NODEID": "0", "SLURM_JOB_NODELIST": "n[3-4]", "SLURM_JOB_ID": "7012"}, "n3", "29512"),
+    ],
+)
+def test_nodes(asked, place, environment, master, port):
+    place.stub("scontrol", '[[ "$*" == "show hostnames n[3-4]" ]] && printf "n3\\nn4\\n"')
+    arguments = asked("--nodes", 2, "--processes", 2, **environment)
+    launcher = f"--nnodes 2 --node-rank 0 --master-addr {master} --master-port {port} --nproc-per-node 2 --no-python"
+    assert " ".join(arguments).startswith(launcher)
+    assert "distributed_training.distributed_world_size=4" in arguments
+
+
+def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place, data):
+    place.stub("fairseq-hydra-train", "echo x >out/checkpoint1.pt.tmp; echo 'OSError: [Errno 28] No space left on device'")
+    process = place.prepare(*SCRIPTED, data, "out")
+    assert place.refused(process, "OSError: [Errno 28] No space left on device (all of it: ", "/out/train.log")
+    assert not list(place.out.glob("checkpoint*"))
+    assert manifest(place.out)[-1][2:] == ["after update 0", "OSError: [Errno 28] No space left on device"]
+    place.stub("fairseq-hydra-train", "kill -9 $$")
+    process = place.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
+    assert place.refused(process, "killed by signal 9")
+    assert ["setting", "model.dropout", "0.2"] in manifest(place.out)
+
+
+def test_an_interruption_ends_the_training_too(place, data):
+    place.stub("fairseq-hydra-train", "echo $$ >child; exec sleep 60")
+    process = place.start("scripts/train.sh", *SCRIPTED, data, "out")
+    while not (place.root / "child").exists():
+        time.sleep(0.05)
+    process.terminate()
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert "interrupted" in errors and "the same command goes on from update 0" in errors
+    assert place.run("kill", "-0", (place.root / "child").read_text().strip()).returncode != 0
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["toy/transformer.yml", "{data}", "out"], "toy/transformer.yml: no such YAML file"),
+        (["{config}", "nowhere", "out"], "nowhere: no such data folder"),
+        (["{config}", ".", "out"], ".: no binarised training set in it"),
+        (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
+        (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
+        (["{config}", "{data}", "out", "--gpus", "9"], "--gpus 9: 0 can be seen here"),
+        (["{config}", "{data}", "out", "--gpus", "two"], "--gpus wants a positive whole number, not 'two'"),
+        (["{config}", "{data}", "out", "--precision", "bf16"], "--precision bf16: fairseq has that on GPUs alone"),
+        (["{config}", "{data}", "out", "--precision", "int8"], "--precision wants fp32, fp16 or bf16, not 'int8'"),
+        (["{config}", "{data}", "out", "--nodes", "2"], "--nodes 2: which of them is this?"),
+        (["{config}", "{data}", "out", "checkpoint.save_dir=x"], "checkpoint.save_dir=x: that is set by OUT"),
+        (["{config}", "{data}", "out", "model.dropout=[0"], "no viable alternative"),
+        (["{config}", "{data}", "out", "--effective-tokens", "0"], "--effective-tokens wants a positive whole number"),
+        (
+            ["{config}", "{data}", "out", "--effective-tokens", "1400"],
+            "--effective-tokens 1400 cannot be met: 1 × dataset.max_tokens=1024 is 1024 tokens",
+        ),
+        (["{baseline}", "{data}", "out"], "task.init_from_baseline is to be given: task.init_from_baseline=..."),
+        (["{sentences}", "{data}", "out", "--effective-tokens", "9"], "batches are of dataset.batch_size=50 sentences"),
+    ],
+)
+def test_wrong_arguments(place, data, arguments, message):
+    names = {
+        "config": SCRIPTED[0],
+        "baseline": REPOSITORY / "configs/multi30k/gdr_transformer.yaml",
+        "sentences": REPOSITORY / "configs/lcsts/transformer.yaml",
+        "data": data,
+    }
+    process = place.prepare(*(argument.format(**names) for argument in arguments), CUDA_VISIBLE_DEVICES="")
+    assert place.refused(process, message)
+    assert not place.out.exists()
+
+
+def test_without_the_plugin(place, data):
+    (place.root / "fairseq_capsule").unlink()
+    process = place.prepare(*SCRIPTED, data, "out")
+    assert place.refused(process, "fairseq_capsule is missing: call the script in a clone of the repository")
