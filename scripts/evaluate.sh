@@ -61,7 +61,9 @@ need_positive --max-tokens "$max_tokens"
 [[ $lenpen =~ ^-?[0-9]*\.?[0-9]+$ ]] || die "--lenpen wants a number, not '$lenpen'"
 ((nbest <= beam)) || die "--nbest $nbest: a beam of $beam has no more than $beam; ask for fewer, or a wider beam"
 need_tools fairseq-capsule fairseq-generate flock python
-source=$(setting task.source_lang) target=$(setting task.target_lang) task=$(setting task._name translation)
+task=$(setting task._name translation)
+pair=$(compgen -G "$data/bin/*.bin" | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | head -n 1)
+source=$(setting task.source_lang "${pair% *}") target=$(setting task.target_lang "${pair#* }")
 plugin=$(realpath "$scripts/../fairseq_capsule")
 run=$(realpath "$run") data=$(realpath "$data") against=${against:+$(realpath "$against")}
 IFS=, read -ra splits <<<"$splits"

@@ -2,9 +2,9 @@
 
     plan_training.py CONFIG PROCESSES TOKENS [key=value ...]
 
-prints, a line each: how the accumulation is to be set (nothing where the configuration's holds), the effective batch, the
-last update, the seed, and then `KEY VALUE` for every setting that a run folder is bound to. TOKENS is the effective batch
-that is asked for, 0 where none is.
+prints, a line each: how the accumulation is to be set (nothing where the configuration's holds), the effective batch in
+words, the last update, the seed, and then `KEY VALUE` for every setting that a run folder is bound to. TOKENS is the
+effective batch that is asked for, 0 where none is.
 """
 
 import json
@@ -49,7 +49,7 @@ def configured(path, overrides, own):
 
 
 def accumulation(config, processes, wanted):
-    """The accumulation that makes an effective batch of `wanted` tokens, or the configuration's; and the batch in words."""
+    """What makes an effective batch of `wanted` tokens, or the configuration's accumulation; and the batch in words."""
     size, unit = OmegaConf.select(config, "dataset.max_tokens"), "tokens"
     if not size:
         size, unit = OmegaConf.select(config, "dataset.batch_size"), "sentences"
@@ -64,8 +64,8 @@ def accumulation(config, processes, wanted):
         if abs(times[0] * step - wanted) > TOLERANCE * wanted:
             fitting = round(wanted / processes / -(-wanted // step))
             raise ValueError(
-                f"--effective-tokens {wanted} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, and "
-                f"no multiple of that is near; dataset.max_tokens={fitting} has one"
+                f"--effective-tokens {wanted} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, "
+                f"and no multiple of that is near; dataset.max_tokens={fitting} has one"
             )
     made = ", ".join(str(step * number) for number in times)
     batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {made} {unit}"

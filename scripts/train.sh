@@ -62,6 +62,8 @@ CUDA_VISIBLE_DEVICES=$(IFS=, && echo "${visible[*]:0:gpus}")
 export CUDA_VISIBLE_DEVICES
 if ((gpus > 0)); then
     processes=$gpus device=GPU options=()
+    python -c 'import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))' "$gpus" ||
+        die "--gpus $gpus: torch does not see them; 'fairseq-capsule doctor' says why"
 else
     : "${processes:=1}"
     device=CPU options=(common.cpu=true distributed_training.distributed_backend=gloo distributed_training.ddp_backend=legacy_ddp)
@@ -104,11 +106,11 @@ if ((node == 0)); then # it keeps the folder's books
         xargs -0 cat | sha256sum | cut -c 1-12)
     open_run "$out" "data $hash" "precision $precision" "${plan[@]:4}"
     log=train.log
-    ((max_update == 0 || $(last_update) < max_update)) || touch finished # fairseq would make one update more
 else
     mkdir -p "$out" && cd "$out"
     log=train.node$node.log
 fi
+((max_update == 0 || $(last_update) < max_update)) || touch finished # started once more, fairseq would make another update
 if [[ -e finished ]]; then
     echo "$out: finished, nothing to do"
     exit

@@ -90,7 +90,7 @@ def detokenised(translations: Translations, moses: Moses) -> List[str]:
 def measures(
     systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
 ) -> Iterator[Measure]:
-    """The four measures of one or more systems against the raw references; for Romanian once more without diacritics."""
+    """The four measures of one or more systems against the raw references, and of Romanian again without diacritics."""
     for measure in _measures(systems, references, language, lowercase):
         yield measure
         if language in DIACRITICS_OPTIONAL:
@@ -98,7 +98,7 @@ def measures(
 
 
 def without_diacritics(measure: Measure) -> Measure:
-    """The same measure of texts whose letters have lost their marks: `ș`, `ş` → `s`; it has a name and a label of its own."""
+    """The same measure, under a name and a label of its own, of texts whose letters have no marks: `ș`, `ş` → `s`."""
     return replace(
         measure,
         name=f"{measure.name}_without_diacritics",

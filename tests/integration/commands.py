@@ -19,8 +19,9 @@ CRITERION = "label_smoothed_cross_entropy"
 # A training by scripts/train.sh: without dropout, which would be drawn differently in two processes.
 SCRIPTED = [
     REPOSITORY / "configs/toy/capsule_transformer.yaml",
-    *"--gpus 0 --effective-tokens 800 dataset.max_tokens=400 optimization.max_epoch=3 optimization.max_update=0".split(),
-    *"task._name=capsule_translation model.encoder_layers=1 model.decoder_layers=1 lr_scheduler.warmup_updates=2".split(),
+    *"--gpus 0 --effective-tokens 800 dataset.max_tokens=400 task._name=capsule_translation".split(),
+    *"optimization.max_epoch=3 optimization.max_update=0 lr_scheduler.warmup_updates=2".split(),
+    *"model.encoder_layers=1 model.decoder_layers=1".split(),
 ]
 GUIDED = ["--task", "capsule_translation", "--criterion", CRITERION + "_with_guided_losses"]
 

@@ -65,18 +65,13 @@ def test_a_whole_run(trained_run):
     found = {row[0]: row[1:] for row in rows}
     assert found["command"][0].startswith("train.sh ") and "'--effective-tokens' '800'" in found["command"][0]
     assert found["batch"] == [batch] and found["seed"] == ["1"]
-    assert found["end"][1:] == [f"after update {sum(1 for _ in read_updates(out))}", "finished"]
+    last_update = re.findall(r"Saved checkpoint .* @ (\d+) updates", (out / "train.log").read_text())[-1]
+    assert found["end"][1:] == [f"after update {last_update}", "finished"]
     assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", found["git"][0])
     assert {"python", "torch", "fairseq-fixed"} <= {row[1] for row in rows if row[0] == "version"}
     assert {("model.encoder_layers", "1"), ("effective-tokens", "800"), ("optimization.lr", "[0.004]")} <= {
         tuple(row[1:]) for row in rows if row[0] == "setting"
     }
-
-
-def read_updates(out):
-    """The updates of the log, whose interval is two."""
-    last = int(re.findall(r"Saved checkpoint .* @ (\d+) updates", (out / "train.log").read_text())[-1])
-    return range(last)
 
 
 def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, data):
@@ -132,7 +127,7 @@ class TestAFinishedRun:
         process = finished.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
         assert finished.refused(process, "out was prepared with model.dropout 0.0, not model.dropout 0.2")
         process = finished.prepare(REPOSITORY / "configs/toy/capsnmt.yaml", *SCRIPTED[1:], data, "out")
-        assert finished.refused(process, "out was prepared with ", "model._name capsule_transformer_tiny", "capsnmt_tiny")
+        assert finished.refused(process, "out was prepared with ", "model._name capsnmt_tiny")
         other = shutil.copytree(data, tmp_path / "other")
         shutil.copy(data / "valid.en-de.en.bin", other / "train.en-de.en.bin")
         process = finished.prepare(*SCRIPTED, other, "out")
@@ -171,19 +166,20 @@ def test_effective_tokens(asked, place, arguments, accumulation):
 
 
 def test_gpus(asked, place):
+    real = shutil.which("python", path=place.path)
+    place.stub("python", f'[[ $2 != *torch.cuda* ]] || exit 0; exec {real} "$@"')
     place.stub("nvidia-smi", '[[ $1 != --list-gpus ]] || printf "GPU %d: a name\\n" 0 1 2 3')
     place.stub("torchrun", f"echo $CUDA_VISIBLE_DEVICES >visible; {FAILS}")
     arguments = asked("--gpus", 2, "--precision", "bf16", "--effective-tokens", 4096)
     assert arguments[:5] == ["--standalone", "--nproc-per-node", "2", "--no-python", "fairseq-hydra-train"]
     assert (place.root / "visible").read_text() == "0,1\n"
     assert {"common.bf16=true", "common.fp16=false", "optimization.update_freq=[2]"} <= set(arguments)
-    assert {"distributed_training.distributed_world_size=2", "distributed_training.distributed_rank=${oc.env:RANK}"} <= set(
-        arguments
-    )
+    world, rank = "distributed_training.distributed_world_size", "distributed_training.distributed_rank"
+    assert {f"{world}=2", rank + "=${oc.env:RANK}"} <= set(arguments)
     assert "common.cpu=true" not in arguments
-    assert "--nproc-per-node" in asked() and "distributed_training.distributed_world_size=4" in asked()
+    assert f"{world}=4" in asked()
     alone = asked("--gpus", 1)
-    assert alone[0] == "--config-dir" and "distributed_training.distributed_world_size=1" in alone
+    assert alone[0] == "--config-dir" and f"{world}=1" in alone
 
 
 @pytest.mark.parametrize(
@@ -201,12 +197,26 @@ def test_nodes(asked, place, environment, master, port):
     assert "distributed_training.distributed_world_size=4" in arguments
 
 
+def test_another_node_than_the_first_leaves_its_books_alone(place, data):
+    place.stub("torchrun", "echo 'ValueError: out of luck'; exit 3")
+    process = place.prepare(*SCRIPTED, data, "out", "--nodes", 2, NODE_RANK="1", MASTER_ADDR="first")
+    assert place.refused(process, "ValueError: out of luck (all of it: ", "train.node1.log); see the first node")
+    assert [file.name for file in place.out.iterdir()] == ["train.node1.log"]
+
+
+def test_gpus_that_torch_does_not_see(place, data):
+    place.stub("nvidia-smi", 'echo "GPU 0: a name"')
+    process = place.prepare(*SCRIPTED, data, "out", "--gpus", 1, CUDA_VISIBLE_DEVICES="0")
+    assert place.refused(process, "--gpus 1: torch does not see them")
+
+
 def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place, data):
-    place.stub("fairseq-hydra-train", "echo x >out/checkpoint1.pt.tmp; echo 'OSError: [Errno 28] No space left on device'")
+    error = "OSError: [Errno 28] No space left on device"
+    place.stub("fairseq-hydra-train", f"echo x >out/checkpoint1.pt.tmp; echo '{error}'")
     process = place.prepare(*SCRIPTED, data, "out")
-    assert place.refused(process, "OSError: [Errno 28] No space left on device (all of it: ", "/out/train.log")
+    assert place.refused(process, f"{error} (all of it: ", "/out/train.log")
     assert not list(place.out.glob("checkpoint*"))
-    assert manifest(place.out)[-1][2:] == ["after update 0", "OSError: [Errno 28] No space left on device"]
+    assert manifest(place.out)[-1][2:] == ["after update 0", error]
     place.stub("fairseq-hydra-train", "kill -9 $$")
     process = place.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
     assert place.refused(process, "killed by signal 9")

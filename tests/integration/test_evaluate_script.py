@@ -1,0 +1,139 @@
+"""`scripts/evaluate.sh`, whole, on a run of `train.sh`."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.integration.conftest import with_plugin
+from tests.integration.preparing import Workplace, contents, read
+
+# What fairseq-generate says, of two summaries; what it was asked for is in `asked`.
+SUMMARIES = r"""
+printf '%s\n' "$@" >$HOME/asked
+printf '%s\t%s\n' S-0 '一 二' T-0 '一 二' H-0 "-0.1	一 二" D-0 "-0.1	一 二"
+printf '%s\t%s\n' S-1 '三 ▁ 四' T-1 '三 ▁ 四' H-1 "-0.1	三 四" D-1 "-0.1	三 四"
+"""
+
+
+@pytest.fixture(scope="module")
+def prepared(data, tmp_path_factory):
+    """As a prepare script leaves it."""
+    folder = tmp_path_factory.mktemp("prepared")
+    (folder / "bin").symlink_to(data)
+    (folder / "raw").symlink_to(data.parent)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evaluated(trained_run, prepared, tmp_path_factory):
+    """The place of a run that was evaluated; what the script said is its `process`."""
+    place = copied(trained_run.out, tmp_path_factory.mktemp("evaluated"))
+    place.process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
+    assert place.process.returncode == 0, place.process.errors
+    return place
+
+
+@pytest.fixture
+def place(evaluated, tmp_path):
+    """A copy of that, whose scores are made anew and whose translations are not."""
+    place = copied(evaluated.out, tmp_path)
+    place.stub("fairseq-generate", "exit 1")
+    return place
+
+
+def copied(run, root):
+    place = with_plugin(Workplace(root, "evaluate.sh"))
+    shutil.copytree(run, place.out)
+    return place
+
+
+def results(place):
+    return place.out / "evaluation/test"
+
+
+def scores(place):
+    return json.loads((results(place) / "scores.json").read_text())
+
+
+def test_average_translations_and_scores(evaluated):
+    assert [f"checkpoint{epoch}.pt" in evaluated.process.output for epoch in (1, 2, 3)] == [True] * 3
+    assert (evaluated.out / "checkpoint_avg_last3.pt").exists()  # what the configuration keeps
+    lines = read(results(evaluated) / "generate.out")
+    assert [sum(line.startswith(kind) for line in lines) for kind in ("S-", "H-")] == [20, 40]
+    assert len(read(results(evaluated) / "translations.de")) == 20
+    assert read(results(evaluated) / "settings")[2:5] == ["beam 3", "lenpen 0.6", "nbest 2"]
+    printed = scores(evaluated)
+    assert printed["sentences"] == 20 and printed["against"] is None
+    assert list(printed["scores"]) == ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
+    for found in printed["scores"].values():
+        assert f"{found['label']} = {found['score']:.2f}  ({found['text']})" in evaluated.process.output
+        assert found["signature"] in evaluated.process.output
+
+
+def test_again_it_does_nothing(place, prepared):
+    place.stub("fairseq-capsule", "exit 1")
+    before = contents(place.out)
+    process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
+    assert process.returncode == 0, process.errors
+    assert "generate.out: done before" in process.output
+    assert contents(place.out) == before
+
+
+def test_another_decoding_needs_another_folder(place, prepared):
+    process = place.prepare("--beam", 2, "out", prepared)
+    assert place.refused(process, "evaluation/test was prepared with ", "beam 3", "not beam 2")
+
+
+def test_against_another_run_and_without_case(place, evaluated, prepared):
+    options = ("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "--lowercase", "--against", evaluated.out)
+    process = place.prepare(*options, "out", prepared)
+    assert process.returncode == 0, process.errors
+    printed = scores(place)
+    assert printed["against"] == str(results(evaluated) / "generate.out")
+    for found in printed["scores"].values():
+        assert (found["against"]["difference"], found["against"]["p"]) == (0, None)  # the same model
+        assert "case:lc" in found["signature"]
+
+
+def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
+    settings = (place.out / "settings").read_text()
+    settings = settings.replace("capsule_translation", "capsule_summarization").replace("lang de", "lang summary")
+    (place.out / "settings").write_text(f"{settings}generation.beam 4\ngeneration.lenpen 0.8\n")
+    folder = tmp_path / "summaries"
+    for name in ("bin/test.en-summary.en.bin", "bin/dict.en.txt", "raw/test.summary", "raw/test.summary1"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("一二\n三 四\n", encoding="utf-8")
+    place.stub("fairseq-generate", SUMMARIES)
+    options = ("--checkpoints", "checkpoint_last.pt", "--results", "other")
+    process = place.prepare(*options, "out", folder, HOME=str(tmp_path))
+    assert process.returncode == 0, process.errors
+    asked = " ".join(read(tmp_path / "asked"))
+    assert "--task capsule_summarization --source-lang en --target-lang summary --gen-subset test" in asked
+    assert "/out/checkpoint_last.pt --beam 4 --lenpen 0.8 --nbest 1 " in asked
+    assert "--required-batch-size-multiple 1" in asked
+    printed = json.loads((place.out / "other/test/scores.json").read_text())
+    assert list(printed["scores"]) == ["rouge1", "rouge2", "rougeL"]
+    assert [path.rsplit("/")[-1] for path in printed["references"]] == ["test.summary", "test.summary1"]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["out"], "name RUN and DATA, not 1 places"),
+        (["nowhere", "{prepared}"], "nowhere: no run folder of train.sh"),
+        (["out", "{data}"], "no 'bin' and 'raw' in it; name the OUT of a prepare script"),
+        (["out", "{prepared}", "--split", "test,test9"], "no split 'test9' in it"),
+        (["out", "{prepared}", "--checkpoints", "best"], "--checkpoints best: neither last:N nor best:N nor a file of"),
+        (["out", "{prepared}", "--checkpoints", "last:9"], "(checkpointE.pt): 3, but 9 are asked for"),
+        (["out", "{prepared}", "--beam", "0"], "--beam wants a positive whole number, not '0'"),
+        (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has no more than 2"),
+        (["out", "{prepared}", "--lenpen", "much"], "--lenpen wants a number, not 'much'"),
+        (["out", "{prepared}", "--against", "stubs"], "stubs: no 'evaluation' in it; evaluate that run first"),
+        (["out", "{prepared}", "--greedy"], "no option --greedy"),
+    ],
+)
+def test_wrong_arguments(evaluated, prepared, data, arguments, message):
+    process = evaluated.prepare(*(argument.format(prepared=prepared, data=data) for argument in arguments))
+    assert process.returncode != 0 and process.errors.count("\n") == 1, process.errors
+    assert message in process.errors
