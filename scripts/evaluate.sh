@@ -3,11 +3,11 @@
 #
 #     evaluate.sh [OPTION VALUE]... RUN DATA
 #
-#   RUN            the run folder
-#   DATA           a prepare script's OUT: DATA/bin is translated, DATA/raw holds the references (test.de; test.en1, ... too)
+#   RUN            the run folder, or another one of fairseq's checkpoints
+#   DATA           a prepare script's OUT: DATA/bin is translated, DATA/raw has the references (test.de; test.en1, ... too)
 #   --split NAMES  test, or several: test,test1,test2 (test)
 #   --checkpoints WHICH
-#                  last:N or best:N, whose mean is taken, or a file of RUN (those that the configuration keeps: last:N with its
+#                  last:N or best:N, whose mean is taken, or a file of RUN (last:N, N the configuration's
 #                  checkpoint.keep_last_epochs or keep_interval_updates; without either checkpoint_best.pt)
 #   --beam N, --lenpen X, --nbest N
 #                  of the decoding (generation.beam, .lenpen and .nbest of the configuration, otherwise 5, 1 and 1)
@@ -45,16 +45,17 @@ while (($#)); do
 done
 ((${#places[@]} == 2)) || die "name RUN and DATA, not ${#places[@]} places (see --help)"
 run=${places[0]} data=${places[1]}
-[[ -e $run/settings ]] || die "$run: no run folder of train.sh; name one"
+compgen -G "$run/checkpoint*.pt" >/dev/null || die "$run: no checkpoints in it; name the run folder of a training"
 [[ -d $data/bin && -d $data/raw ]] || die "$data: no 'bin' and 'raw' in it; name the OUT of a prepare script"
 [[ ! $against || -d $against/$results ]] || die "$against: no '$results' in it; evaluate that run first, in the same way"
 [[ $results != */* ]] || die "--results wants a name, not '$results'"
 
 setting() { # KEY [OTHERWISE]: of the run's configuration
-    sed -n "s/^$1 //p" "$run/settings" | grep . || echo "${2:-}"
+    sed -n "s/^$1 //p" "$run/settings" 2>/dev/null | grep . || echo "${2:-}"
 }
 
-: "${beam:=$(setting generation.beam 5)}" "${lenpen:=$(setting generation.lenpen 1)}" "${nbest:=$(setting generation.nbest 1)}"
+: "${beam:=$(setting generation.beam 5)}" "${lenpen:=$(setting generation.lenpen 1)}"
+: "${nbest:=$(setting generation.nbest 1)}"
 need_positive --beam "$beam"
 need_positive --nbest "$nbest"
 need_positive --max-tokens "$max_tokens"
@@ -84,14 +85,15 @@ if [[ $checkpoints =~ ^(last|best):([1-9][0-9]*)$ ]]; then
     # A run that keeps none of its epochs has the checkpoints of every so many updates.
     updates=$(compgen -G "$run/checkpoint[0-9]*.pt" >/dev/null || echo --updates)
     checkpoint=$run/checkpoint_avg_${checkpoints/:/}${updates:+_updates}.pt
-    newer=$(find "$run" -maxdepth 1 -name 'checkpoint*.pt' ! -name 'checkpoint_avg_*' -newer "$checkpoint" 2>/dev/null) || newer=all
-    [[ ! $newer ]] || fairseq-capsule average "$run" "--${checkpoints%:*}" "${checkpoints#*:}" $updates --output "$checkpoint" |
-        sed "s/^/  /" || exit 1
+    newer=$(find "$run" -maxdepth 1 -name 'checkpoint*.pt' ! -name 'checkpoint_avg_*' -newer "$checkpoint" 2>/dev/null) ||
+        newer=all # there is no average yet
+    [[ ! $newer ]] ||
+        fairseq-capsule average "$run" "--${checkpoints%:*}" "${checkpoints#*:}" $updates --output "$checkpoint" || exit 1
 else
     checkpoint=$run/$checkpoints
     [[ -f $checkpoint ]] || die "--checkpoints $checkpoints: neither last:N nor best:N nor a file of $run"
 fi
-[[ -e $run/finished ]] || echo "$program: note: the training of $run has not reached its end" >&2
+[[ ! -e $run/settings || -e $run/finished ]] || echo "$program: note: the training of $run has not reached its end" >&2
 
 # --- a split -----------------------------------------------------------------------------------------------------------
 

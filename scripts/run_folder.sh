@@ -46,7 +46,8 @@ note_start() { # PROCESSES BATCH SEED DATA PLUGIN
     versions fairseq-capsule fairseq fairseq-fixed torch numpy hydra-core >>manifest.tsv
     note git "$(git -C "$5" describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null || echo unknown)"
     note host "$(hostname)" "$cores × $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
-    nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null | sed 's/^/gpu\t/' >>manifest.tsv || true
+    nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null |
+        sed 's/^/gpu\t/' >>manifest.tsv || true
     note processes "$1"
     note batch "$2"
     note seed "$3"

@@ -66,7 +66,8 @@ if ((gpus > 0)); then
         die "--gpus $gpus: torch does not see them; 'fairseq-capsule doctor' says why"
 else
     : "${processes:=1}"
-    device=CPU options=(common.cpu=true distributed_training.distributed_backend=gloo distributed_training.ddp_backend=legacy_ddp)
+    device=CPU options=(common.cpu=true distributed_training.distributed_backend=gloo
+        distributed_training.ddp_backend=legacy_ddp)
     [[ $precision == fp32 ]] || die "--precision $precision: fairseq has that on GPUs alone; leave it out on the CPU"
     keep_memory
 fi

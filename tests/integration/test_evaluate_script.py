@@ -121,7 +121,7 @@ def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
     "arguments, message",
     [
         (["out"], "name RUN and DATA, not 1 places"),
-        (["nowhere", "{prepared}"], "nowhere: no run folder of train.sh"),
+        (["nowhere", "{prepared}"], "nowhere: no checkpoints in it"),
         (["out", "{data}"], "no 'bin' and 'raw' in it; name the OUT of a prepare script"),
         (["out", "{prepared}", "--split", "test,test9"], "no split 'test9' in it"),
         (["out", "{prepared}", "--checkpoints", "best"], "--checkpoints best: neither last:N nor best:N nor a file of"),
