@@ -12,7 +12,7 @@
 #   --effective-tokens N
 #                  tokens that an update is computed from, on all processes together: the accumulation,
 #                  optimization.update_freq, is chosen for that
-#   --precision P  fp32, fp16 or bf16 (fp32); the last two on GPUs alone
+#   --precision P  fp32, fp16 or bf16 (fp32, whatever CONFIG says); the last two on GPUs alone
 #   KEY=VALUE      further settings, as Hydra writes them: optimization.max_epoch=20 model.dropout=0.1
 #
 #   OUT            the run folder: fairseq's checkpoints; train.log; settings, by which it knows its training again;
@@ -80,8 +80,9 @@ if ((nodes > 1)); then
     [[ $node =~ ^[0-9]+$ ]] && ((node < nodes)) ||
         die "--nodes $nodes: which of them is this? Start it by srun, or set NODE_RANK, 0 to $((nodes - 1)), and MASTER_ADDR"
     if [[ ! ${MASTER_ADDR:-} ]]; then
-        [[ ${SLURM_JOB_NODELIST:-} ]] || die "--nodes $nodes: MASTER_ADDR is not set; give it the name of the first node"
-        MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+        step=${SLURM_STEP_NODELIST:-${SLURM_JOB_NODELIST:-}}
+        [[ $step ]] || die "--nodes $nodes: MASTER_ADDR is not set; give it the name of the first node"
+        MASTER_ADDR=$(scontrol show hostnames "$step" | head -n 1)
     fi
     # Jobs that share a node must not share a port.
     launcher=(--nnodes "$nodes" --node-rank "$node" --master-addr "$MASTER_ADDR"
@@ -136,7 +137,7 @@ train() { # adds this start's output to the log and shows its telling lines; the
     local child status=0
     launch >>$log 2>&1 & # it keeps the lock: if this script is killed, nobody gets in before its training has ended
     child=$!
-    trap 'interrupted=yes; kill $child 2>/dev/null' HUP INT TERM
+    trap 'interrupted=yes; kill $child 2>/dev/null || true' HUP INT TERM
     tail -c "+$((logged + 1))" -f -s 0.2 --pid=$child $log 9<&- |
         sed -unE 's/^\[[^]]*\]\[(train_inner|valid[0-9]*|fairseq_capsule[^]]*)\]\[INFO\] - /  /p
             s/^\[[^]]*\]\[[^]]*\]\[INFO\] - (Loaded checkpoint)/  \1/p
