@@ -5,7 +5,7 @@
 #
 #   RUN            the run folder, or another one of fairseq's checkpoints
 #   DATA           a prepare script's OUT: DATA/bin is translated, DATA/raw has the references (test.de; test.en1, ... too)
-#   --split NAMES  test, or several: test,test1,test2 (test)
+#   --split NAME   one or several, --split test --split test1 or --split test,test1 (test)
 #   --checkpoints WHICH
 #                  last:N or best:N, whose mean is taken, or a file of RUN (last:N, N the configuration's
 #                  checkpoint.keep_last_epochs or keep_interval_updates; without either checkpoint_best.pt)
@@ -25,10 +25,10 @@
 
 source "$(dirname "$0")/common.sh"
 
-splits=test checkpoints='' beam='' lenpen='' nbest='' max_tokens=12000 lowercase='' against='' results=evaluation places=()
+splits='' checkpoints='' beam='' lenpen='' nbest='' max_tokens=12000 lowercase='' against='' results=evaluation places=()
 while (($#)); do
     case $1 in
-        --split) splits=$(value "$@"); shift ;;
+        --split) splits+=${splits:+,}$(value "$@"); shift ;;
         --checkpoints) checkpoints=$(value "$@"); shift ;;
         --beam) beam=$(value "$@"); shift ;;
         --lenpen) lenpen=$(value "$@"); shift ;;
@@ -63,11 +63,11 @@ need_positive --max-tokens "$max_tokens"
 ((nbest <= beam)) || die "--nbest $nbest: a beam of $beam has no more than $beam; ask for fewer, or a wider beam"
 need_tools fairseq-capsule fairseq-generate flock python
 task=$(setting task._name translation)
-pair=$(compgen -G "$data/bin/*.bin" | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | head -n 1)
+pair=$(compgen -G "$data/bin/*.bin" | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | head -n 1) || true
 source=$(setting task.source_lang "${pair% *}") target=$(setting task.target_lang "${pair#* }")
 plugin=$(realpath "$scripts/../fairseq_capsule")
 run=$(realpath "$run") data=$(realpath "$data") against=${against:+$(realpath "$against")}
-IFS=, read -ra splits <<<"$splits"
+IFS=, read -ra splits <<<"${splits:-test}"
 for split in "${splits[@]}"; do
     compgen -G "$data/bin/$split.*.bin" >/dev/null || die "$data/bin: no split '$split' in it"
     [[ -f $data/raw/$split.$target ]] || die "$data/raw/$split.$target: no such reference"
