@@ -114,9 +114,8 @@ def _measures(
 ) -> Iterator[Measure]:
     """Tokenised BLEU, the same split at compounds, detokenised BLEU, chrF.
 
-    Tokenised BLEU has no smoothing, as multi-bleu and fairseq-generate have none. Its references are the systems' own
-    T- lines where all systems have the same ones, which is what fairseq-generate counts; otherwise, and where there are
-    several references, they are tokenised as training data is.
+    The references of tokenised BLEU are the systems' own T- lines where all systems have the same ones, which is what
+    fairseq-generate counts; otherwise, and where there are several references, they are tokenised as training data is.
     """
     moses = Moses(language)
     targets = systems[0].targets
@@ -133,7 +132,7 @@ def _measures(
         "tokenised_bleu",
         "tokenised BLEU",
         text,
-        _tokenised_bleu(lowercase),
+        tokenised_bleu(lowercase),
         tokenised_systems,
         tokenised_references,
     )
@@ -141,7 +140,7 @@ def _measures(
         "compound_split_bleu",
         "compound-split BLEU",
         f"{text}, split at hyphens",
-        _tokenised_bleu(lowercase),
+        tokenised_bleu(lowercase),
         [split_compounds(system) for system in tokenised_systems],
         [split_compounds(reference) for reference in tokenised_references],
     )
@@ -195,7 +194,8 @@ def require_equal_counts(systems: Sequence[Translations], references: Sequence[T
             )
 
 
-def _tokenised_bleu(lowercase: bool) -> BLEU:
+def tokenised_bleu(lowercase: bool) -> BLEU:
+    """BLEU of words as they stand, without smoothing, as multi-bleu and fairseq-generate have none."""
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 

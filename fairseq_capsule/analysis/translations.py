@@ -1,9 +1,9 @@
-"""Reading translations: an output of `fairseq-generate` or `fairseq-interactive`, or plain text."""
+"""Reading translations: outputs of `fairseq-generate` or `fairseq-interactive`, or plain text."""
 
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Sequence
 
 from fairseq.data.data_utils import post_process
 
@@ -28,6 +28,7 @@ class Translations:
     sentences: List[str]
     tokenised: bool
     targets: Optional[List[str]] = None
+    sources: Optional[List[str]] = None
 
 
 def read_translations(
@@ -60,7 +61,33 @@ def read_translations(
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
         tokenised = sentences == texts.get("H", sentences)
-    return Translations(path, sentences, tokenised, texts.get("T"))
+    return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
+
+
+def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Translations]:
+    """Read outputs of `fairseq-generate` on one and the same text, each with its sources and targets.
+
+    Raises:
+        UserError: as `read_translations`; a file that is no such output; or one of another text than the first one's.
+    """
+    outputs = [read_translations(path, remove_bpe) for path in paths]
+    first = outputs[0]
+    for output in outputs:
+        if output.sources is None or output.targets is None:
+            raise UserError(f"{output.path}: it has no S- and T- lines; give an output of fairseq-generate")
+        if len(output.sentences) != len(first.sentences):
+            raise UserError(
+                f"{output.path}: {len(output.sentences)} sentences, {first.path} has {len(first.sentences)}; "
+                "give outputs of the same text"
+            )
+        pairs = zip(output.sources, output.targets, first.sources, first.targets)
+        other = next((i for i, (*ours, s, t) in enumerate(pairs) if ours != [s, t]), None)
+        if other is not None:
+            raise UserError(
+                f"{output.path}: sentence {other} (S-, T-) is not that of {first.path}; give outputs of the same text, "
+                "generated with the same --remove-bpe and --tokenizer"
+            )
+    return outputs
 
 
 def _joined(line: str, subwords: str) -> str:

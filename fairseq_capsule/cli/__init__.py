@@ -13,6 +13,7 @@ from typing import List, Optional
 from fairseq_capsule.errors import UserError
 
 COMMANDS = {
+    "analyze": "tables and plots of translations by length, coverage, overlap, routing iterations and cases",
     "average": "average the last or the best checkpoints of a run",
     "doctor": "say what is wrong with this environment and how to mend it",
     "picture": "draw a sentence's attention, or its PAST and FUTURE",

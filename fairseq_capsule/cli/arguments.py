@@ -2,6 +2,10 @@
 
 import argparse
 import re
+from typing import List
+
+# fairseq's names of the subwords that it joins.
+SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
 
 
 def positive_int(text: str) -> int:
@@ -20,3 +24,19 @@ def language_code(text: str) -> str:
     if not re.fullmatch("[a-z]{2}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no language code of two letters")
     return text
+
+
+def numbers(text: str) -> List[int]:
+    """An argparse type: whole numbers, as `10,20,30`, in order and each once."""
+    if not re.fullmatch(r"\d+(,\d+)*", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers such as 10,20,30")
+    return sorted({int(number) for number in text.split(",")})
+
+
+def counts(text: str) -> List[int]:
+    """An argparse type: whole numbers from 1 on, as `1-5` or `1,3,5-7`, in order and each once."""
+    ranges = [re.fullmatch(r"(\d+)(?:-(\d+))?", part, re.ASCII) for part in text.split(",")]
+    found = sorted({n for found in ranges if found for n in range(int(found[1]), int(found[2] or found[1]) + 1)})
+    if not all(ranges) or not found or found[0] < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no set of whole numbers from 1 on, such as 1-5 or 1,3")
+    return found

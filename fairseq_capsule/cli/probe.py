@@ -6,8 +6,8 @@ from pathlib import Path
 
 import torch
 from fairseq import checkpoint_utils
-from tqdm import tqdm
 
+from fairseq_capsule.analysis.checkpoints import batches, load_with_data
 from fairseq_capsule.criterions import BagOfWordsProbe
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS
 from fairseq_capsule.errors import UserError
@@ -23,9 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    for path in (*args.checkpoints, args.data):
-        if not path.exists():
-            raise UserError(f"{path}: no such file or folder")
     rows = [_evaluate(path, args.data, args.split) for path in args.checkpoints]
     print(f"share of a target's distinct words among the K most probable ones, mean over the sentences of {args.split}")
     print("  ".join([f"{'reads':8}", *(f"K = {top:<6}" for top in TOPS), "checkpoint"]))
@@ -37,25 +34,20 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _evaluate(path: Path, data: Path, split: str) -> dict:
-    models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
+    model, cfg, task = load_with_data(path, data)
     if cfg.criterion._name != "bag_of_words_probe":
         raise UserError(f"{path}: it was trained with {cfg.criterion._name}, not with bag_of_words_probe")
-    try:
-        task.load_dataset(split)
-    except FileNotFoundError as error:
-        raise UserError(f"--split {split}: {error}") from error
     criterion: BagOfWordsProbe = task.build_criterion(cfg.criterion)
     # fairseq's own commands restore a criterion's parameters in training alone.
     criterion.load_state_dict(checkpoint_utils.load_checkpoint_to_cpu(str(path))["criterion"])
     criterion.eval()
-    batches = task.get_batch_iterator(task.dataset(split), max_tokens=8000, max_sentences=200).next_epoch_itr(
-        shuffle=False
-    )
+    if torch.cuda.is_available():
+        criterion.cuda()
     totals = dict.fromkeys((f"bag_recall_{top}" for top in TOPS), 0.0)
     sentences = 0
-    for sample in tqdm(batches, desc=f"probe {path.name}", disable=None, leave=False):
+    for sample in batches(task, split, f"probe {path.name}"):
         with torch.no_grad():
-            _, size, log = criterion(models[0], sample)
+            _, size, log = criterion(model, sample)
         sentences += size
         for name in totals:
             totals[name] += float(log[name])

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from fairseq_capsule.analysis import scoring
 from fairseq_capsule.analysis.summary_scores import rouge_measures
 from fairseq_capsule.analysis.translations import read_translations
-from fairseq_capsule.cli.arguments import language_code, positive_int
+from fairseq_capsule.cli.arguments import SUBWORDS, language_code, positive_int
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--remove-bpe",
-        choices=["subword_nmt", "sentencepiece", "none"],
+        choices=SUBWORDS,
         help="subwords to join (default: none for plain text; for an output of fairseq-generate subword_nmt, with "
         "--rouge characters that stand apart)",
     )

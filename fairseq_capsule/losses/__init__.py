@@ -2,11 +2,22 @@
 
 from fairseq_capsule.losses.bag_of_words import (
     Overlap,
+    StepOverlap,
     bag_of_words_loss,
     bag_overlap,
+    bag_overlap_by_step,
     bag_prediction_loss,
     bag_recall,
 )
 from fairseq_capsule.losses.content_agreement import content_agreement_loss
 
-__all__ = ["Overlap", "bag_of_words_loss", "bag_overlap", "bag_prediction_loss", "bag_recall", "content_agreement_loss"]
+__all__ = [
+    "Overlap",
+    "StepOverlap",
+    "bag_of_words_loss",
+    "bag_overlap",
+    "bag_overlap_by_step",
+    "bag_prediction_loss",
+    "bag_recall",
+    "content_agreement_loss",
+]

@@ -58,29 +58,26 @@ def bag_of_words_loss(
     return normalisers - logits[0] - logits[1]
 
 
-class Overlap(NamedTuple):
-    """Overlap rates summed over sentences, and how many sentences had a bag to look for."""
+class StepOverlap(NamedTuple):
+    """Overlap rates of each step `[B, T]`; NaN at padding and where a step's bag is empty."""
 
     past: Tensor
-    past_sentences: Tensor
     future: Tensor
-    future_sentences: Tensor
 
 
 @torch.no_grad()
-def bag_overlap(
+def bag_overlap_by_step(
     past: Tensor,
     future: Tensor,
     embeddings: Tensor,
     target: Tensor,
     padding_mask: Optional[Tensor] = None,
     top: int = 5,
-) -> Overlap:
-    """How many of a bag's words are among the most probable ones: `r_OL` (Zheng et al. 2019, §4.3).
+) -> StepOverlap:
+    """How many of a bag's words are among the most probable ones: `r_OL` (Zheng et al. 2019, §4.3) before its means.
 
     The `k` most probable words are looked through, `k` being `top` times the bag's words with repetitions, at most `V`;
-    the rate is that of the bag's distinct words found. Steps with an empty bag are left out; rates are averaged over
-    steps and summed over sentences.
+    the rate is that of the bag's distinct words found.
 
     Args: as for `bag_of_words_loss`.
     """
@@ -97,18 +94,36 @@ def bag_overlap(
         (past, before, earlier & first.unsqueeze(1)),
         (future, after, ~earlier & last.unsqueeze(1)),
     ):
-        sums, sentences = [], []
+        found = torch.zeros_like(bags)
         for i in range(len(target)):
             logits = features[i] @ embeddings.t()
             k = (top * sizes[i]).clamp(1, len(embeddings))
             lowest = logits.topk(int(k.max()), dim=1).values.gather(1, (k - 1).unsqueeze(1))
-            found = logits[:, target[i]] >= lowest
-            counted = valid[i] & (sizes[i] > 0)
-            hits = (found & bags[i]).sum(1)[counted] / bags[i].sum(1)[counted].clamp(min=1)
-            sums.append(hits.mean() if counted.any() else hits.sum())
-            sentences.append(counted.any())
-        rates += [torch.stack(sums).sum(), torch.stack(sentences).sum()]
-    return Overlap(*rates)
+            found[i] = logits[:, target[i]] >= lowest
+        counted = valid & (sizes > 0)
+        rates.append(((found & bags).sum(2) / bags.sum(2)).masked_fill(~counted, torch.nan))
+    return StepOverlap(*rates)
+
+
+class Overlap(NamedTuple):
+    """Overlap rates summed over sentences, and how many sentences had a bag to look for."""
+
+    past: Tensor
+    past_sentences: Tensor
+    future: Tensor
+    future_sentences: Tensor
+
+
+def bag_overlap(*args, **kwargs) -> Overlap:
+    """`r_OL`: the rates of `bag_overlap_by_step`, averaged over a sentence's steps and summed over sentences.
+
+    Arguments as there. Steps with an empty bag are left out.
+    """
+    sums = []
+    for rates in bag_overlap_by_step(*args, **kwargs):
+        means = rates.nanmean(1)
+        sums += [means.nansum(), (~means.isnan()).sum()]
+    return Overlap(*sums)
 
 
 def bag_prediction_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:

@@ -1,6 +1,13 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.flat_config import option
+
+# Weights of agreements: they exist where there is more than one iteration. Prefix → what sets the number.
+AGREEMENTS = {
+    "decoder.past_future.routing.agreement_": "past_future_iterations",
+    "encoder.aggregation.score.": "aggregation_iterations",
+}
 
 
 class CapsuleModel:
@@ -15,8 +22,11 @@ class CapsuleModel:
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """As fairseq's, which would report another dictionary's embeddings as tensors that do not fit.
 
+        A model may have another number of iterations than its checkpoint: with one, it leaves the agreements' weights.
+
         Raises:
-            UserError: the checkpoint was trained with a dictionary of another size.
+            UserError: the checkpoint was trained with a dictionary of another size, or with one iteration, without
+                what the model's further ones need.
         """
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
@@ -25,4 +35,13 @@ class CapsuleModel:
                     f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, the data's "
                     f"{part.embed_tokens.num_embeddings}: binarise the data with the dictionary of the checkpoint's run"
                 )
+        for prefix, iterations in AGREEMENTS.items():
+            trained = {name for name in state_dict if name.startswith(prefix)}
+            if strict and not trained and any(name.startswith(prefix) for name in self.state_dict()):
+                raise UserError(
+                    f"{option(iterations)}: the checkpoint has no weights of agreements, which more than one iteration "
+                    "needs; only 1 can be taken"
+                )
+            if trained and getattr(self.cfg, iterations) == 1:
+                state_dict = {name: value for name, value in state_dict.items() if name not in trained}
         return super().load_state_dict(state_dict, strict, model_cfg, args)

@@ -1,7 +1,7 @@
 """PAST and FUTURE on top of a fairseq decoder's last layer: options, wiring, what is kept while decoding."""
 
 from dataclasses import dataclass, field
-from typing import Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -175,4 +175,28 @@ def build_past_future(config, source_dim: int, state_dim: int) -> Optional[PastF
         state_dim=state_dim,
         ffn_dim=config.past_future_ffn_dim or 2 * state_dim,
         heads=config.guided_heads,
+    )
+
+
+def knows_bags(model: torch.nn.Module) -> bool:
+    """Whether a model has the heads that predict bags of words from PAST and FUTURE."""
+    return getattr(getattr(model.decoder, "past_future", None), "bow", None) is not None
+
+
+def bag_inputs(model: torch.nn.Module, sample: Dict[str, Any], padding: int) -> Tuple[Tensor, ...]:
+    """What `losses.bag_overlap` reads of a batch: `W^P Ω^P`, `W^F Ω^F`, `E`, `y` and its padding mask.
+
+    Args:
+        model: one that `knows_bags`.
+        sample: a batch of fairseq's, with its targets.
+        padding: the target dictionary's index of padding.
+    """
+    routed = model(**sample["net_input"])[1]["past_future"]
+    heads, target = model.decoder.past_future.bow, sample["target"]
+    return (
+        heads["past"](routed.past),
+        heads["future"](routed.future),
+        model.decoder.output_embeddings,
+        target,
+        target.eq(padding),
     )

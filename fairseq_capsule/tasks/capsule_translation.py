@@ -11,6 +11,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
+from fairseq_capsule.models.past_future import bag_inputs, knows_bags
 from fairseq_capsule.tasks.baseline import init_from_baseline
 
 
@@ -45,7 +46,7 @@ class CapsuleTranslationTask(TranslationTask):
         """
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
-        if self.cfg.eval_overlap and getattr(getattr(model.decoder, "past_future", None), "bow", None) is None:
+        if self.cfg.eval_overlap and not knows_bags(model):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
             init_from_baseline(model, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
@@ -75,15 +76,7 @@ class CapsuleTranslationTask(TranslationTask):
 
     @torch.no_grad()
     def _overlap(self, sample, model):
-        routed = model(**sample["net_input"])[1]["past_future"]
-        bow, target = model.decoder.past_future.bow, sample["target"]
-        overlap = bag_overlap(
-            bow["past"](routed.past),
-            bow["future"](routed.future),
-            model.decoder.output_embeddings,
-            target,
-            target.eq(self.target_dictionary.pad()),
-        )
+        overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
         return {f"_overlap_{name}": value for name, value in overlap._asdict().items()}
 
     def reduce_metrics(self, logging_outputs, criterion):

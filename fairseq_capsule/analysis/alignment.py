@@ -1,0 +1,79 @@
+"""Word alignments by eflomal, an optional library, of both directions made one."""
+
+import os
+import sys
+import tempfile
+from typing import List, Sequence, Set, Tuple
+
+from fairseq_capsule.errors import UserError
+
+# (source word, target word), both counted from 0
+Links = Set[Tuple[int, int]]
+
+NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+
+
+def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], List[Links]]:
+    """Align sentence pairs by the words between their spaces, without regard to case.
+
+    eflomal samples, and takes no seed: a further run gives slightly other links. It tells how far it is on a terminal.
+
+    Returns:
+        For each pair the links in which a target word has at most one source word, and those in which a source word has
+        at most one target word.
+
+    Raises:
+        UserError: eflomal is not installed.
+    """
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        raise UserError(f"word alignments need eflomal ({error}): pip install 'eflomal>=2.0'") from error
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ("forward", "backward")]
+        Aligner().align(
+            [line + "\n" for line in sources],
+            [line + "\n" for line in targets],
+            links_filename_fwd=files[0],
+            links_filename_rev=files[1],
+            quiet=not sys.stderr.isatty(),
+        )
+        forward, backward = (_read(file) for file in files)
+    return forward, backward
+
+
+def grow_diag_final_and(forward: Links, backward: Links) -> Links:
+    """Two directions' links made one (Koehn et al. 2003).
+
+    What both have; then, time and again, what one of them has next to a link, diagonally too, if one of its words has
+    no link yet; last what one of them has, the forward direction first, if neither of its words has one.
+    """
+    union = forward | backward
+    links = forward & backward
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
+
+    def add(link):
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    grown = True
+    while grown:
+        grown = False
+        for i, j in sorted(links):
+            for down, right in NEIGHBOURS:
+                near = i + down, j + right
+                if near in union - links and (near[0] not in sources or near[1] not in targets):
+                    add(near)
+                    grown = True
+    for direction in (forward, backward):
+        for link in sorted(direction):
+            if link[0] not in sources and link[1] not in targets:
+                add(link)
+    return links
+
+
+def _read(file: str) -> List[Links]:
+    """The lines of `0-0 1-2 …` that aligners write."""
+    with open(file, encoding="utf-8") as stream:
+        return [{tuple(map(int, link.split("-"))) for link in line.split()} for line in stream]

@@ -1,0 +1,99 @@
+"""The sentences that two systems translate most differently, side by side (Weng et al. 2020, Fig. 6)."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from statistics import fmean
+from typing import List, Sequence, Tuple
+
+from sacrebleu.metrics import BLEU, CHRF
+from tqdm import tqdm
+
+from fairseq_capsule.analysis.charts import histogram
+from fairseq_capsule.analysis.reports import Report, column, escaped
+from fairseq_capsule.analysis.translations import Translations
+
+# A sentence of fewer than four words has a BLEU too: of the n-grams that it can have.
+METRICS = {
+    "chrf": ("chrF", CHRF),
+    "bleu": ("sentence BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """`difference` is the second system's score less the first one's."""
+
+    sentence: int = column("sentence")
+    difference: float = column("difference")
+    first_score: float = column("first")
+    second_score: float = column("second")
+    source: str = column("source")
+    reference: str = column("reference")
+    first: str = column("first system")
+    second: str = column("second system")
+
+
+def compare(first: Translations, second: Translations, metric: str, lowercase: bool = False) -> List[Case]:
+    """Every sentence of two outputs with its scores, in the text's order.
+
+    Args:
+        first, second: outputs of one text, with sources and targets.
+        metric: "chrf" or "bleu", of the words as the outputs have them against their T- lines.
+    """
+    score = METRICS[metric][1](lowercase=lowercase).sentence_score
+    texts = list(zip(first.sources, first.targets, first.sentences, second.sentences))
+    cases = []
+    for sentence, (source, target, *outputs) in enumerate(tqdm(texts, desc="cases", delay=2, disable=None)):
+        scores = [score(output, [target]).score for output in outputs]
+        cases.append(Case(sentence, scores[1] - scores[0], *scores, source, target, *outputs))
+    return cases
+
+
+def most_different(cases: Sequence[Case], count: int) -> Tuple[List[Case], List[Case]]:
+    """The `count` cases that gain most and the `count` that lose most, the largest first; none without a difference."""
+    ordered = sorted(cases, key=lambda case: (-case.difference, case.sentence))
+    gains = [case for case in ordered[:count] if case.difference > 0]
+    losses = [case for case in ordered[::-1][:count] if case.difference < 0]
+    return gains, losses
+
+
+def marked(text: str, other: str) -> str:
+    """Text in Markdown, the words in bold that `other` does not have in that place."""
+    words, rivals = text.split(), other.split()
+    parts = []
+    for kind, start, end, _, _ in SequenceMatcher(None, words, rivals, autojunk=False).get_opcodes():
+        if start < end:
+            part = escaped(" ".join(words[start:end]))
+            parts.append(part if kind == "equal" else f"**{part}**")
+    return " ".join(parts)
+
+
+def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, count: int) -> Report:
+    """The cases side by side; all sentences as a table; the differences as a picture."""
+    label = METRICS[metric][0]
+    gains, losses = most_different(cases, count)
+    mean = fmean(case.difference for case in cases)
+    better, worse = (sum(sign * case.difference > 0 for case in cases) for sign in (1, -1))
+    first, second = (escaped(name) for name in names)
+    sections = [
+        f"# {second} against {first}\n\nBy {label} of a sentence, of the words as the outputs have them against the T- "
+        f"lines, {second} is better in {better} of {len(cases)} sentences and worse in {worse}; the mean difference is "
+        f"{mean:+.2f}. In bold: words that only one of the two has.\n"
+    ]
+    for title, chosen in (("gains", gains), ("loses", losses)):
+        if chosen:
+            sections += [f"## Where {second} {title} most\n", *(_side_by_side(case, first, second) for case in chosen)]
+    differences = [case.difference for case in cases]
+    figure = histogram(differences, f"{label}: {names[1]} − {names[0]}", "Differences by sentence")
+    return Report("cases", "\n".join(sections), cases, figure)
+
+
+def _side_by_side(case: Case, first: str, second: str) -> str:
+    rows = [
+        ("source", escaped(case.source)),
+        ("reference", escaped(case.reference)),
+        (f"{first}, {case.first_score:.1f}", marked(case.first, case.second)),
+        (f"{second}, {case.second_score:.1f}", marked(case.second, case.first)),
+    ]
+    table = "".join(f"| {label} | {text} |\n" for label, text in rows)
+    return f"| sentence {case.sentence} | {case.difference:+.1f} |\n|---|---|\n{table}"

@@ -1,0 +1,63 @@
+"""Charts of figures, for colour-blind eyes and in grey too. Every function returns a matplotlib figure."""
+
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, which colour-blind eyes tell apart; each goes with a mark of its own.
+COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+MARKS = "osD^vPX"
+
+# What a panel's axis says → system → its values; None where it has none.
+Panels = Dict[str, Dict[str, Sequence[Optional[float]]]]
+
+
+def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> Figure:
+    """A panel a measure, side by side, in each a line a system over the same ticks."""
+    figure, axes = _panels(panels, title, width=max(4.2, 0.7 * len(ticks)))
+    for axis, systems in zip(axes, panels.values()):
+        for number, (system, values) in enumerate(systems.items()):
+            heights = [float("nan") if value is None else value for value in values]
+            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
+            axis.plot(range(len(ticks)), heights, label=system, **style)
+        axis.set_xticks(range(len(ticks)), ticks, fontsize=8)
+        axis.set_xlabel(axis_label, fontsize=9)
+        axis.grid(alpha=0.3)
+    axes[0].legend(fontsize=8)
+    return figure
+
+
+def bars(panels: Panels, spreads: Panels, title: str) -> Figure:
+    """A panel a measure, in each a bar a system with its spread to either side."""
+    systems = list(next(iter(panels.values())))
+    figure, axes = _panels(panels, title, width=1.6 + 0.6 * len(systems))
+    colours = [COLOURS[number % len(COLOURS)] for number in range(len(systems))]
+    for axis, (label, values) in zip(axes, panels.items()):
+        heights, spread = list(values.values()), list(spreads[label].values())
+        axis.bar(range(len(systems)), heights, yerr=spread, capsize=4, color=colours)
+        axis.set_xticks(range(len(systems)), systems, rotation=30, ha="right", fontsize=8)
+        axis.grid(axis="y", alpha=0.3)
+    return figure
+
+
+def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
+    """How often each size of a difference occurs; a line at 0."""
+    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    axis = figure.subplots()
+    axis.hist(values, bins=40, color=COLOURS[0])
+    axis.axvline(0, color=COLOURS[-1], linewidth=1)
+    axis.set_xlabel(axis_label, fontsize=9)
+    axis.set_ylabel("sentences", fontsize=9)
+    return figure
+
+
+def _panels(panels: Panels, title: str, width: float) -> Tuple[Figure, List[Axes]]:
+    figure = Figure(figsize=(width * len(panels), 3.6), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    axes = list(figure.subplots(1, len(panels), squeeze=False)[0])
+    for axis, label in zip(axes, panels):
+        axis.set_ylabel(label, fontsize=9)
+        axis.tick_params(labelsize=8)
+    return figure, axes

@@ -1,0 +1,201 @@
+"""`fairseq-capsule analyze`: what a score does not say of translations and of the models that made them."""
+
+import argparse
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import List, Optional
+
+from fairseq_capsule.analysis.cases import METRICS, case_report, compare
+from fairseq_capsule.analysis.coverage import coverage_report
+from fairseq_capsule.analysis.iterations import ROUTINGS, iteration_report
+from fairseq_capsule.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
+from fairseq_capsule.analysis.overlap import overlap_report
+from fairseq_capsule.analysis.reports import Report
+from fairseq_capsule.analysis.scoring import Measure, measures
+from fairseq_capsule.analysis.translations import Translations, read_outputs
+from fairseq_capsule.cli.arguments import SUBWORDS, counts, language_code, numbers, positive_int
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.files import read_lines
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
+
+    lengths = _kind(kinds, "lengths", "BLEU and length ratio by the length of the source", _lengths)
+    _outputs(lengths)
+    groups = lengths.add_mutually_exclusive_group()
+    groups.add_argument(
+        "--intervals",
+        type=numbers,
+        default=EDGES,
+        metavar="N,N,…",
+        help="groups of up to and including these numbers of words (default: 10,20,30,40,50)",
+    )
+    groups.add_argument("--longer-than", type=numbers, metavar="N,N,…", help="groups of more words than these numbers")
+    groups.add_argument("--groups", type=positive_int, metavar="N", help="N groups of about as many sentences")
+    lengths.add_argument(
+        "--reference",
+        type=Path,
+        metavar="REF",
+        help="the reference, untokenised: detokenised sacreBLEU (default: tokenised BLEU against the T- lines)",
+    )
+    lengths.add_argument(
+        "--lang", type=language_code, default="de", help="the translations' language, for Moses (default: %(default)s)"
+    )
+    lengths.add_argument("--lowercase", action="store_true", help="compare without case")
+
+    coverage = _kind(kinds, "coverage", "CDR, under- and over-translation, from word alignments by eflomal", _coverage)
+    _outputs(coverage)
+    coverage.add_argument(
+        "--train",
+        nargs=2,
+        type=Path,
+        metavar=("SOURCE", "TARGET"),
+        help="text to learn the alignment from too, in words as the outputs': the tokenised training set",
+    )
+    coverage.add_argument(
+        "--runs", type=positive_int, default=3, help="alignments to take the mean of (default: %(default)s)"
+    )
+
+    overlap = _kind(kinds, "overlap", "how many words of their bags PAST and FUTURE know", _overlap)
+    _checkpoints(overlap, split="test")
+
+    iterations = _kind(kinds, "iterations", "quality against routing iterations at inference", _iterations)
+    _checkpoints(iterations, split="valid")
+    iterations.add_argument(
+        "--iterations", type=counts, default=[1, 2, 3, 4, 5], metavar="SET", help="as 1-5 (the default) or 1,3"
+    )
+    iterations.add_argument(
+        "--option",
+        choices=[name.replace("_", "-") for name in ROUTINGS],
+        help="what sets them, where a model has several routings",
+    )
+    iterations.add_argument("--beam", type=positive_int, default=5, help="beam size (default: %(default)s)")
+    iterations.add_argument("--lenpen", type=float, default=1.0, help="length penalty (default: %(default)s)")
+    iterations.add_argument("--lowercase", action="store_true", help="compare without case")
+
+    cases = _kind(kinds, "cases", "sentences that two systems translate most differently, side by side", _cases)
+    cases.add_argument("first", type=Path, metavar="OUT", help="an output of fairseq-generate")
+    cases.add_argument("second", type=Path, metavar="OTHER", help="another one, of the same text")
+    _subwords(cases)
+    cases.add_argument(
+        "--count", type=positive_int, default=5, help="sentences to show in each direction (default: %(default)s)"
+    )
+    cases.add_argument("--metric", choices=METRICS, default="chrf", help="score of a sentence (default: %(default)s)")
+    cases.add_argument("--lowercase", action="store_true", help="compare without case")
+
+
+def run(args: argparse.Namespace) -> None:
+    for library in ("sacrebleu", "eflomal"):  # fairseq's import turns everybody's notes on
+        logging.getLogger(library).setLevel(logging.WARNING)
+    if args.out.exists() and not args.out.is_dir():
+        raise UserError(f"--out {args.out}: no folder; name one, which is made where it is missing")
+    report = args.analyse(args)
+    paths = report.write(args.out)
+    print(report.markdown)
+    print("wrote " + ", ".join(map(str, paths)))
+    if args.json:
+        print(json.dumps({"kind": report.kind, "rows": [asdict(row) for row in report.rows]}))
+
+
+def _lengths(args: argparse.Namespace) -> Report:
+    outputs = read_outputs(args.outputs, args.remove_bpe)
+    lengths = word_counts(outputs[0].sources)
+    if args.groups:
+        groups = equal_groups(lengths, args.groups)
+    elif args.longer_than:
+        groups = longer_than(lengths, args.longer_than)
+    else:
+        groups = intervals(lengths, args.intervals)
+    if not groups:
+        raise UserError(f"--longer-than: no source has more than {min(args.longer_than)} words")
+    return length_report(_names(args, args.outputs), outputs[0].sources, _bleu(outputs, args), groups)
+
+
+def _bleu(outputs: List[Translations], args: argparse.Namespace) -> Measure:
+    """The measure that `score` calls by this name too."""
+    name, reference = "tokenised_bleu", outputs[0].targets
+    if args.reference:
+        name, reference = "detokenised_bleu", read_lines(args.reference)
+        if len(reference) != len(outputs[0].sentences):
+            raise UserError(
+                f"{args.reference}: {len(reference)} sentences, {outputs[0].path} has {len(outputs[0].sentences)}"
+            )
+    return next(m for m in measures(outputs, [reference], args.lang, args.lowercase) if m.name == name)
+
+
+def _coverage(args: argparse.Namespace) -> Report:
+    outputs = read_outputs(args.outputs, args.remove_bpe)
+    for output in outputs:
+        if not output.tokenised:
+            raise UserError(f"{output.path}: words and punctuation are not apart; generate it without --tokenizer")
+    training = tuple(read_lines(path) for path in args.train or [])
+    if training and len(training[0]) != len(training[1]):
+        raise UserError(f"--train: {args.train[0]} has {len(training[0])} lines, {args.train[1]} {len(training[1])}")
+    return coverage_report(_names(args, args.outputs), outputs, training or ((), ()), args.runs)
+
+
+def _overlap(args: argparse.Namespace) -> Report:
+    return overlap_report(_names(args, args.checkpoints), args.checkpoints, args.data, args.split)
+
+
+def _iterations(args: argparse.Namespace) -> Report:
+    return iteration_report(
+        _names(args, args.checkpoints),
+        args.checkpoints,
+        args.data,
+        args.split,
+        args.iterations,
+        args.option and args.option.replace("-", "_"),
+        beam=args.beam,
+        lenpen=args.lenpen,
+        lowercase=args.lowercase,
+    )
+
+
+def _cases(args: argparse.Namespace) -> Report:
+    paths = [args.first, args.second]
+    first, second = read_outputs(paths, args.remove_bpe)
+    cases = compare(first, second, args.metric, args.lowercase)
+    return case_report(tuple(_names(args, paths)), cases, args.metric, args.count)
+
+
+def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
+    parser = kinds.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+    parser.set_defaults(analyse=analyse)
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help=f"folder for {name}.md, .csv, .png and .svg"
+    )
+    parser.add_argument("--names", nargs="+", metavar="NAME", help="what to call the systems (default: by their files)")
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+    return parser
+
+
+def _outputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("outputs", nargs="+", type=Path, metavar="OUT", help="outputs of fairseq-generate on one text")
+    _subwords(parser)
+
+
+def _subwords(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--remove-bpe", choices=SUBWORDS, help="subwords to join (default: subword_nmt)")
+
+
+def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
+    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT", help="trained models")
+    parser.add_argument("--data", type=Path, required=True, help="the binarised data")
+    parser.add_argument("--split", default=split, help="which of its splits to read (default: %(default)s)")
+
+
+def _names(args: argparse.Namespace, paths: List[Path]) -> List[str]:
+    """A name for each file: those of --names, or the files', with as many folders as tell them apart."""
+    names: Optional[List[str]] = args.names
+    if names is None:
+        for parts in range(1, 1 + max(len(path.parts) for path in paths)):
+            names = [str(Path(*path.parts[-parts:]).with_suffix("")) for path in paths]
+            if len(set(names)) == len(names):
+                break
+    if len(names) != len(paths) or len(set(names)) < len(names):
+        raise UserError(f"--names: {len(paths)} different names are wanted, one for each file: not {' '.join(names)}")
+    return names
