@@ -15,7 +15,7 @@ from fairseq_capsule.analysis.translations import Translations
 # A sentence of fewer than four words has a BLEU too: of the n-grams that it can have.
 METRICS = {
     "chrf": ("chrF", CHRF),
-    "bleu": ("sentence BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
+    "bleu": ("BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
 }
 
 

@@ -15,12 +15,11 @@ Panels = Dict[str, Dict[str, Sequence[Optional[float]]]]
 
 def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> Figure:
     """A panel a measure, side by side, in each a line a system over the same ticks."""
-    figure, axes = _panels(panels, title, width=max(4.2, 0.7 * len(ticks)))
+    figure, axes = _panels(panels, title, width=max(4.2, 0.5 * len(ticks)))
     for axis, systems in zip(axes, panels.values()):
         for number, (system, values) in enumerate(systems.items()):
             heights = [float("nan") if value is None else value for value in values]
-            style = {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
-            axis.plot(range(len(ticks)), heights, label=system, **style)
+            axis.plot(range(len(ticks)), heights, label=system, **_style(number))
         axis.set_xticks(range(len(ticks)), ticks, fontsize=8)
         axis.set_xlabel(axis_label, fontsize=9)
         axis.grid(alpha=0.3)
@@ -28,15 +27,15 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
     return figure
 
 
-def bars(panels: Panels, spreads: Panels, title: str) -> Figure:
-    """A panel a measure, in each a bar a system with its spread to either side."""
+def points(panels: Panels, spreads: Panels, title: str) -> Figure:
+    """A panel a measure, in each a point a system with its spread to either side."""
     systems = list(next(iter(panels.values())))
-    figure, axes = _panels(panels, title, width=1.6 + 0.6 * len(systems))
-    colours = [COLOURS[number % len(COLOURS)] for number in range(len(systems))]
+    figure, axes = _panels(panels, title, width=1.8 + 0.5 * len(systems))
     for axis, (label, values) in zip(axes, panels.items()):
-        heights, spread = list(values.values()), list(spreads[label].values())
-        axis.bar(range(len(systems)), heights, yerr=spread, capsize=4, color=colours)
+        for number, system in enumerate(systems):
+            axis.errorbar(number, values[system], yerr=spreads[label][system], capsize=4, **_style(number))
         axis.set_xticks(range(len(systems)), systems, rotation=30, ha="right", fontsize=8)
+        axis.margins(x=0.2)
         axis.grid(axis="y", alpha=0.3)
     return figure
 
@@ -51,6 +50,11 @@ def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
     axis.set_xlabel(axis_label, fontsize=9)
     axis.set_ylabel("sentences", fontsize=9)
     return figure
+
+
+def _style(number: int) -> Dict[str, str]:
+    """Of the system with this number, counted from 0."""
+    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
 
 
 def _panels(panels: Panels, title: str, width: float) -> Tuple[Figure, List[Axes]]:

@@ -8,10 +8,11 @@ from typing import Iterable, List, NamedTuple, Sequence, Tuple
 from tqdm import tqdm
 
 from fairseq_capsule.analysis.alignment import Links, align, grow_diag_final_and
-from fairseq_capsule.analysis.charts import bars
+from fairseq_capsule.analysis.charts import points
 from fairseq_capsule.analysis.lengths import word_counts
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
 from fairseq_capsule.analysis.translations import Translations
+from fairseq_capsule.errors import UserError
 
 Corpus = Tuple[Sequence[str], Sequence[str]]
 
@@ -52,7 +53,7 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
         reference, translation: the links of each sentence's source to its reference, and to its translation.
 
     Raises:
-        ValueError: the reference covers no word.
+        UserError: the reference covers no word.
     """
     covered = missed = repeated = 0
     for to_reference, to_translation in zip(reference, translation):
@@ -62,7 +63,7 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
         missed += len(wanted.keys() - found.keys())
         repeated += sum(number > max(1, wanted[source]) for source, number in found.items())
     if not covered:
-        raise ValueError("no word of the reference is aligned")
+        raise UserError("no source word could be aligned to the references; learn from more text with --train")
     return Rates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
 
 
@@ -101,14 +102,14 @@ def coverage_report(
     pairs = f" and {len(training[0])} training pairs" if training[0] else ""
     markdown = (
         "# Coverage of the source\n\n"
-        f"From eflomal's alignments (grow-diag-final-and) of {len(outputs[0].sentences)} sentences, with their "
-        f"references and with all systems' translations{pairs}. CDR: 1 − |C_ref \\ C_gen| / |C_ref|, C being the aligned "
-        "source words. Under-translated: source words in C_ref and not in C_gen. Over-translated: those with more links "
-        "to the translation than to the reference, and more than one; both by all source words. Means over "
-        f"{runs} {'alignments' if runs > 1 else 'alignment'}; ±: how far one lay from the mean at most.\n\n"
+        f"From eflomal's alignments (grow-diag-final-and) of {len(outputs[0].sentences)} sentences with their "
+        f"references and with all systems' translations{pairs}. CDR: 1 − |C_ref \\ C_gen| / |C_ref|, C being the "
+        "source words that are aligned. Under-translated: source words in C_ref and not in C_gen. Over-translated: "
+        "those with more links to the translation than to the reference, and more than one. Both by all source words. "
+        f"Means over {runs} {'alignments' if runs > 1 else 'alignment'}; ±: how far one lay from the mean at most.\n\n"
         f"{markdown_table(rows)}"
     )
-    return Report("coverage", markdown, rows, bars(panels, spreads, "Coverage of the source"))
+    return Report("coverage", markdown, rows, points(panels, spreads, "Coverage of the source"))
 
 
 def _mean_and_spread(values: Sequence[float]) -> Tuple[float, float]:

@@ -83,9 +83,7 @@ def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure
     per_system = {name: rows[i * number : (i + 1) * number] for i, name in enumerate(names)}
     panels = {
         measure.label: {name: [row.bleu for row in own] for name, own in per_system.items()},
-        "words of translations by words of references": {
-            name: [row.length_ratio for row in own] for name, own in per_system.items()
-        },
+        "length ratio": {name: [row.length_ratio for row in own] for name, own in per_system.items()},
     }
     markdown = (
         "# By the length of the source\n\n"

@@ -21,7 +21,7 @@ WHOLE = "all"
 @dataclass(frozen=True)
 class OverlapRow:
     system: str = column("system")
-    part: str = column("part of the target")
+    part: str = column("part of the target, %")
     past: Optional[float] = column("r_OL of PAST", digits=4)
     future: Optional[float] = column("r_OL of FUTURE", digits=4)
     sentences: int = column("sentences")
@@ -73,7 +73,7 @@ def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[Ov
         rates = bag_overlap_by_step(*bag_inputs(model, sample, padding))
         for total, of_content in zip(totals, rates):
             total.add(of_content, sample["target"].eq(padding))
-    parts = [WHOLE, *(f"{100 * part // PARTS}–{100 * (part + 1) // PARTS} %" for part in range(PARTS))]
+    parts = [WHOLE, *(f"{100 * part // PARTS}–{100 * (part + 1) // PARTS}" for part in range(PARTS))]
     past, future = (total.means() for total in totals)
     return [OverlapRow(name, *values, totals[1].sentences) for values in zip(parts, past, future)]
 
@@ -89,11 +89,11 @@ def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
         for content in ("past", "future")
     }
     markdown = (
-        f"# Words of the bags that PAST and FUTURE know\n\nOn {split}: of the distinct words of a step's bag, the share "
-        "among the 5 k most probable ones, k being the number of the bag's words. “all” is the mean over a sentence's "
-        "steps, then over sentences, as --eval-overlap has it; a part, the mean over all steps in it.\n\n"
+        f"# Words of the bags that PAST and FUTURE know\n\nOn {split}: of the distinct words of a step's bag, the "
+        "share among the 5 k most probable ones, k being the number of the bag's words. “all” is the mean over a "
+        "sentence's steps, then over sentences, as --eval-overlap has it; a part, the mean over all steps in it.\n\n"
         f"{markdown_table(rows)}"
     )
     ticks = [row.part for row in rows[1 : PARTS + 1]]
-    figure = lines(panels, ticks, "part of the target", "Words of the bags that PAST and FUTURE know")
+    figure = lines(panels, ticks, "part of the target, %", "Words of the bags that PAST and FUTURE know")
     return Report("overlap", markdown, rows, figure)

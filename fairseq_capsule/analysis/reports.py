@@ -1,7 +1,9 @@
 """What an analysis gives: rows of figures as a table in Markdown and CSV, and a picture of them in PNG and SVG."""
 
 import csv
+import html
 import io
+import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, List, Sequence
@@ -75,9 +77,8 @@ def comma_separated(rows: Sequence[Any]) -> str:
 
 def escaped(text: str) -> str:
     """Text as Markdown shows it as it is, in a table's cell too."""
-    for character, escape in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("\\", "\\\\")):
-        text = text.replace(character, escape)
-    return "".join("\\" + character if character in "|*_`[]~#" else character for character in text)
+    # An underscore inside a word is one to Markdown too.
+    return re.sub(r"[\\|*`\[\]~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", html.escape(text, quote=False))
 
 
 def _cell(value: Any, digits: int) -> str:

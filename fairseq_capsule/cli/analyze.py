@@ -138,12 +138,12 @@ def _coverage(args: argparse.Namespace) -> Report:
 
 
 def _overlap(args: argparse.Namespace) -> Report:
-    return overlap_report(_names(args, args.checkpoints), args.checkpoints, args.data, args.split)
+    return overlap_report(_names(args, args.checkpoints, folders=1), args.checkpoints, args.data, args.split)
 
 
 def _iterations(args: argparse.Namespace) -> Report:
     return iteration_report(
-        _names(args, args.checkpoints),
+        _names(args, args.checkpoints, folders=1),
         args.checkpoints,
         args.data,
         args.split,
@@ -188,11 +188,11 @@ def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
     parser.add_argument("--split", default=split, help="which of its splits to read (default: %(default)s)")
 
 
-def _names(args: argparse.Namespace, paths: List[Path]) -> List[str]:
-    """A name for each file: those of --names, or the files', with as many folders as tell them apart."""
+def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> List[str]:
+    """A name for each file: those of --names, or the files', with `folders` or as many more as tell them apart."""
     names: Optional[List[str]] = args.names
     if names is None:
-        for parts in range(1, 1 + max(len(path.parts) for path in paths)):
+        for parts in range(1 + folders, 2 + folders + max(len(path.parts) for path in paths)):
             names = [str(Path(*path.parts[-parts:]).with_suffix("")) for path in paths]
             if len(set(names)) == len(names):
                 break

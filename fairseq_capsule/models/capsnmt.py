@@ -202,7 +202,8 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         name = "encoder.aggregation.vote_weight"
         if name in state_dict and self.cfg.aggregation == "capsule":
             trained, wanted = len(state_dict[name]), len(self.encoder.aggregation.vote_weight)
-            if trained != wanted and 1 in (trained, wanted):
+            own = self.cfg.aggregation_weights == "own"
+            if trained != wanted and (trained == 1 or not own):
                 kinds = ["shared ones" if n == 1 else "own weights for each iteration" for n in (trained, wanted)]
                 raise UserError(f"--aggregation-weights: {kinds[0]} in the checkpoint, {kinds[1]} in the model")
             if trained != wanted:

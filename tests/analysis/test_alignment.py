@@ -1,0 +1,57 @@
+"""Word alignments: two directions made one by hand, and eflomal on a text of which there is no doubt."""
+
+import builtins
+import random
+
+import pytest
+
+from fairseq_capsule.analysis.alignment import align, grow_diag_final_and
+from fairseq_capsule.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "forward, backward, both",
+    [
+        ({(0, 0)}, {(0, 0)}, {(0, 0)}),
+        # (1, 1) is next to (0, 0), diagonally, and both of its words are free.
+        ({(0, 0), (1, 1)}, {(0, 0)}, {(0, 0), (1, 1)}),
+        # One free word is enough next to a link ...
+        ({(0, 0), (0, 1)}, {(0, 0)}, {(0, 0), (0, 1)}),
+        # ... and none is not: (1, 0) is next to two links whose words are its own.
+        ({(0, 0), (1, 0), (1, 1)}, {(0, 0), (1, 1)}, {(0, 0), (1, 1)}),
+        # (1, 1), grown, lets (2, 2) grow.
+        ({(0, 0), (1, 1)}, {(0, 0), (2, 2)}, {(0, 0), (1, 1), (2, 2)}),
+        # Far from any link both words have to be free: (5, 5) is taken, then (5, 8) is not.
+        ({(0, 0), (5, 5)}, {(0, 0), (5, 8)}, {(0, 0), (5, 5)}),
+        ({(3, 3)}, set(), {(3, 3)}),
+        (set(), set(), set()),
+    ],
+)
+def test_grow_diag_final_and_by_hand(forward, backward, both):
+    assert grow_diag_final_and(forward, backward) == both
+
+
+def test_eflomal_finds_words_and_their_places():
+    pytest.importorskip("eflomal")
+    generator = random.Random(1)
+    sources = [" ".join(generator.sample("abcdefgh", 4)) for _ in range(300)]
+    targets = [" ".join(reversed(line.upper())).replace("   ", " ") for line in sources]
+    # Case does not matter to it, so a word's translation is itself, in the reverse order.
+    forward, backward = align([*sources, "a b", ""], [*targets, "", "A"])
+    for links in (forward, backward):
+        assert len(links) == 302 and links[-2:] == [set(), set()]
+        right = sum(links[i] == {(0, 3), (1, 2), (2, 1), (3, 0)} for i in range(300))
+        assert right > 290
+
+
+def test_without_eflomal_it_says_what_to_install(monkeypatch):
+    imported = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name == "eflomal":
+            raise ModuleNotFoundError("No module named 'eflomal'")
+        return imported(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UserError, match="need eflomal .*: pip install 'eflomal>=2.0'"):
+        align(["a"], ["a"])

@@ -1,0 +1,65 @@
+"""The sentences that two systems translate most differently."""
+
+from pathlib import Path
+
+import pytest
+import sacrebleu
+
+from fairseq_capsule.analysis.cases import case_report, compare, marked, most_different
+from fairseq_capsule.analysis.translations import Translations
+
+TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze schläft", "das | <b>haus</b>"]
+FIRST = ["ein hund läuft", "zwei kinder", "eine katze schläft", "ein *haus*"]
+SECOND = ["ein hund läuft im park", "zwei kinder", "ein tier schläft", "das | <b>haus</b>"]
+
+
+@pytest.fixture
+def outputs():
+    return [Translations(Path(name), lines, True, TARGETS, TARGETS) for name, lines in (("a", FIRST), ("b", SECOND))]
+
+
+@pytest.mark.parametrize(
+    "metric, score",
+    [
+        ("chrf", lambda hypothesis, target: sacrebleu.sentence_chrf(hypothesis, [target]).score),
+        ("bleu", lambda hypothesis, target: sacrebleu.sentence_bleu(hypothesis, [target], tokenize="none").score),
+    ],
+)
+def test_scores_are_sacrebleu_s(outputs, metric, score):
+    cases = compare(*outputs, metric)
+    assert [case.sentence for case in cases] == [0, 1, 2, 3]
+    for case, first, second, target in zip(cases, FIRST, SECOND, TARGETS):
+        assert (case.source, case.reference, case.first, case.second) == (target, target, first, second)
+        assert case.first_score == pytest.approx(score(first, target))
+        assert case.difference == pytest.approx(score(second, target) - score(first, target))
+
+
+def test_without_case(outputs):
+    upper = Translations(Path("c"), [line.upper() for line in SECOND], True, TARGETS, TARGETS)
+    assert compare(outputs[1], upper, "chrf")[1].difference < 0
+    assert compare(outputs[1], upper, "chrf", lowercase=True)[1].difference == 0
+
+
+def test_the_most_different_ones_of_either_direction(outputs):
+    cases = compare(*outputs, "chrf")
+    gains, losses = most_different(cases, 5)
+    assert [case.sentence for case in gains] == [3, 0]
+    assert [case.sentence for case in losses] == [2]  # sentence 1 is the same in both
+    assert [case.sentence for case in most_different(cases, 1)[0]] == [3]
+
+
+def test_words_of_one_alone_are_marked():
+    assert marked("a b c d", "a c d e") == "a **b** c d"
+    assert marked("a c d e", "a b c d") == "a c d **e**"
+    assert marked("", "a") == ""
+    assert marked("a * <i>", "a") == r"a **\* &lt;i&gt;**"
+
+
+def test_a_report_escapes_what_would_be_a_table_or_a_tag(outputs):
+    report = case_report(("a", "b"), compare(*outputs, "chrf"), "chrf", 1)
+    assert "b is better in 2 of 4 sentences and worse in 1" in report.markdown
+    assert r"| reference | das \| &lt;b&gt;haus&lt;/b&gt; |" in report.markdown
+    assert r"| b, 100.0 | **das \| &lt;b&gt;haus&lt;/b&gt;** |" in report.markdown
+    assert "## Where b gains most" in report.markdown and "## Where b loses most" in report.markdown
+    same = case_report(("a", "b"), compare(outputs[0], outputs[0], "chrf"), "chrf", 1)
+    assert "## Where" not in same.markdown

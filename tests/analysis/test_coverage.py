@@ -1,0 +1,59 @@
+"""Coverage of the source, counted by hand."""
+
+import pytest
+
+from fairseq_capsule.analysis import coverage
+from fairseq_capsule.analysis.coverage import coverage_rates, coverage_report
+from fairseq_capsule.analysis.translations import Translations
+from fairseq_capsule.errors import UserError
+
+
+def test_rates_by_hand():
+    """Two sentences of 4 and 6 source words. The reference covers 0, 1, 2 of the first and 0, 5 of the second."""
+    reference = [{(0, 0), (1, 1), (1, 2), (2, 3)}, {(0, 0), (5, 1)}]
+    # Missed: word 2 of the first, word 5 of the second. Word 1 has two links, as to the reference; word 0 of the first
+    # has two and had one: over-translated. Word 3 is covered by the translation alone, once: neither.
+    translation = [{(0, 0), (0, 4), (1, 1), (1, 2), (3, 3)}, {(0, 0)}]
+    rates = coverage_rates([4, 6], reference, translation)
+    assert rates == (pytest.approx(1 - 2 / 5), pytest.approx(100 * 2 / 10), pytest.approx(100 * 1 / 10))
+
+
+def test_a_word_that_the_reference_leaves_is_over_translated_from_its_second_link_on():
+    links = [{(0, 0)}], [{(0, 0), (1, 1), (1, 2)}]
+    assert coverage_rates([2], *links).over == 50
+
+
+def test_the_reference_itself_is_whole():
+    links = [{(0, 0), (1, 1)}]
+    assert coverage_rates([2], links, links) == (1, 0, 0)
+
+
+def test_no_aligned_word():
+    with pytest.raises(UserError, match="no source word could be aligned"):
+        coverage_rates([2], [set()], [{(0, 0)}])
+
+
+def test_a_report_has_means_over_alignments(monkeypatch):
+    """Words that are equal are aligned; every second alignment finds none in the second system's translation."""
+    runs = []
+
+    def align(sources, targets):
+        assert sources[0] == "train" and targets[0] == "training"  # what is learnt from too comes first
+        runs.append(len(sources))
+        pairs = [(source.split(), target.split()) for source, target in zip(sources, targets)]
+        links = [{(i, j) for i, s in enumerate(a) for j, t in enumerate(b) if s == t} for a, b in pairs]
+        if len(runs) % 2 == 0:
+            links[3] = set()
+        return links, links
+
+    monkeypatch.setattr(coverage, "align", align)
+    texts = {"whole": "a b c d", "half": "a b b"}
+    outputs = [Translations(name, [text], True, ["a b c d"], ["a b c d"]) for name, text in texts.items()]
+    report = coverage_report(list(texts), outputs, (["train"], ["training"]), runs=2)
+    assert runs == [4, 4]
+    whole, half = report.rows
+    assert (whole.cdr, whole.cdr_spread, whole.under, whole.over) == (1, 0, 0, 0)
+    assert (half.cdr, half.cdr_spread) == (0.25, 0.25)  # 0.5 and 0
+    assert (half.under, half.under_spread) == (75, 25)
+    assert (half.over, half.over_spread) == (12.5, 12.5)  # “b” is there twice, in one of the alignments
+    assert "| half | 0.2500 | 0.2500 | 75.00 | 25.00 | 12.50 | 12.50 |" in report.markdown

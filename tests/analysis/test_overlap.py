@@ -1,0 +1,43 @@
+"""Means of the overlap, by hand."""
+
+import pytest
+import torch
+
+from fairseq_capsule.analysis.overlap import OverlapMean
+from fairseq_capsule.losses import bag_overlap, bag_overlap_by_step
+
+NAN = float("nan")
+
+
+def test_means_by_hand():
+    """A sentence of 4 steps, the first without a bag; one of 2, padded on the left; one of a step without a bag."""
+    rates = torch.tensor([[NAN, 0.5, 1.0, 0.0], [NAN, NAN, NAN, 1.0], [NAN, NAN, NAN, NAN]])
+    padding = torch.tensor([[0, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 1]]).bool()
+    mean = OverlapMean(parts=2)
+    mean.add(rates[:1], padding[:1])
+    mean.add(rates[1:], padding[1:])
+    # Sentences: 0.5, 1, and one that is left out. Halves: steps 1-2 of 4; steps 3-4 of 4 and 2 of 2.
+    assert mean.means() == pytest.approx([(0.5 + 1) / 2, 0.5, (1 + 0 + 1) / 3])
+    assert mean.sentences == 2
+
+
+def test_a_part_without_a_step_has_no_mean():
+    mean = OverlapMean(parts=4)
+    mean.add(torch.tensor([[1.0, 0.5]]), torch.zeros(1, 2, dtype=torch.bool))
+    assert mean.means() == [0.75, None, 1.0, None, 0.5]  # step t of T in part ⌈4 t / T⌉
+    assert OverlapMean(parts=1).means() == [None, None]
+
+
+def test_the_whole_is_what_the_task_reports():
+    generator = torch.Generator().manual_seed(1)
+    past, future = torch.randn(2, 3, 6, 8, generator=generator)
+    embeddings = torch.randn(20, 8, generator=generator)
+    target = torch.randint(2, 20, (3, 6), generator=generator)
+    padding = torch.arange(6) >= torch.tensor([[6], [3], [1]])
+    means = OverlapMean(), OverlapMean()
+    for mean, rates in zip(means, bag_overlap_by_step(past, future, embeddings, target, padding, top=1)):
+        mean.add(rates, padding)
+    overlap = bag_overlap(past, future, embeddings, target, padding, top=1)
+    assert means[0].means()[0] == pytest.approx(float(overlap.past / overlap.past_sentences))
+    assert means[1].means()[0] == pytest.approx(float(overlap.future / overlap.future_sentences))
+    assert 0 < means[0].means()[0] < 1

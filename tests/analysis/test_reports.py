@@ -1,0 +1,63 @@
+"""Tables, and files that are whole."""
+
+import csv
+import io
+from dataclasses import dataclass
+from typing import Optional
+
+import pytest
+from matplotlib.figure import Figure
+
+from fairseq_capsule.analysis.reports import Report, column, comma_separated, escaped, markdown_table
+from fairseq_capsule.errors import UserError
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str = column("the name")
+    score: Optional[float] = column("score", digits=1)
+
+
+ROWS = [Row("a, b|c", 1.25), Row("ü", None)]
+
+
+def report():
+    figure = Figure()
+    figure.subplots().plot([1, 2], [3, 4])
+    return Report("kind", "text\n", ROWS, figure)
+
+
+def test_markdown():
+    assert markdown_table(ROWS) == "| the name | score |\n| --- | --- |\n| a, b\\|c | 1.2 |\n| ü |  |\n"
+
+
+def test_csv_has_numbers_in_full():
+    rows = list(csv.reader(io.StringIO(comma_separated(ROWS))))
+    assert rows == [["name", "score"], ["a, b|c", "1.25"], ["ü", ""]]
+
+
+def test_escapes():
+    assert escaped("a_b _c_ <i> & *x* [y](z) `q` \\") == r"a_b \_c\_ &lt;i&gt; &amp; \*x\* \[y\](z) \`q\` \\"
+
+
+def test_four_files_the_same_each_time(tmp_path):
+    paths = report().write(tmp_path / "new" / "folder")
+    assert [path.name for path in paths] == ["kind.md", "kind.csv", "kind.png", "kind.svg"]
+    assert paths[2].read_bytes().startswith(b"\x89PNG") and b"<svg" in paths[3].read_bytes()
+    again = report().write(tmp_path / "again")
+    assert [path.read_bytes() for path in paths] == [path.read_bytes() for path in again]
+    assert len(list(paths[0].parent.iterdir())) == 4
+
+
+def test_what_cannot_be_drawn_leaves_nothing(tmp_path):
+    broken = report()
+    broken.figure.savefig = lambda *args, **kwargs: 1 / 0
+    with pytest.raises(ZeroDivisionError):
+        broken.write(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "kind.md").mkdir()
+    with pytest.raises(UserError, match="kind.md: not written: Is a directory"):
+        report().write(tmp_path)

@@ -1,0 +1,205 @@
+"""`fairseq-capsule analyze` on outputs of fairseq-generate: tables, pictures, what is refused."""
+
+import csv
+import json
+
+import pytest
+import sacrebleu
+
+SOURCES = ["a dog runs in the park", "two kids", "a cat", "a man in a red hat looks at the big hou@@ se"]
+TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze", "ein mann mit rotem hut sieht das große haus an"]
+FIRST = ["ein hund läuft im", "zwei kinder", "eine katze", "ein mann mit hut sieht das große haus an"]
+SECOND = ["ein hund läuft im park", "zwei kinder", "ein tier", "ein mann mit rotem hut sieht das große ha@@ us an"]
+
+
+def output(path, sentences, sources=SOURCES, targets=TARGETS):
+    """As fairseq-generate prints it, in another order than the text's."""
+    lines = [
+        f"S-{i}\t{sources[i]}\nT-{i}\t{targets[i]}\nH-{i}\t-0.5\t{sentences[i]}\nD-{i}\t-0.5\t{sentences[i]}\n"
+        for i in reversed(range(len(sentences)))
+    ]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def first(tmp_path):
+    return output(tmp_path / "first.out", FIRST)
+
+
+@pytest.fixture
+def second(tmp_path):
+    return output(tmp_path / "second.out", SECOND)
+
+
+@pytest.fixture
+def analyze(command, tmp_path):
+    """The rows that `--json` prints, after a look at the files."""
+
+    def run(kind, *arguments):
+        out = tmp_path / "out"
+        result = command("analyze", kind, *arguments, "--out", out, "--json")
+        assert result.status == 0, result.err
+        assert sorted(path.name for path in out.iterdir()) == [f"{kind}.{end}" for end in ("csv", "md", "png", "svg")]
+        assert (out / f"{kind}.md").read_text(encoding="utf-8") in result.out
+        assert (out / f"{kind}.png").read_bytes().startswith(b"\x89PNG")
+        printed = json.loads(result.out.splitlines()[-1])
+        with open(out / f"{kind}.csv", encoding="utf-8", newline="") as stream:
+            table = list(csv.DictReader(stream))
+        as_text = [
+            {name: "" if value is None else str(value) for name, value in row.items()} for row in printed["rows"]
+        ]
+        assert printed["kind"] == kind and table == as_text
+        return printed["rows"]
+
+    return run
+
+
+def test_lengths(analyze, first, second):
+    rows = analyze("lengths", first, second, "--intervals", "2,6")
+    assert [(row["system"], row["words"], row["sentences"]) for row in rows] == [
+        (name, words, number)
+        for name in ("first", "second")
+        for words, number in (("≤ 2", 2), ("3–6", 1), ("> 6", 1))  # of 12 words without subwords
+    ]
+    assert [row["bleu"] for row in rows if row["system"] == "second"] == pytest.approx([0, 100, 100])
+    assert rows[1]["length_ratio"] == pytest.approx(4 / 5)
+
+
+def test_lengths_of_other_groups(analyze, first, tmp_path):
+    rows = analyze("lengths", first, "--longer-than", "0,6", "--names", "GDR")
+    assert [(row["system"], row["words"], row["sentences"]) for row in rows] == [("GDR", "> 0", 4), ("GDR", "> 6", 1)]
+    rows = analyze("lengths", first, "--groups", 2)
+    assert [(row["words"], row["sentences"]) for row in rows] == [("≤ 2", 2), ("> 2", 2)]
+
+
+def test_lengths_against_the_raw_reference(analyze, first, tmp_path):
+    raw = tmp_path / "raw.de"
+    raw.write_text("\n".join(line.title() for line in TARGETS) + "\n", encoding="utf-8")
+    strict, loose = (
+        analyze("lengths", first, "--longer-than", 0, "--reference", raw, *more)[0] for more in ((), ("--lowercase",))
+    )
+    assert strict["bleu"] == 0
+    assert loose["bleu"] == pytest.approx(sacrebleu.corpus_bleu(FIRST, [TARGETS]).score)
+
+
+def test_coverage(analyze, first, second, tmp_path):
+    pytest.importorskip("eflomal")
+    for language, lines in (("en", SOURCES), ("de", TARGETS)):
+        text = "\n".join(lines * 50).replace("@@ ", "") + "\n"
+        (tmp_path / f"train.{language}").write_text(text, encoding="utf-8")
+    training = "--train", tmp_path / "train.en", tmp_path / "train.de"
+    rows = analyze("coverage", first, second, *training, "--runs", 2)
+    assert [row["system"] for row in rows] == ["first", "second"]
+    assert all(0.5 < row["cdr"] <= 1 for row in rows)
+    assert rows[0]["under"] > 0 and rows[0]["over"] < 20  # the park and the colour of the hat are left out
+
+
+def test_cases(analyze, first, second, tmp_path):
+    rows = analyze("cases", first, second, "--count", 2, "--metric", "bleu")
+    assert [row["sentence"] for row in rows] == [0, 1, 2, 3]
+    assert rows[0]["difference"] == pytest.approx(100 - rows[0]["first_score"])
+    assert rows[3]["second"] == TARGETS[3]  # without subwords
+    markdown = (tmp_path / "out/cases.md").read_text(encoding="utf-8")
+    assert "| second, 100.0 | ein hund läuft im **park** |" in markdown
+    assert "| first, 100.0 | **eine katze** |" in markdown
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(analyze, first, tmp_path):
+    paths = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        paths.append(output(tmp_path / name / "test.out", FIRST))
+    assert [row["system"] for row in analyze("lengths", *paths, "--longer-than", 0)] == ["a/test", "b/test"]
+
+
+class TestRefusals:
+    @pytest.fixture
+    def refused(self, refused, tmp_path):
+        """That line, after a look that nothing was written."""
+
+        def run(kind, *arguments):
+            line = refused("analyze", kind, *arguments, "--out", tmp_path / "out")
+            assert not (tmp_path / "out").exists()
+            return line
+
+        return run
+
+    @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
+    def test_what_is_no_output_of_one_text(self, refused, first, tmp_path, kind):
+        for name, content, problem in (
+            ("empty", "", ": empty; give a file with one sentence a line"),
+            ("plain", "\n".join(FIRST), ": it has no S- and T- lines; give an output of fairseq-generate"),
+            ("interactive", "S-0\ta\nH-0\t-0.1\tb\n", ": it has no S- and T- lines"),
+            ("cut", "S-0\ta\nT-0\ta\nH-0\t-0.1\n", ", line 3: cut short behind the score -0.1"),
+        ):
+            (tmp_path / name).write_text(content, encoding="utf-8")
+            assert refused(kind, first, tmp_path / name).startswith(f"{tmp_path / name}{problem}")
+        missing = tmp_path / "missing"
+        assert refused(kind, first, missing) == f"{missing}: No such file or directory"
+
+    @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
+    def test_outputs_of_two_texts(self, refused, first, tmp_path, kind):
+        short = output(tmp_path / "short", FIRST[:3])
+        assert refused(kind, first, short).startswith(f"{short}: 3 sentences, {first} has 4; give outputs of the same")
+        other = output(tmp_path / "other", FIRST, sources=[*SOURCES[:3], "else"])
+        assert refused(kind, first, other).startswith(f"{other}: sentence 3 (S-, T-) is not that of {first}")
+        other = output(tmp_path / "other", FIRST, targets=["else", *TARGETS[1:]])
+        assert refused(kind, first, other).startswith(f"{other}: sentence 0 (S-, T-) is not that of {first}")
+
+    def test_coverage_of_plain_text(self, refused, tmp_path):
+        path = output(tmp_path / "plain.out", FIRST)
+        path.write_text(path.read_text(encoding="utf-8").replace("D-0\t-0.5\tein", "D-0\t-0.5\tEin"), encoding="utf-8")
+        assert refused("coverage", path).endswith(
+            "words and punctuation are not apart; generate it without --tokenizer"
+        )
+
+    def test_training_texts_of_two_lengths(self, refused, first, second):
+        (first.parent / "one").write_text("a\n")
+        (first.parent / "two").write_text("a\nb\n")
+        line = refused("coverage", first, "--train", first.parent / "one", first.parent / "two")
+        assert line == f"--train: {first.parent / 'one'} has 1 lines, {first.parent / 'two'} 2"
+
+    def test_a_reference_of_another_text(self, refused, first):
+        (first.parent / "raw").write_text("eins\n")
+        assert refused("lengths", first, "--reference", first.parent / "raw").startswith(
+            f"{first.parent / 'raw'}: 1 sen"
+        )
+
+    def test_no_sentence_so_long(self, refused, first):
+        assert refused("lengths", first, "--longer-than", "50,40") == "--longer-than: no source has more than 40 words"
+
+    def test_names(self, refused, first, second):
+        for names in (["one"], ["one", "one"]):
+            assert refused("lengths", first, second, "--names", *names).startswith("--names: 2 different names are")
+        assert refused("lengths", first, first).startswith("--names: 2 different names are wanted")
+
+    def test_a_file_in_the_folder_s_place(self, command, first):
+        result = command("analyze", "lengths", first, "--out", first)
+        assert result.status == 1 and f"--out {first}: no folder" in result.err
+
+    @pytest.mark.parametrize(
+        "arguments, message",
+        [
+            (["nonsense"], "argument KIND: invalid choice: 'nonsense'"),
+            ([], "the following arguments are required: KIND"),
+            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is no list of whole numbers"),
+            (["lengths", "x", "--out", "y", "--groups", "0"], "'0' is not a whole number from 1 on"),
+            (
+                ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "0-3"],
+                "'0-3' is no set of whole numbers",
+            ),
+            (
+                ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "3-1"],
+                "'3-1' is no set of whole numbers",
+            ),
+            (
+                ["iterations", "x", "--out", "y", "--data", "z", "--option", "iterations"],
+                "invalid choice: 'iterations'",
+            ),
+        ],
+    )
+    def test_wrong_arguments(self, command, capsys, arguments, message):
+        with pytest.raises(SystemExit) as error:
+            command("analyze", *arguments)
+        assert error.value.code == 2 and message in capsys.readouterr().err

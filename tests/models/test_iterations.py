@@ -1,0 +1,48 @@
+"""A trained model that routes with another number of iterations."""
+
+import pytest
+import torch
+
+from fairseq_capsule.errors import UserError
+from tests.zoo import LENGTHS, build, logits_of, make_batch, make_sentences
+
+SHARED = {"aggregation_weights": "shared"}
+BATCH = make_batch(make_sentences(LENGTHS))
+
+
+@pytest.mark.parametrize(
+    "arch, option, options, routing",
+    [
+        ("gdr_transformer_base", "past_future_iterations", {}, "decoder.past_future.routing"),
+        ("gdr_lstm", "past_future_iterations", {}, "decoder.past_future.routing"),
+        ("capsnmt", "aggregation_iterations", SHARED, "encoder.aggregation"),
+        ("gret_transformer_base", "global_iterations", {}, "encoder.global_representation.poolings.0"),
+    ],
+)
+@pytest.mark.parametrize("number", [1, 2, 5])
+def test_it_computes_with_the_weights_that_it_was_trained_with(arch, option, options, routing, number):
+    trained = build(arch, options, seed=1)
+    other = build(arch, {**options, option: number}, seed=2)
+    assert other.get_submodule(routing).iterations == number
+    other.load_state_dict(trained.state_dict())
+    weights = trained.state_dict()
+    assert all(torch.equal(value, weights[name]) for name, value in other.state_dict().items())
+    assert not torch.equal(logits_of(other, BATCH), logits_of(trained, BATCH))
+
+
+@pytest.mark.parametrize(
+    "arch, option, options",
+    [("gdr_transformer_base", "past_future_iterations", {}), ("capsnmt", "aggregation_iterations", SHARED)],
+)
+def test_one_iteration_in_training_leaves_nothing_for_more(arch, option, options):
+    trained = build(arch, {**options, option: 1}).state_dict()
+    message = f"--{option.replace('_', '-')}: the checkpoint has no weights of agreements"
+    with pytest.raises(UserError, match=message):
+        build(arch, {**options, option: 3}).load_state_dict(trained)
+
+
+def test_agreements_are_left_for_one_iteration_alone():
+    """Another scoring is no other number of iterations: what has no place is still named."""
+    trained = build("capsnmt", SHARED).state_dict()
+    with pytest.raises(RuntimeError, match="score"):
+        build("capsnmt", {**SHARED, "aggregation_scoring": "votes"}).load_state_dict(trained)
