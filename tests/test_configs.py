@@ -1,33 +1,63 @@
-"""Every YAML file of configs/ builds its model."""
+"""Every configuration of configs/ builds its model: systems, and the pieces that they are composed of."""
 
 from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import torch
 from fairseq.criterions import CRITERION_REGISTRY
 from fairseq.models import build_model
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
+from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
 from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
-FILES = sorted(CONFIGS.rglob("*.yaml"))
-WIDTHS = {"gdr_lstm": 256, "gret_transformer_base": 512}  # all others are tiny
+PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
+CORPORA = {"toy", "multi30k", "headlines", *PAPERS}
+SYSTEMS = sorted(path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text())
+GROUPS = sorted(path for name in CORPORA for path in (CONFIGS / name).glob("*/*.yaml"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def composed(folder, name, *overrides):
+    with initialize_config_dir(str(folder), version_base="1.1"):
+        return compose(name, overrides, return_hydra_config=True)
+
+
+def built(config):
+    """The model without its numbers: building a Big one then takes no time."""
+    with torch.device("meta"):
+        return build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model)}).model, make_task())
+
+
+def width(config):
+    return config.model.get("encoder_embed_dim", 512 if config.model._name.endswith("_base") else 128)
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_builds(path):
-    config = OmegaConf.load(path)
-    model = build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model)}).model, make_task())
-    assert model.encoder.embed_tokens.embedding_dim == WIDTHS.get(config.model._name, 128)
+    config = composed(path.parent, path.stem)
+    assert built(config).encoder.embed_tokens.embedding_dim == width(config)
     assert config.task._name in TASK_REGISTRY and config.criterion._name in CRITERION_REGISTRY
     assert set(config.task) <= {item.name for item in fields(TASK_DATACLASS_REGISTRY[config.task._name])}
     if config.task.get("eval_rouge"):  # fairseq would leave out sentences of the validation set
         assert config.dataset.required_batch_size_multiple == 1
     assert config.hydra.job.chdir is False
+    assert config.optimization.max_update or config.optimization.max_epoch
     assert f"configs/{path.parent.name} --config-name {path.stem} " in path.read_text()
 
 
-def test_there_are_configs():
-    assert {path.parent.name for path in FILES} == {"toy", "multi30k", "headlines", "lcsts"}
+@pytest.mark.parametrize("path", GROUPS, ids=lambda path: f"{path.parts[-3]}/{path.parent.name}={path.stem}")
+def test_group_fits(path):
+    """A `size` or a `recipe` fits the systems that choose among them."""
+    folder, group = path.parent.parent, path.parent.name
+    for system in folder.glob("*.yaml"):
+        lstm = system.stem == "capsnmt"
+        if f"  - {group}: " in system.read_text() and (group == "recipe" or lstm == path.stem.endswith("_lstm")):
+            model = built(composed(folder, system.stem, f"{group}={path.stem}"))
+            assert group == "recipe" or model.encoder.embed_tokens.embedding_dim == (1024 if folder.name in PAPERS else 256)
+
+
+def test_every_folder_is_known():
+    assert {path.name for path in CONFIGS.iterdir()} == {*CORPORA, "scales", "tables"}
