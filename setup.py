@@ -21,6 +21,8 @@ setup(
         "subword-nmt>=0.3.8",
         "sacremoses>=0.1",
         "matplotlib>=3.7",
+        "pyyaml",
+        "submitit>=1.5",
         "tqdm",
     ],
     extras_require={

@@ -18,14 +18,16 @@ from typing import Dict, List
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 from measure import alternate, environment, seeded
-from systems import Generation, baseline_options, build, build_sentences, build_task, preset_options
+from systems import Generation, baseline_options, build, build_sentences, build_task, option, preset_options
 
 
-def build_models(archs: List[str], task, device: str) -> Dict[str, torch.nn.Module]:
+def build_models(archs: List[str], further: Dict[str, object], task, device: str) -> Dict[str, torch.nn.Module]:
+    """The models by their names; `further` options are the first one's."""
     ours = next((arch for arch in archs if "transformer" != arch != "lstm"), archs[0])
     models = {}
     for arch in archs:
         options = baseline_options(ours) if arch in ("transformer", "lstm") else preset_options(arch)
+        options = {**options, **further} if arch == archs[0] else options
         models[arch] = build(arch, task, **options).to(device)
     return models
 
@@ -65,6 +67,9 @@ def step_times(models, task, args) -> Dict[str, Dict[int, float]]:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--archs", nargs="+", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
+    parser.add_argument(
+        "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the first ARCH"
+    )
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vocabulary", type=int, default=9712, help="dictionary entries (default: Multi30k's 9,712)")
     parser.add_argument("--sentences", type=int, default=30)
@@ -77,7 +82,7 @@ def main():
 
     with seeded(1):
         task = build_task(args.vocabulary)
-        models = build_models(args.archs, task, args.device)
+        models = build_models(args.archs, dict(args.option), task, args.device)
         times = sentence_times(models, task, args)
         steps = step_times(models, task, args)
     means = {name: statistics.mean(found) for name, found in times.items()}

@@ -3,7 +3,7 @@
 import itertools
 import math
 from argparse import Namespace
-from typing import Dict, Iterator, List, Optional
+from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 from fairseq import utils
@@ -34,6 +34,12 @@ def preset_options(arch: str, **options) -> Dict[str, object]:
     preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True, **options)
     values = {**vars(preset), **(vars(preset.lstm_options()) if hasattr(preset, "lstm_options") else {})}
     return {name: value for name, value in values.items() if value is not None and name != "_name"}
+
+
+def option(text: str) -> Tuple[str, Union[int, str]]:
+    """An argparse type: `NAME=VALUE`, an option of an architecture."""
+    name, _, value = text.partition("=")
+    return name, int(value) if value.lstrip("-").isdigit() else value
 
 
 def baseline_of(arch: str) -> str:

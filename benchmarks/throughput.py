@@ -15,14 +15,14 @@ rounds; without guided losses), `ratios` of all ways, speeds, peak memory, versi
 import argparse
 import json
 import statistics
-from typing import List, Tuple, Union
+from typing import List
 
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 from measure import alternate, environment, median_ratio, peak_memory, seeded
-from systems import Generation, baseline_of, baseline_options, build, build_batches, build_task, preset_options
+from systems import Generation, baseline_of, baseline_options, build, build_batches, build_task, option, preset_options
 
 from fairseq_capsule.criterions import GuidedLossesCriterion
 from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
@@ -90,11 +90,6 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
     if guided:
         runs[PROJECTION] = Projection(models[args.baseline], batches)
     return runs, models
-
-
-def option(text: str) -> Tuple[str, Union[int, str]]:
-    name, _, value = text.partition("=")
-    return name, int(value) if value.lstrip("-").isdigit() else value
 
 
 def main():

@@ -16,7 +16,9 @@ from tests.zoo import make_task
 CONFIGS = Path(__file__).parent.parent / "configs"
 PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
 CORPORA = {"toy", "multi30k", "headlines", *PAPERS}
-SYSTEMS = sorted(path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text())
+SYSTEMS = sorted(
+    path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text()
+)
 GROUPS = sorted(path for name in CORPORA for path in (CONFIGS / name).glob("*/*.yaml"))
 
 
@@ -56,7 +58,9 @@ def test_group_fits(path):
         lstm = system.stem == "capsnmt"
         if f"  - {group}: " in system.read_text() and (group == "recipe" or lstm == path.stem.endswith("_lstm")):
             model = built(composed(folder, system.stem, f"{group}={path.stem}"))
-            assert group == "recipe" or model.encoder.embed_tokens.embedding_dim == (1024 if folder.name in PAPERS else 256)
+            assert group == "recipe" or model.encoder.embed_tokens.embedding_dim == (
+                1024 if folder.name in PAPERS else 256
+            )
 
 
 def test_every_folder_is_known():

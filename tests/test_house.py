@@ -17,7 +17,8 @@ ALLOWED = {
     "criterions": {"routing", "losses", "modules"},
     "tasks": {"routing", "losses", "modules", "models", "criterions"},
     "analysis": {"routing", "losses", "modules", "models", "criterions"},
-    "cli": {"routing", "losses", "corpora", "modules", "models", "criterions", "tasks", "analysis"},
+    "tables": {"analysis"},
+    "cli": {"routing", "losses", "corpora", "modules", "models", "criterions", "tasks", "analysis", "tables"},
 }
 WITHOUT_FAIRSEQ = {"routing", "losses", "corpora", "modules"}
 

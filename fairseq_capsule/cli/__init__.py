@@ -18,7 +18,10 @@ COMMANDS = {
     "doctor": "say what is wrong with this environment and how to mend it",
     "picture": "draw a sentence's attention, or its PAST and FUTURE",
     "probe": "how much of the target a vector of the source knows",
+    "reproduce": "run what is missing of a paper's table, then print it (scripts/reproduce.sh)",
     "score": "BLEU and chrF of translations, each with its label and signature",
+    "size": "how many parameters a model has",
+    "table": "a paper's table with our figures beside the paper's; without a name, all tables",
     "toy-corpus": "write the embedded English-German-like corpus",
 }
 

@@ -1,0 +1,197 @@
+"""Tables as people read them: Markdown, CSV, and for a figure a plot, our figures beside the papers'."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from matplotlib.figure import Figure as Plot
+
+from fairseq_capsule.analysis.charts import lines, points
+from fairseq_capsule.analysis.reports import Report, comma_separated, escaped
+from fairseq_capsule.files import write_whole
+from fairseq_capsule.tables.definitions import PAPERS, Row
+from fairseq_capsule.tables.gathering import Figures, Results
+from fairseq_capsule.tables.measures import MEASURES
+
+NOTHING = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the CSV: one figure. `of` is the length of the source that it is of, where there are several."""
+
+    row: str
+    column: str
+    of: str
+    paper: Optional[str]
+    mean: Optional[float]
+    spread: Optional[float]
+    seeds: int
+    difference: Optional[float]
+    p: str
+    missing: Optional[str]
+
+
+def csv_lines(results: Results) -> List[Line]:
+    """Every figure of a table, ours and the paper's."""
+    found = []
+    for row in results.table.rows:
+        for column, paper, ours in _of_row(results, row):
+            for point, figures in ours.items():
+                found.append(
+                    Line(
+                        row.label,
+                        column,
+                        point,
+                        paper,
+                        figures.mean,
+                        figures.spread,
+                        len(figures.values),
+                        figures.difference,
+                        " ".join(f"{p:.4f}" for p in figures.ps),
+                        figures.missing or None,
+                    )
+                )
+    return found
+
+
+def markdown(results: Results) -> str:
+    """The table, and under it what its figures are of and what is missing."""
+    table = results.table
+    header = [("", NOTHING)]
+    for number, column in enumerate(table.columns):
+        header += [(column.label, ", the paper's")] if _is_printed(results, number) else []
+        header += [(column.label, _point(point) + ", ours") for point in _points(results, number)]
+    body = [[escaped(label) + escaped(kind) for label, kind in header], ["---"] * len(header)]
+    for row in table.rows:
+        cells = [escaped(row.label)]
+        for number, (_, paper, ours) in enumerate(_of_row(results, row)):
+            cells += [paper or NOTHING] if _is_printed(results, number) else []
+            digits = MEASURES[table.columns[number].measure].digits
+            cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
+        body.append(cells)
+    title = f"# {table.title}\n\n{PAPERS[table.paper]}: {_place(table.name)}. Scale: {results.scale.name}.\n\n"
+    return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
+
+
+def plot(results: Results) -> Optional[Plot]:
+    """The picture of a figure; None for a table, and where nothing is there to be drawn."""
+    table = results.table
+    if not table.figure or not any(f.values for cells in results.cells.values() for p in cells for f in p.values()):
+        return None
+    axis = table.figure["x"]
+    columns = range(len(table.columns))
+    if axis == "rows":
+        rows = [row.label for row in table.rows if row.run]
+        single = {c: {label: results.cells[label][c].get("", Figures()) for label in rows} for c in columns}
+        means = {table.columns[c].label: {label: [f.mean] for label, f in single[c].items()} for c in columns}
+        spreads = {table.columns[c].label: {label: [f.spread or 0] for label, f in single[c].items()} for c in columns}
+        return points(_flat(means), _flat(spreads), table.title)
+    if "series" in table.figure:
+        return _grid(results, axis, table.figure["series"])
+    panels, ticks = {}, [point for point in _points(results, 0) if point]
+    for c in columns:
+        series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
+        panels[table.columns[c].label] = {label: values for label, values in series.items() if any(values)}
+    return lines(panels, ticks, axis, table.title)
+
+
+def write(results: Results, folder: Path) -> List[Path]:
+    """Write NAME.md and NAME.csv, and for a figure NAME.png and NAME.svg; returns their paths.
+
+    Raises:
+        UserError: one could not be written.
+    """
+    name, figure = results.table.name, plot(results)
+    if figure:
+        return Report(name, markdown(results), csv_lines(results), figure).write(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.md", folder / f"{name}.csv"]
+    write_whole(paths[0], markdown(results).encode())
+    write_whole(paths[1], comma_separated(csv_lines(results)).encode())
+    return paths
+
+
+def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
+    """Of each column: its label, the paper's figure, ours."""
+    ours = results.cells.get(row.label, ({"": Figures(missing="")},) * len(results.table.columns))
+    return zip((column.label for column in results.table.columns), row.paper, ours)
+
+
+def _points(results: Results, number: int) -> List[str]:
+    """The points of a column that any row has."""
+    found = dict.fromkeys(point for cells in results.cells.values() for point, f in cells[number].items() if f.values)
+    return list(found) or [""]
+
+
+def _is_printed(results: Results, number: int) -> bool:
+    return any(row.paper[number] for row in results.table.rows)
+
+
+def _cell(figures: Optional[Figures], digits: int) -> str:
+    if figures is None or (figures.mean is None and not figures.missing):
+        return NOTHING
+    if figures.mean is None:
+        return "missing"
+    cell = f"{figures.mean:,.{digits}f}"
+    if figures.spread is not None:
+        cell += f" ± {figures.spread:.{digits}f}"
+    if figures.difference is not None:
+        ps = ", ".join(f"{p:.3f}" for p in figures.ps)
+        cell += f" ({figures.difference:+.{digits}f}{f', p {ps}' if ps else ''})"
+    return cell
+
+
+def _notes(results: Results) -> Iterator[str]:
+    table = results.table
+    yield from (f"- {escaped(note)}\n" for note in table.notes)
+    for number, (column, label) in enumerate(zip(table.columns, results.labels)):
+        stands_in = results.stands_in[number]
+        what = [f"{stands_in} stands for {column.corpus[0]}"] if stands_in else []
+        if what or label:
+            yield f"- {escaped(column.label)}: {'; '.join([*what, *([label] if label else [])])}.\n"
+    compared = dict.fromkeys(row.against for row in table.rows if row.against)
+    if compared:
+        yield (
+            "- In brackets: the difference to "
+            + escaped(" or ".join(compared))
+            + ", and the p of a paired bootstrap over the "
+            "sentences, one for each seed. ±: the standard deviation over seeds.\n"
+        )
+    reasons: Dict[Tuple[str, str], List[str]] = {}
+    for line in csv_lines(results):
+        if line.missing:
+            reasons.setdefault((line.row, line.missing), []).append(line.column)
+    for (row, reason), columns in reasons.items():
+        yield f"- Missing: {escaped(f'{row}, ' + ', '.join(columns) + f': {reason}')}.\n"
+
+
+def _grid(results: Results, axis: str, series: str) -> Plot:
+    """A line for each value of `series` over the values of `axis`."""
+    table = results.table
+    placed = [row for row in table.rows if row.at]
+    ticks = list(dict.fromkeys(row.at[axis] for row in placed))
+    panels: Dict[str, Dict[str, List[Optional[float]]]] = {}
+    for c, column in enumerate(table.columns):
+        panel = panels.setdefault(column.label, {})
+        for row in placed:
+            values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
+            values[ticks.index(row.at[axis])] = _mean(results.cells[row.label][c], "")
+    return lines(panels, ticks, axis, table.title)
+
+
+def _flat(panels):
+    return {label: {row: values[0] for row, values in panel.items()} for label, panel in panels.items()}
+
+
+def _mean(points: Dict[str, Figures], point: str) -> Optional[float]:
+    return points[point].mean if point in points else None
+
+
+def _point(point: str) -> str:
+    return f", {point} words" if point else ""
+
+
+def _place(name: str) -> str:
+    kind, number = name.partition("-")[2][:-1], name[-1]
+    return f"{kind.capitalize()} {number}"

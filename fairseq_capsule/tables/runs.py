@@ -1,0 +1,124 @@
+"""Runs: what determines a training, its folder, and the checkpoint of it that is measured.
+
+Rows of different tables that are determined by the same things are one run, in one folder.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Optional, Tuple
+
+from fairseq_capsule.tables.definitions import Column, Row, Table, Words
+from fairseq_capsule.tables.scales import Regime, Scale, Setting
+
+GIVEN = "given"  # the baseline that --baseline names
+BASELINE = "transformer"  # the configuration in whose place it is
+PROBE = "probe"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training.
+
+    Attributes:
+        config: the configuration's name in configs/CORPUS.
+        overrides: those of its row and its corpus, sorted.
+        baseline: the run that it starts from.
+        teacher: the run whose translations it learns.
+    """
+
+    scale: str
+    setting: Setting
+    config: str
+    overrides: Words
+    seed: int
+    baseline: Optional["Run"] = None
+    teacher: Optional["Run"] = None
+
+    @property
+    def regime(self) -> Regime:
+        return self.setting.on_baseline if self.baseline else self.setting.from_scratch
+
+    @property
+    def title(self) -> str:
+        """What determines it, but its scale, corpus and seed; fit for a folder's name and for a value of Hydra's."""
+        groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
+        words = [word.rpartition(".")[2] if "." in word.partition("=")[0] else word for word in self.overrides]
+        words = [self.config, *sorted([*words, *groups])]
+        words += [f"on={self.baseline.title}"] if self.baseline else []
+        words += [f"teacher={self.teacher.title}"] if self.teacher else []
+        return "+".join(words).replace("=", "-").replace(",", "_")
+
+    @property
+    def name(self) -> str:
+        seed = [] if self.config == GIVEN else [f"seed{self.seed}"]
+        return "/".join([self.scale, self.setting.data, self.title, *seed])
+
+    @property
+    def checkpoint(self) -> str:
+        """The file in its folder that is measured, decoded, and started from."""
+        if self.config == GIVEN:
+            return "checkpoint_given.pt"
+        averaged = self.regime.average and self.config != PROBE
+        return "checkpoint_avg_table.pt" if averaged else "checkpoint_last.pt"
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where runs and prepared corpora are; both absolute, since fairseq changes folders."""
+
+    runs: Path
+    data: Path
+
+    def folder(self, run: Run) -> Path:
+        return self.runs / run.name
+
+    def checkpoint(self, run: Run) -> Path:
+        return self.folder(run) / run.checkpoint
+
+    def corpus(self, run: Run) -> Path:
+        """The prepared corpus: its `bin` and `raw`."""
+        return self.data / run.setting.data
+
+    def distilled(self, teacher: Run) -> Path:
+        return self.folder(teacher) / "distilled"
+
+    def given(self, run: Run) -> Run:
+        """The given baseline beside `run`."""
+        return Run(run.scale, run.setting, GIVEN, (), 0)
+
+    def has_given(self, run: Run) -> bool:
+        return self.checkpoint(self.given(run)).exists()
+
+
+def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:
+    """The run of a row for a column.
+
+    Args:
+        given: a baseline is given, in the place of the Transformer that others start from; one is too where an earlier
+            call has put one into the folder of runs.
+    """
+    corpus, *of_corpus = column.corpus
+
+    def build(row: Row, as_baseline: bool = False) -> Run:
+        config, *words = row.run or ()
+        setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
+        named = dict(setting.words)
+        words = [word.format_map(named) for word in words]
+        overrides = tuple(sorted([*words, *([] if setting.stands_in else of_corpus)]))
+        baseline = build(table.row(row.on), as_baseline=True) if row.on else None
+        teacher = build(table.row(row.teacher)) if row.teacher else None
+        run = Run(scale.name, setting, config, overrides, seed, baseline, teacher)
+        starts_others = as_baseline or any(other.on == row.label for other in table.rows)
+        if starts_others and config == BASELINE and not words and (given or places.has_given(run)):
+            return places.given(run)
+        return run
+
+    return build(row)
+
+
+def compared_runs(
+    table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False
+) -> Tuple[Run, Optional[Run]]:
+    """The run of a row, and that of the row which it is compared with."""
+    other = run_of(table, table.row(row.against), column, scale, seed, places, given) if row.against else None
+    return run_of(table, row, column, scale, seed, places, given), other

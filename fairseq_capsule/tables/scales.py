@@ -1,0 +1,106 @@
+"""At what size a table is made: configs/scales/*.yaml, what stands for a paper's corpora, sizes and schedules."""
+
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Tuple
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.definitions import CONFIGS, Words, read_yaml
+
+SCALES = ("paper", "small", "smoke")
+
+
+@dataclass(frozen=True)
+class Regime:
+    """How a training from scratch, or one on top of a baseline, goes.
+
+    Attributes:
+        overrides: for every such run.
+        average: options of `fairseq-capsule average`; nothing: the last checkpoint is what is measured.
+        hours: a guess.
+    """
+
+    overrides: Words = ()
+    average: Words = ()
+    hours: float = 0.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a run of one paper on one of its corpora is like at one scale.
+
+    Attributes:
+        configs: the folder under configs/.
+        data: the folder under --data.
+        prepare: the command that makes it.
+        splits: those that can be scored.
+        decode: options of evaluate.sh.
+        distill, throughput, latency: options of distill.sh and of the benchmarks.
+        words: what a definition's `{name}` stands for.
+        stands_in: whether this is another corpus than the paper's, which has one direction of translation.
+    """
+
+    configs: str
+    data: str
+    prepare: Words
+    splits: Words = ("test",)
+    overrides: Words = ()
+    decode: Words = ()
+    distill: Words = ()
+    throughput: Words = ()
+    latency: Words = ()
+    words: Tuple[Tuple[str, str], ...] = ()
+    gpus: int = 1
+    effective_tokens: int = 0
+    stands_in: bool = False
+    from_scratch: Regime = Regime()
+    on_baseline: Regime = Regime()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """All `entries` that fit a run are merged, the later ones win."""
+
+    name: str
+    entries: Tuple[Mapping[str, Any], ...]
+
+    def setting(self, paper: str, corpus: str, big: bool) -> Setting:
+        """What holds for a paper's runs on a corpus; `big` says whether they are of the big size."""
+        merged: Dict[str, Any] = {}
+        for entry in self.entries:
+            fits = paper in entry.get("papers", [paper]) and corpus in entry.get("corpora", [corpus])
+            if fits and (big or "big" not in entry):
+                merged = _merged(merged, entry)
+        configs = merged.get("configs", corpus)
+        named = {name: tuple(merged[name].split()) for name in _WORDS if name in merged}
+        regimes = {name: _regime(merged[name]) for name in ("from_scratch", "on_baseline") if name in merged}
+        numbers = {name: int(merged[name]) for name in ("gpus", "effective_tokens") if name in merged}
+        return Setting(
+            configs=configs,
+            data=merged.get("data", configs),
+            words=tuple(merged.get("words", {}).items()),
+            stands_in=configs != corpus,
+            **{"prepare": (f"scripts/prepare-{configs}.sh",), **named},
+            **regimes,
+            **numbers,
+        )
+
+
+_WORDS = ("prepare", "splits", "overrides", "decode", "distill", "throughput", "latency")
+
+
+def load_scale(name: str) -> Scale:
+    """Raises UserError: there is no such scale."""
+    if name not in SCALES:
+        raise UserError(f"no scale {name!r}; there are: {', '.join(SCALES)}")
+    entries: List[Mapping[str, Any]] = read_yaml(CONFIGS / "scales" / f"{name}.yaml")["settings"]
+    return Scale(name, tuple(entries))
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Dict[str, Any]:
+    both = {key: {**first[key], **second[key]} for key in first if isinstance(second.get(key), dict)}
+    return {**first, **second, **both}
+
+
+def _regime(spec: Mapping[str, str]) -> Regime:
+    words = {name: tuple(spec[name].split()) for name in ("overrides", "average") if name in spec}
+    return Regime(hours=float(spec["hours"]), **words)
