@@ -59,8 +59,8 @@ Points = Dict[str, Figures]
 
 @dataclass(frozen=True)
 class Results:
-    """`cells` has a row's points for each column, `labels` what a column's scores call themselves, `stands_in` the corpus
-    of a column's figures where it is not the paper's."""
+    """`cells` has a row's points for each column; `labels` is what a column's scores call themselves, `stands_in` the
+    corpus of its figures where that is not the paper's."""
 
     table: Table
     scale: Scale

@@ -31,7 +31,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Measure:
-    """`source` makes the file, `read` finds the figure in it; without a source it is evaluate.sh's, by the name `score`."""
+    """`source` makes the file, `read` finds the figure in it; evaluate.sh's have no source, but a `score`'s name."""
 
     source: Optional[str]
     read: Callable[[Dict[str, Any]], Value]

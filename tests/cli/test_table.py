@@ -1,0 +1,65 @@
+"""`fairseq-capsule table` and `fairseq-capsule reproduce`: what they print, and what they refuse in one line."""
+
+import pytest
+
+from fairseq_capsule.cli import main
+from fairseq_capsule.tables.definitions import table_names
+
+
+def refused(capsys, *arguments):
+    assert main([*map(str, arguments)]) == 1
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    return message
+
+
+def test_tables_are_listed(capsys):
+    assert main(["table"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == table_names()
+
+
+def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
+    assert (
+        main(["table", "weng-table2", "--scale", "small", "--runs", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    )
+    printed = capsys.readouterr().out
+    assert "| GRET | 44.77 | missing | 30.96 | missing | 41.21 | missing |" in printed
+    assert (tmp_path / "out" / "weng-table2.md").read_text() in printed
+    assert (tmp_path / "out" / "weng-table2.csv").is_file()
+
+
+@pytest.mark.parametrize("command", ["table", "reproduce"])
+def test_unknown_names(capsys, tmp_path, command):
+    assert "no table 'nope'" in refused(capsys, command, "nope", "--runs", tmp_path)
+    assert "no scale 'huge'" in refused(capsys, command, "duan-table2", "--scale", "huge", "--runs", tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_row(capsys, tmp_path):
+    message = refused(capsys, "reproduce", "duan-table2", "--rows", "nobody", "--runs", tmp_path, "--data", tmp_path)
+    assert "duan-table2 has no row 'nobody'" in message and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("seeds", ["0", "1,", "a", "-1"])
+def test_wrong_seeds(capsys, seeds):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "duan-table2", "--seeds", seeds])
+    assert "whole numbers from 1 on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("scale", ["paper", "small", "smoke"])
+@pytest.mark.parametrize("name", table_names())
+def test_a_dry_run_changes_nothing(capsys, tmp_path, name, scale):
+    arguments = [
+        "reproduce",
+        name,
+        "--scale",
+        scale,
+        "--dry-run",
+        "--runs",
+        tmp_path / "runs",
+        "--data",
+        tmp_path / "data",
+    ]
+    assert main([*map(str, arguments)]) == 0
+    assert "jobs, about" in capsys.readouterr().out and not list(tmp_path.iterdir())

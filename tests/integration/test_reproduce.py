@@ -1,0 +1,53 @@
+"""`scripts/reproduce.sh` at the smoke scale, from nothing to the printed table."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_capsule.tables.definitions import table_names
+from tests.integration.commands import REPOSITORY
+
+SCRIPT = REPOSITORY / "scripts" / "reproduce.sh"
+
+
+def reproduce(folder, *arguments):
+    command = [SCRIPT, *arguments, "--scale", "smoke", "--runs", folder / "runs", "--data", folder / "data"]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    finished = subprocess.run(
+        [str(word) for word in command],
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stderr
+    return finished.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows that tables share are run once."""
+    return tmp_path_factory.mktemp("reproduce")
+
+
+def test_a_table_from_nothing(folder):
+    output = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
+    encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
+    _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
+    assert paper == "24.87" and float(bleu.split()[0]) >= 0 and "p " in bleu
+    assert int(parameters.replace(",", "")) > 100_000
+    assert "- Missing: decoder, BLEU, parameters: not trained." in output
+    assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
+    assert "[1/" not in reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", table_names())
+def test_every_table(folder, name):
+    output = reproduce(folder, name)
+    missing = [line for line in output.splitlines() if line.startswith("- Missing") and "no split" not in line]
+    # Alignments need eflomal, an optional extra.
+    assert all("eflomal" in line for line in missing), missing

@@ -1,0 +1,8 @@
+import pytest
+
+from fairseq_capsule.tables.runs import Places
+
+
+@pytest.fixture
+def places(tmp_path):
+    return Places(tmp_path / "runs", tmp_path / "data")

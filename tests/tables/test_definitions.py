@@ -1,0 +1,197 @@
+"""The tables of configs/tables, at every scale: their runs could start, their figures are the papers'."""
+
+from dataclasses import fields, replace
+
+import pytest
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables import definitions
+from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Row, load_table, table_names
+from fairseq_capsule.tables.measures import MEASURES, composed_of
+from fairseq_capsule.tables.runs import compared_runs
+from fairseq_capsule.tables.scales import SCALES, load_scale
+
+NAMES = [
+    *(f"duan-table{n}" for n in (1, 2, 3, 4)),
+    *("wang-figure3", "wang-figure4", *(f"wang-table{n}" for n in (1, 2, 3))),
+    *("weng-figure4", "weng-figure5", *(f"weng-table{n}" for n in (1, 2, 3, 4, 5))),
+    *("zheng-figure5", "zheng-figure6", *(f"zheng-table{n}" for n in (1, 2, 3))),
+]
+
+
+def all_runs(scale, places):
+    """Every run of every table at a scale, with what it is compared with."""
+    for name in NAMES:
+        table = load_table(name)
+        for row in table.in_order():
+            for column in table.columns:
+                yield (
+                    name,
+                    row.label,
+                    column.measure,
+                    *compared_runs(table, row, column, load_scale(scale), 1, places),
+                )
+
+
+def test_there_are_all_tables():
+    assert table_names() == NAMES
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_run_could_start(scale, places):
+    """Its configuration is there, and every override is an option of what it overrides."""
+    for run in {run for *_, run, _ in all_runs(scale, places)}:
+        assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
+        config = composed_of(run)  # Hydra refuses a key that is not there
+        for part, registry in (("model", MODEL_DATACLASS_REGISTRY), ("criterion", CRITERION_DATACLASS_REGISTRY)):
+            known = {item.name for item in fields(registry[config[part]._name])}
+            assert set(config[part]) <= known | {"_name"}, run.title
+        assert run.baseline is None or "init_from_baseline" in set(config.task)
+        assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
+        assert run.regime.hours > 0
+        assert run.setting.prepare[0].startswith("scripts/prepare-") and run.setting.decode
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_a_run_is_compared_with_one_other(scale, places):
+    """It holds its scores' comparison with one: tables that share a run must agree on it."""
+    compared = {}
+    for name, label, measure, run, other in all_runs(scale, places):
+        if other and MEASURES[measure].score:
+            assert compared.setdefault(run, other) == other, f"{name}, {label}"
+
+
+def test_rows_are_compared_with_what_trained_as_long(places):
+    for *_, run, other in all_runs("small", places):
+        if other and run.baseline:
+            assert other.baseline == run.baseline
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_columns_and_figures(name):
+    table = load_table(name)
+    assert all(column.measure in MEASURES for column in table.columns)
+    printed = [figure for row in table.rows for figure in row.paper if figure]
+    assert printed or table.figure
+    for figure in printed:
+        float(figure.rstrip("M"))
+    if "figure" in name:
+        assert table.figure["x"]
+
+
+@pytest.mark.parametrize(
+    "name, row, other, gains",
+    [  # what the papers say of their tables in words
+        ("zheng-table1", "GDR + BOW + BCA (OURS)", "Transformer", {"Tests Avg.": 1.59}),
+        ("zheng-table1", "OURS - redundant capsules", "Transformer", {"Tests Avg.": 1.24}),
+        ("zheng-table1", "RNMT + OURS", "RNMT", {"Tests Avg.": 1.84}),
+        ("zheng-table2", "OURS", "Transformer", {"En-De": 0.96, "En-Ro": 0.86}),
+        ("weng-table1", "GRET", "Transformer", {"ZH→EN": 1.22, "EN→DE": 1.26, "DE→EN": 1.45, "RO→EN": 0.89}),
+        ("weng-table2", "GRET", "Transformer", {"ROUGE-1": 1.63, "ROUGE-2": 1.70, "ROUGE-L": 1.49}),
+        ("weng-table3", "GRET", "Transformer", {"BLEU": 1.26}),
+        ("weng-table3", "aggregation", "Transformer", {"BLEU": 0.61}),
+        ("weng-table4", "GRET-Big", "Transformer-Big", {"BLEU": 0.86}),
+        ("wang-table2", "+ Knowledge Distillation", "+ Separable Composition and Scoring", {"BLEU": 1.2}),
+        ("wang-table1", "Base, CapsNMT", "Base, Simple Aggregation", {"EN-Fr": 2.5, "EN-DE": 4.4}),
+        ("duan-table4", "all layers", "lower half", {"BLEU": 0.23}),
+    ],
+)
+def test_the_papers_own_differences(name, row, other, gains):
+    table = load_table(name)
+    for number, column in enumerate(table.columns):
+        if column.label in gains:
+            figures = (float(table.row(label).paper[number]) for label in (row, other))
+            assert (
+                next(figures) - next(figures) == pytest.approx(gains[column.label], abs=1e-6) or name == "weng-table1"
+            )
+
+
+def test_averages_of_the_test_sets_are_the_papers():
+    for row in load_table("zheng-table1").rows:
+        if any(row.paper):
+            *_, first, second, third, mean = row.paper
+            assert sum(map(float, (first, second, third))) / 3 == pytest.approx(float(mean), abs=0.011)
+
+
+def test_a_grid_is_a_row_for_each_point():
+    rows = [row for row in load_table("wang-figure3").rows if row.at]
+    assert len(rows) == 16
+    assert rows[5].at == {"capsules": "4", "iterations": "3"}
+    assert rows[5].run == ("capsnmt", "model.aggregation_capsules=4", "model.aggregation_iterations=3")
+    assert [row.paper for row in load_table("wang-table3").rows[1:]] == [("146", None), ("153", None), ("168", None)]
+
+
+def test_figures_stay_as_printed():
+    assert load_table("zheng-table1").row("GDR").paper[4] == "47.03"
+    assert load_table("duan-table1").rows[2].paper == (None, "27.30")
+
+
+def test_halves_are_those_of_the_scale(places):
+    table = load_table("duan-table4")
+    for scale, lower in (("paper", "1-3"), ("small", "1-2"), ("smoke", "1")):
+        run, _ = compared_runs(table, table.row("lower half"), table.columns[0], load_scale(scale), 1, places)
+        assert f"model.encoder_routing_layers={lower}" in run.overrides
+
+
+def test_rows_come_behind_what_they_need():
+    for name in NAMES:
+        seen = set()
+        for row in load_table(name).in_order():
+            assert seen >= set(row.needs)
+            seen.add(row.label)
+
+
+def test_rows_in_a_circle_are_refused():
+    table = load_table("duan-table2")
+    rows = (Row("one", ("transformer",), on="two"), Row("two", ("transformer",), on="one"))
+    with pytest.raises(UserError, match="one needs two needs one"):
+        replace(table, rows=rows).in_order()
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("title: [", "expected"),
+        ("title: T\npaper: nobody\ncolumns: {}\nrows: {}\n", "nobody"),
+        ("title: T\npaper: duan\ncolumns: {}\nrows: {}\ncolour: red\n", "colour"),
+        ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {runs: x}}\n", "runs"),
+        ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, paper: [1]}}\n", "1 figures"),
+        ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, on: B}}\n", "no row 'B'"),
+    ],
+)
+def test_a_broken_definition_is_refused(tmp_path, monkeypatch, text, message):
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "broken.yaml").write_text(text)
+    monkeypatch.setattr(definitions, "CONFIGS", tmp_path)
+    with pytest.raises(UserError, match=message) as refused:
+        load_table("broken")
+    assert "\n" not in str(refused.value)
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(UserError, match="no table 'duan-table9'; there are: duan-table1, "):
+        load_table("duan-table9")
+    with pytest.raises(UserError, match="no scale 'huge'; there are: paper, small, smoke"):
+        load_scale("huge")
+
+
+def test_every_prepare_script_of_the_small_scales_is_there():
+    for scale in ("small", "smoke"):
+        for corpus in ("wmt14-en-de", "lcsts"):
+            assert (REPOSITORY / load_scale(scale).setting("weng", corpus, False).prepare[0]).is_file()
+
+
+def test_places_of_runs(places):
+    """One folder for what is determined by the same things, whatever the table."""
+    small = load_scale("small")
+    names = set()
+    for name, label in (
+        ("duan-table2", "encoder"),
+        ("duan-table3", "vertical and horizontal"),
+        ("duan-table4", "all layers"),
+    ):
+        table = load_table(name)
+        names.add(compared_runs(table, table.row(label), table.columns[0], small, 2, places)[0].name)
+    assert names == {"small/multi30k/capsule_transformer+decoder_routing-none/seed2"}

@@ -1,0 +1,208 @@
+"""Figures gathered from made-up folders of runs, and what is printed of them."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from fairseq_capsule.tables.definitions import load_table
+from fairseq_capsule.tables.gathering import gather
+from fairseq_capsule.tables.printing import csv_lines, markdown, plot, write
+from fairseq_capsule.tables.scales import load_scale
+
+SMALL = load_scale("small")
+TRANSFORMER, ENCODER = "transformer", "capsule_transformer+decoder_routing-none"
+GDR = "gdr_transformer+on-transformer"
+
+
+def put(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content) if not isinstance(content, str) else content)
+
+
+class Runs:
+    """Writes what train.sh, evaluate.sh and the measures would leave."""
+
+    def __init__(self, places):
+        self.places = places
+        self.root = places.runs / "small" / "multi30k"
+
+    def folder(self, title, seed=1):
+        return self.root / title / f"seed{seed}"
+
+    def finish(self, title, seed=1):
+        put(self.folder(title, seed) / "settings", "")
+        put(self.folder(title, seed) / "finished", "")
+
+    def score(self, title, bleu, seed=1, split="test", against=None, difference=None, p=None):
+        self.finish(title, seed)
+        compared = against and {"difference": difference, "p": p}
+        score = {
+            "score": bleu,
+            "label": "tokenised BLEU",
+            "text": "its tokens",
+            "signature": "case:lc",
+            "against": compared,
+        }
+        other = f"{self.folder(against, seed)}/evaluation/{split}/generate.out" if against else None
+        put(
+            self.folder(title, seed) / "evaluation" / split / "scores.json",
+            {"against": other, "scores": {"tokenised_bleu": score}},
+        )
+
+    def report(self, title, source, content, seed=1):
+        self.finish(title, seed)
+        put(self.folder(title, seed) / "measures" / f"{source}.json", content)
+
+    def gathered(self, table):
+        return gather(load_table(table), SMALL, self.places)
+
+
+@pytest.fixture
+def runs(places):
+    return Runs(places)
+
+
+def test_means_and_spreads_over_seeds(runs):
+    for seed, baseline, bleu in ((1, 30.0, 31.0), (2, 32.0, 31.5), (5, 31.0, 32.0)):
+        runs.score(TRANSFORMER, baseline, seed)
+        runs.score(ENCODER, bleu, seed, against=TRANSFORMER, difference=bleu - baseline, p=seed / 100)
+    results = runs.gathered("duan-table2")
+    figures = results.cells["encoder"][0][""]
+    assert figures.values == (31.0, 31.5, 32.0)
+    assert figures.mean == 31.5 and figures.spread == pytest.approx(0.5)
+    assert figures.difference == pytest.approx((1.0 - 0.5 + 1.0) / 3)
+    assert figures.ps == (0.01, 0.02, 0.05)
+    assert "| encoder | 24.87 | 31.50 ± 0.50 (+0.50, p 0.010, 0.020, 0.050) | missing |" in markdown(results)
+    assert results.cells["Transformer"][0][""].spread == pytest.approx(1.0)
+
+
+def test_one_seed_has_no_spread(runs):
+    runs.score(TRANSFORMER, 30.0)
+    assert "| Transformer | 24.28 | 30.00 |" in markdown(runs.gathered("duan-table2"))
+
+
+def test_a_comparison_with_another_run_is_not_shown(runs):
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(ENCODER, 31.0, against=GDR, difference=9.0, p=0.001)
+    figures = runs.gathered("duan-table2").cells["encoder"][0][""]
+    assert figures.values == (31.0,) and figures.difference is None and figures.ps == ()
+
+
+def test_the_mean_over_test_sets(runs):
+    for split, bleu in (("test", 40.0), ("test1", 32.0), ("test2", 27.0)):
+        runs.score(TRANSFORMER, bleu, split=split)
+        runs.score(
+            "gdr_transformer+on-transformer",
+            bleu + 1,
+            split=split,
+            against="continued+on-transformer",
+            difference=0.5,
+            p=0.2,
+        )
+    cells = runs.gathered("zheng-table1").cells
+    assert cells["Transformer"][-1][""].values == (33.0,)
+    mean = cells["GDR + BOW + BCA (OURS)"][-1][""]
+    assert mean.values == (34.0,) and mean.difference == 0.5 and mean.ps == ()
+    assert cells["GDR + BOW + BCA (OURS)"][5][""].ps == (0.2,)
+    assert cells["Transformer"][3][""].missing == "valid is not scored"
+    assert cells["Transformer"][1][""].values == (1.0,)  # beside itself
+
+
+def test_why_a_figure_is_missing(runs):
+    runs.score(TRANSFORMER, 30.0)
+    put(runs.folder(ENCODER) / "settings", "")
+    runs.finish("capsule_transformer")
+    put(runs.folder(TRANSFORMER) / "measures" / "size.failed", "no room")
+    cells = runs.gathered("duan-table2").cells
+    assert cells["Transformer"][1][""].missing == "no room"
+    assert cells["encoder"][0][""].missing == "its training has not reached its end"
+    assert cells["decoder"][0][""].missing == "not trained"
+    assert cells["encoder and decoder"][0][""].missing == "test is not scored"
+    text = markdown(runs.gathered("duan-table2"))
+    assert "- Missing: decoder, BLEU, parameters: not trained.\n" in text
+    assert "- Missing: Transformer, parameters: no room.\n" in text
+
+
+def test_half_a_file_is_no_figure(runs):
+    runs.finish(TRANSFORMER)
+    put(runs.folder(TRANSFORMER) / "evaluation/test/scores.json", '{"scores": {"tokenised')
+    assert runs.gathered("duan-table2").cells["Transformer"][0][""].missing == "test is not scored"
+
+
+def test_measures_find_their_figures(runs):
+    runs.report(TRANSFORMER, "size", {"models": [{"parameters": 2568192, "embeddings": 1243136}]})
+    runs.report(GDR, "throughput-train", {"arch": "x", "ratio": 0.83, "ratios": {"x": 0.83, "x + losses": 0.56}})
+    runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
+    runs.report(GDR, "overlap", {"rows": [{"part": "all", "past": 0.722, "future": 0.725}, {"past": 0, "future": 0}]})
+    runs.report(GDR, "coverage", {"rows": [{"cdr": 0.79, "under": 2.5, "over": 0.5}]})
+    cells = runs.gathered("zheng-table1").cells
+    assert cells["Transformer"][0][""].values == (2568192 - 1243136,)
+    assert [cells["GDR + BOW + BCA (OURS)"][number][""].mean for number in (1, 2)] == [0.56, 0.85]
+    cells = runs.gathered("zheng-table3").cells
+    assert [points[""].mean for points in cells["OURS"]] == [0.79, 0.5, 2.5, 0.722, 0.725]
+    assert cells["Transformer"][3][""].missing == "" and cells["Transformer"][0][""].missing
+
+
+def test_probe_and_latency(runs):
+    probe = "probe+probe_reads-last+on-gret_transformer+on-transformer"
+    runs.report(probe, "probe", {"rows": [{f"bag_recall_{top}": top / 2000 for top in (200, 500, 1000)}]})
+    cells = runs.gathered("weng-table5").cells
+    assert [points[""].mean for points in cells["Last"]] == [10.0, 25.0, 50.0]
+    latency = {
+        "archs": ["a", "b"],
+        "milliseconds": {"a": {"mean": 5.0}, "b": {"mean": 9.0}},
+        "speedup": {"a": 1.8, "b": 1},
+    }
+    runs.report("capsnmt+aggregation_capsules-4", "latency", latency)
+    cells = runs.gathered("wang-table3").cells
+    assert [points[""].mean for points in cells["4 capsules"]] == [5.0, 1.8]
+
+
+def test_a_figure_by_length(runs, tmp_path):
+    for title, bleus in ((TRANSFORMER, (40.0, 30.0)), (GDR, (41.0, 33.0))):
+        rows = [{"words": w, "bleu": b, "length_ratio": 1.0} for w, b in zip(("≤ 10", "> 10"), bleus)]
+        runs.report(title, "lengths", {"rows": rows})
+    results = runs.gathered("zheng-figure5")
+    assert results.cells["OURS"][0]["> 10"].mean == 33.0
+    assert "| OURS | 41.00 | 33.00 | 1.000 | 1.000 |" in markdown(results)
+    [axis, _] = plot(results).axes
+    assert [list(line.get_ydata()) for line in axis.get_lines()] == [[40.0, 30.0], [41.0, 33.0]]
+    names = {path.name for path in write(results, tmp_path)}
+    assert names == {f"zheng-figure5.{suffix}" for suffix in ("md", "csv", "png", "svg")}
+
+
+def test_a_figure_by_a_grid(runs):
+    for capsules, iterations, bleu in ((2, 2, 20.0), (2, 3, 21.0), (6, 3, 25.0)):
+        runs.score(f"capsnmt+aggregation_capsules-{capsules}+aggregation_iterations-{iterations}", bleu)
+    [axis] = plot(runs.gathered("wang-figure3")).axes
+    series = {line.get_label(): list(line.get_ydata()) for line in axis.get_lines()}
+    assert series["2 capsules"][:2] == [20.0, 21.0] and series["6 capsules"][1] == 25.0
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["2", "3", "4", "5"]
+
+
+def test_nothing_is_drawn_of_nothing(runs, tmp_path):
+    results = runs.gathered("wang-figure3")
+    assert plot(results) is None
+    assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
+
+
+def test_csv_has_every_figure(runs, tmp_path):
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(ENCODER, 31.0, against=TRANSFORMER, difference=1.0, p=0.25)
+    results = runs.gathered("duan-table2")
+    path = write(results, tmp_path)[1]
+    lines = list(csv.DictReader(io.StringIO(path.read_text())))
+    assert len(lines) == len(csv_lines(results)) == 4 * 2
+    assert lines[2] == {
+        **{"row": "encoder", "column": "BLEU", "of": "", "paper": "24.87", "mean": "31.0", "spread": "", "seeds": "1"},
+        **{"difference": "1.0", "p": "0.2500", "missing": ""},
+    }
+
+
+def test_quoted_rows_and_stand_ins_are_said(runs):
+    runs.score(TRANSFORMER, 30.0)
+    text = markdown(runs.gathered("duan-table1"))
+    assert "| Hassan et al. (2018), Transformer-Big | 24.20 |  |  |  |" in text
+    assert "multi30k stands for wmt17-zh-en; tokenised BLEU (its tokens; `case:lc`)." in text

@@ -1,0 +1,89 @@
+"""Jobs of small shell commands through submitit's executors."""
+
+import json
+import os
+
+import pytest
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.launching import launch_here, launch_on_slurm, run_job
+from fairseq_capsule.tables.measures import Step, reason_file
+from fairseq_capsule.tables.planning import Job
+
+
+def shell(code, product, reports=False):
+    return Step(("bash", "-c", code), product, reports)
+
+
+def test_steps_go_one_after_another(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    assert run_job(Job("a", (shell(f"echo 1 > {first}", first), shell(f"cp {first} {second}", second)))) is None
+    assert second.read_text() == "1\n"
+
+
+def test_a_failing_command_stops_its_job(tmp_path):
+    later = tmp_path / "later"
+    steps = (shell("echo much >&2; echo 'no data' >&2; exit 3", tmp_path / "x"), shell(f"touch {later}", later))
+    assert run_job(Job("a", steps)) == "bash: no data"
+    assert not later.exists()
+
+
+def test_a_command_has_to_make_what_it_is_for(tmp_path):
+    assert "made no" in run_job(Job("a", (shell("true", tmp_path / "x"),)))
+
+
+def test_a_report_is_the_last_line(tmp_path):
+    product = tmp_path / "measures" / "size.json"
+    step = shell("""echo talk; echo '{"a": 1}'""", product, reports=True)
+    product.parent.mkdir()
+    reason_file(product).write_text("of before")
+    assert run_job(Job("a", (step,))) is None
+    assert json.loads(product.read_text()) == {"a": 1} and not reason_file(product).exists()
+
+
+def test_a_failing_report_says_why_and_lets_the_others_be_made(tmp_path):
+    lost, found = tmp_path / "lost.json", tmp_path / "found.json"
+    steps = (shell("echo 'no eflomal' >&2; exit 1", lost, True), shell("echo {}", found, True))
+    assert run_job(Job("a", steps)) is None
+    assert reason_file(lost).read_text() == "no eflomal" and not lost.exists() and found.exists()
+
+
+def test_what_waits_for_a_failed_job_is_left_out(tmp_path, capfd):
+    done = tmp_path / "done"
+    jobs = [
+        Job("bad", (shell("echo broken >&2; exit 1", tmp_path / "x"),)),
+        Job("waits", (shell(f"touch {tmp_path}/no", tmp_path / "no"),), after=("bad",)),
+        Job("good", (shell(f"touch {done}", done),)),
+    ]
+    failed = launch_here(jobs, tmp_path / "jobs")
+    assert list(failed) == ["bad"] and failed["bad"].startswith("bash: broken (all of it: ")
+    assert done.exists() and not (tmp_path / "no").exists()
+    assert "[3/3] good" in capfd.readouterr().out
+
+
+def test_slurm_keeps_the_order(tmp_path, monkeypatch):
+    """Scripts that stand for Slurm's: sbatch keeps what it is handed and counts."""
+    stubs = tmp_path / "stubs"
+    stubs.mkdir()
+    sbatch = f'n=$(ls {stubs} | wc -l); cp "${{@: -1}}" {stubs}/$n.batch; echo "Submitted batch job $n"'
+    for name, body in (("sbatch", sbatch), ("srun", "true"), ("scontrol", "true")):
+        (stubs / name).write_text(f"#!/bin/bash\n{body}\n")
+        (stubs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stubs}:{os.environ['PATH']}")
+    step = (shell("true", tmp_path / "x"),)
+    jobs = [
+        Job("prepare", step),
+        Job("baseline", step, ("prepare",), 2, 1.0),
+        Job("row", step, ("prepare", "baseline")),
+    ]
+    assert launch_on_slurm(jobs, tmp_path / "jobs") == ["3", "4", "5"]
+    batches = [(stubs / f"{number}.batch").read_text() for number in (3, 4, 5)]
+    assert "--dependency" not in batches[0]
+    assert "--dependency=afterok:3\n" in batches[1] and "--gpus-per-node=2" in batches[1] and "--time=150" in batches[1]
+    assert "--dependency=afterok:3:4\n" in batches[2]
+
+
+def test_no_slurm_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(UserError, match="--launcher slurm: .*srun"):
+        launch_on_slurm([], tmp_path)

@@ -1,0 +1,182 @@
+"""Plans, as lists of jobs: nothing is run."""
+
+import os
+
+import pytest
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.definitions import load_table
+from fairseq_capsule.tables.planning import described, needed_by, plan
+from fairseq_capsule.tables.scales import load_scale
+
+SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
+TRANSFORMER = "small/multi30k/transformer/seed1"
+
+
+def jobs_of(table, scale, places, *arguments, **options):
+    return {job.name: job for job in plan(load_table(table), scale, places, *arguments, **options)}
+
+
+def words_of(job):
+    """The words of its training."""
+    return next(step.command for step in job.steps if step.command[0].endswith("train.sh"))
+
+
+def make(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+
+
+def test_everything_comes_behind_what_it_needs(places):
+    for table in ("duan-table2", "zheng-table1", "weng-table5", "wang-table1"):
+        seen = set()
+        for name, job in jobs_of(table, SMOKE, places).items():
+            assert set(job.after) <= seen
+            seen.add(name)
+
+
+def test_a_row_starts_from_its_baseline(places):
+    jobs = jobs_of("weng-table3", SMALL, places)
+    gret = jobs["small/multi30k/gret_transformer+on-transformer/seed1"]
+    continued = "small/multi30k/continued+on-transformer/seed1"
+    assert gret.after == ("prepare multi30k", TRANSFORMER, continued)
+    assert f"task.init_from_baseline={places.runs / TRANSFORMER}/checkpoint_avg_table.pt" in words_of(gret)
+    assert "optimization.max_epoch=12" not in words_of(gret)
+    assert "optimization.max_epoch=12" in words_of(jobs[TRANSFORMER])
+    evaluation = next(step.command for step in gret.steps if step.command[0].endswith("evaluate.sh"))
+    assert evaluation[evaluation.index("--against") + 1] == str(places.runs / continued)
+
+
+def test_a_student_learns_of_its_teacher(places):
+    jobs = jobs_of("wang-table2", SMOKE, places)
+    teacher = "smoke/toy/transformer+size-big/seed1"
+    student = jobs["smoke/toy/capsnmt+teacher-transformer+size-big/seed1"]
+    assert jobs[f"distill {teacher}"].after == (teacher,)
+    assert f"distill {teacher}" in student.after
+    assert str(places.runs / teacher / "distilled" / "bin") in words_of(student)
+
+
+def test_what_is_there_is_not_planned(places):
+    folder = places.runs / TRANSFORMER
+    make(places.data / "multi30k" / "manifest.tsv")
+    make(folder / "finished")
+    make(folder / "checkpoint_avg_table.pt")
+    make(folder / "measures" / "size.json")
+    jobs = jobs_of("duan-table2", SMALL, places)
+    assert "prepare multi30k" not in jobs
+    [evaluation] = jobs[TRANSFORMER].steps
+    assert evaluation.command[0].endswith("evaluate.sh") and jobs[TRANSFORMER].hours == 0
+    make(folder / "evaluation" / "test" / "scores.json")
+    assert TRANSFORMER not in jobs_of("duan-table2", SMALL, places)
+    assert all(TRANSFORMER not in job.after for job in jobs_of("duan-table2", SMALL, places).values())
+
+
+def test_scores_that_were_compared_with_another_run_are_made_again(places):
+    run = "small/multi30k/capsule_transformer/seed1"
+    scores = places.runs / run / "evaluation" / "test" / "scores.json"
+    make(scores)
+
+    def compared():
+        commands = [step.command for step in jobs_of("duan-table2", SMALL, places)[run].steps]
+        return any("--against" in command for command in commands)
+
+    assert compared()
+    scores.write_text('{"against": "/elsewhere/evaluation/test/generate.out"}')
+    assert compared()
+    scores.write_text(f'{{"against": "{places.runs / TRANSFORMER}/evaluation/test/generate.out"}}')
+    assert not compared()
+
+
+def test_tables_share_runs(places):
+    first, second = (set(jobs_of(table, SMALL, places)) for table in ("duan-table2", "duan-table4"))
+    assert TRANSFORMER in first & second and len(first & second) == 3  # the corpus, the Transformer, the encoder row
+
+
+def test_seeds_are_trainings_of_their_own(places):
+    jobs = jobs_of("duan-table2", SMALL, places, [1, 3])
+    assert sum(name.endswith("seed3") for name in jobs) == 4
+    job = jobs["small/multi30k/capsule_transformer/seed3"]
+    assert "common.seed=3" in words_of(job) and "small/multi30k/transformer/seed3" in job.after
+
+
+def test_rows_bring_what_they_need(places):
+    jobs = jobs_of("weng-table5", SMOKE, places, rows=["Last"])
+    assert list(jobs) == [
+        "prepare toy",
+        "smoke/toy/transformer/seed1",
+        "smoke/toy/gret_transformer+on-transformer/seed1",
+        "smoke/toy/probe+probe_reads-last+on-gret_transformer+on-transformer/seed1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [(["nobody"], "no row 'nobody'; its rows are: Transformer-"), (["GDR (Zheng et al. 2019)"], "quoted")],
+)
+def test_rows_that_cannot_be_run(places, rows, message):
+    with pytest.raises(UserError, match=message):
+        plan(load_table("weng-table1" if "quoted" in message else "duan-table1"), SMOKE, places, rows=rows)
+
+
+def test_a_given_baseline_is_not_trained(places, tmp_path):
+    checkpoint = tmp_path / "baseline.pt"
+    checkpoint.touch()
+    jobs = jobs_of("weng-table3", SMALL, places, [1, 2], baseline=checkpoint)
+    assert TRANSFORMER not in jobs and "small/multi30k/given" in jobs
+    gret = jobs["small/multi30k/gret_transformer+on-given/seed2"]
+    assert f"task.init_from_baseline={places.runs}/small/multi30k/given/checkpoint_given.pt" in words_of(gret)
+    assert jobs["small/multi30k/given"].hours == 0
+
+    given = places.runs / "small/multi30k/given/checkpoint_given.pt"
+    given.parent.mkdir(parents=True)
+    os.symlink(checkpoint, given)
+    later = jobs_of("weng-table3", SMALL, places)  # a later call finds it
+    assert TRANSFORMER not in later and "small/multi30k/gret_transformer+on-given/seed1" in later
+    other = tmp_path / "other.pt"
+    other.touch()
+    with pytest.raises(UserError, match="baseline given here before"):
+        plan(load_table("weng-table3"), SMALL, places, baseline=other)
+
+
+def test_baselines_that_cannot_be_given(places, tmp_path):
+    with pytest.raises(UserError, match="no such checkpoint"):
+        plan(load_table("weng-table3"), SMALL, places, baseline=tmp_path / "missing.pt")
+    (tmp_path / "baseline.pt").touch()
+    with pytest.raises(UserError, match="no row of duan-table2 starts from"):
+        plan(load_table("duan-table2"), SMALL, places, baseline=tmp_path / "baseline.pt")
+
+
+def test_the_papers_batches_and_gpus(places):
+    jobs = jobs_of("duan-table1", PAPER, places)
+    big = jobs["paper/wmt14-en-de/capsule_transformer+recipe-duan+size-big/seed1"]
+    base = jobs["paper/wmt14-en-de/capsule_transformer+recipe-duan/seed1"]
+    assert (base.gpus, big.gpus) == (2, 3)
+    assert words_of(base)[1:5] == ("--gpus", "2", "--effective-tokens", "49152")
+    assert words_of(big)[1:5] == ("--gpus", "3", "--effective-tokens", "73728")
+    here = jobs_of("duan-table1", PAPER, places, gpus=1)[base.name]
+    assert here.gpus == 1 and here.hours == 2 * base.hours
+    assert "--gpus" not in words_of(jobs_of("duan-table1", PAPER, places, gpus=0)[base.name])
+
+
+def test_directions_are_runs_of_their_own_at_the_papers_scale(places):
+    names = list(jobs_of("weng-table1", PAPER, places))
+    assert sum("wmt14-en-de-100/gret_transformer" in name for name in names) == 2
+    assert any("source_lang-ro+target_lang-en" in name for name in names)
+    assert sum("gret_transformer" in name for name in jobs_of("weng-table1", SMALL, places)) == 1
+
+
+def test_a_dry_run_tells_everything(places):
+    jobs = plan(load_table("weng-table5"), SMALL, places)
+    text = described(jobs)
+    for job in jobs:
+        assert f"# {job.name}: {job.gpus} GPUs, about " in text
+        for step in job.steps:
+            assert step.command[0] in text
+    assert "fairseq-capsule probe" in text and "probe.json" in text
+    assert text.splitlines()[-1].startswith(f"# {len(jobs)} jobs, about ")
+
+
+def test_what_waits_for_a_failed_job(places):
+    jobs = plan(load_table("weng-table5"), SMOKE, places)
+    assert needed_by(jobs, {jobs[0].name}) == {job.name for job in jobs[1:]}
+    assert needed_by(jobs, {jobs[-1].name}) == set()
