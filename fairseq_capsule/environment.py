@@ -46,6 +46,8 @@ PACKAGES = {
     "sacremoses": ("sacremoses", (0, 1)),
     "subword-nmt": ("subword_nmt", (0, 3, 8)),
     "matplotlib": ("matplotlib", (3, 7)),
+    "pyyaml": ("yaml", (5, 1)),
+    "submitit": ("submitit", (1, 5)),
     "tqdm": ("tqdm", (4,)),
 }
 

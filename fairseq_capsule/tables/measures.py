@@ -137,8 +137,10 @@ def reason_file(product: Path) -> Path:
     return product.with_suffix(".failed")
 
 
-def report_step(run: Run, source: str, places: Places) -> Step:
-    return Step(tuple(SOURCES[source](run, places)), report_file(run, source, places), reports=True)
+def report_step(run: Run, source: str, places: Places, gpus: int) -> Step:
+    """What is timed is timed on a GPU where there is one."""
+    device = ["--device", "cuda"] if gpus and source in TIMED else []
+    return Step((*SOURCES[source](run, places), *device), report_file(run, source, places), reports=True)
 
 
 # --- measures --------------------------------------------------------------------------------------------------
@@ -196,6 +198,7 @@ MEASURES: Dict[str, Measure] = {
     "bleu_by_length_group": Measure("length-groups", _by_words("bleu")),
     "bleu_longer_than": Measure("longer-than", _by_words("bleu")),
 }
+TIMED = {"throughput-train", "throughput-generate", "latency"}
 SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
 RATIOS = ("speed_train", "speed_generate")
 PLAIN = (GIVEN, "transformer", "continued", "lstm")  # fairseq's own models: their speeds are 1

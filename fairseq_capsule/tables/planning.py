@@ -77,9 +77,6 @@ def plan(
         for column in table.columns:
             for seed in seeds:
                 run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
-                for needed in (run.baseline, run.teacher):
-                    if needed:
-                        wanted.setdefault(needed, _Wanted())
                 wanted.setdefault(run, _Wanted()).add(column, run, other)
     if baseline and not baseline.is_file():
         raise UserError(f"--baseline {baseline}: no such checkpoint")
@@ -88,10 +85,9 @@ def plan(
 
     jobs: Dict[str, Job] = {}
     for run in _in_order(wanted):
-        _add(jobs, _prepare(run, places))
-        if run.teacher:
-            _add(jobs, _distill(run.teacher, places))
-        _add(jobs, _row_job(run, wanted[run], places, baseline, gpus))
+        before = [_prepare(run, places), *([_distill(run.teacher, places, gpus)] if run.teacher else [])]
+        for job in (*before, _row_job(run, wanted[run], places, baseline, gpus)):
+            jobs.setdefault(job.name, job)
     planned = [job for job in jobs.values() if job.steps]
     names = {job.name for job in planned}
     return [Job(j.name, j.steps, tuple(n for n in j.after if n in names), j.gpus, j.hours) for j in planned]
@@ -114,10 +110,6 @@ def _in_order(wanted: Dict[Run, _Wanted]) -> List[Run]:
     return ordered
 
 
-def _add(jobs: Dict[str, Job], job: Job) -> None:
-    jobs.setdefault(job.name, job)
-
-
 def _missing(steps: Sequence[Step]) -> Tuple[Step, ...]:
     return tuple(step for step in steps if not step.product.exists())
 
@@ -132,22 +124,25 @@ def _prepare(run: Run, places: Places) -> Job:
     return Job(f"prepare {run.setting.data}", _missing([step]), hours=0.01)
 
 
-def _distill(teacher: Run, places: Places) -> Job:
+def _used(run: Run, gpus: Optional[int]) -> int:
+    return run.setting.gpus if gpus is None else min(run.setting.gpus, gpus)
+
+
+def _distill(teacher: Run, places: Places, gpus: Optional[int]) -> Job:
     """The teacher's translations of the training set."""
     folder, data = places.distilled(teacher), str(places.corpus(teacher) / "bin")
     options = teacher.setting.distill
     command = (*_script(["scripts/distill.sh"]), *options, str(places.checkpoint(teacher)), data, str(folder))
     hours = teacher.regime.hours / 10
     step = Step(command, folder / "manifest.tsv")
-    return Job(f"distill {teacher.name}", _missing([step]), (teacher.name,), teacher.setting.gpus, hours)
+    return Job(f"distill {teacher.name}", _missing([step]), (teacher.name,), _used(teacher, gpus), hours)
 
 
 def _row_job(run: Run, wanted: _Wanted, places: Places, baseline: Optional[Path], gpus: Optional[int]) -> Job:
-    setting = run.setting
-    used = setting.gpus if gpus is None else min(setting.gpus, gpus)
+    setting, used = run.setting, _used(run, gpus)
     training = _missing([_adopt(run, places, baseline)] if run.config == GIVEN else _training(run, places, used))
     evaluation = _evaluation(run, wanted, places)
-    reports = [report_step(run, source, places) for source in wanted.sources]
+    reports = [report_step(run, source, places, used) for source in wanted.sources]
     after = [f"prepare {setting.data}"]
     after += [needed.name for needed in (run.baseline, wanted.against) if needed]
     after += [f"distill {run.teacher.name}"] if run.teacher else []
