@@ -16,6 +16,7 @@ COMMANDS = {
     "analyze": "tables and plots of translations by length, coverage, overlap, routing iterations and cases",
     "average": "average the last or the best checkpoints of a run",
     "doctor": "say what is wrong with this environment and how to mend it",
+    "inspect": "write pages, pictures and arrays of what a model routes while it translates",
     "picture": "draw a sentence's attention, or its PAST and FUTURE",
     "probe": "how much of the target a vector of the source knows",
     "reproduce": "run what is missing of a paper's table, then print it (scripts/reproduce.sh)",

@@ -53,8 +53,8 @@ class CapsNMTEncoder(FairseqEncoder):
             "encoder_padding_mask": [capsules.new_zeros(capsules.shape[:2], dtype=torch.bool)],
         }
 
-    def aggregate(self, src_tokens: Tensor) -> RoutingResult:
-        """What the sources `[B, I]`, padded on either side, become.
+    def aggregate(self, src_tokens: Tensor, iterations: Optional[int] = None) -> RoutingResult:
+        """What the sources `[B, I]`, padded on either side, become, or have become after so many `iterations`.
 
         Returns:
             `RoutingResult(capsules [B, M, C], coupling [B, I, M], None)`, coupling in the order of `src_tokens`;
@@ -66,7 +66,7 @@ class CapsNMTEncoder(FairseqEncoder):
         mask = tokens.eq(padding)
         embedded = self.dropout(self.embed_tokens(tokens))
         lengths = (~mask).sum(1).clamp(min=1)
-        capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask)
+        capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
         if coupling is not None:
             places = src_tokens.ne(padding).long().cumsum(1).sub(1).clamp(min=0)
             coupling = coupling.gather(1, places.unsqueeze(-1).expand_as(coupling))

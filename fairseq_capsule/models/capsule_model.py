@@ -1,6 +1,7 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule.models.flat_config import option
 
 # Weights of agreements: they exist where there is more than one iteration. Prefix → what sets the number.
@@ -11,7 +12,13 @@ AGREEMENTS = {
 
 
 class CapsuleModel:
-    """A mixin: the hint of a beam size, and a clear word on another dictionary's checkpoint."""
+    """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
+
+    @classmethod
+    def from_pretrained(cls, *args, **kwargs) -> CapsuleHub:
+        """As fairseq's; what it gives has `inspect` too."""
+        hub = super().from_pretrained(*args, **kwargs)
+        return CapsuleHub(hub.cfg, hub.task, hub.models)
 
     def set_beam_size(self, beam_size: int) -> None:
         """Pass a generator's beam size on."""

@@ -1,9 +1,11 @@
 """`capsule_transformer`: fairseq's Transformer with the orthogonal parts of which each paper's system is a preset."""
 
+from typing import Dict, List
+
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import nn
+from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_model import CapsuleModel
@@ -32,6 +34,12 @@ def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
     )
 
 
+def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
+    """Every layer's output `[B, L, C]`, of what a Transformer's encoder gives with `return_all_hiddens`."""
+    # The first of the states is the embeddings; the last layer's output is what the decoder gets of it.
+    return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
+
+
 class CapsuleTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder; its layers may route their self-attention, its output may hold a vector for the sentence."""
 
@@ -56,9 +64,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         if self.global_representation is None:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         encoded = super().forward(src_tokens, src_lengths, True, token_embeddings)
-        # The first of the states is the embeddings; the last layer's output is what the decoder gets of it.
-        layers = [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
-        vector = self.global_representation(layers, encoded["encoder_padding_mask"][0])
+        vector = self.global_representation(layer_outputs(encoded), encoded["encoder_padding_mask"][0])
         if not return_all_hiddens:
             encoded["encoder_states"] = []
         return {**encoded, "global_representation": [vector]}

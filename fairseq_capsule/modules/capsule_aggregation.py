@@ -55,12 +55,15 @@ class CapsuleAggregation(nn.Module):
         self.vote_weight = xavier(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
         self.score = feed_forward(embed_dim, embed_dim, embed_dim) if separable_scoring and iterations > 1 else None
 
-    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+    def forward(
+        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
+    ) -> RoutingResult:
         """Aggregate a sentence.
 
         Args:
             hidden: `h` `[B, I, d]`.
             padding_mask: `[B, I]`, True marks padding, on either side.
+            iterations: stop after so many of the routing's iterations, to see what they came to; all by default.
 
         Returns:
             `RoutingResult(capsules [B, M, d], coupling [B, I, M], None)`; coupling is 0 at padding.
@@ -73,6 +76,7 @@ class CapsuleAggregation(nn.Module):
         votes = [by_output(cast_votes(hidden, weight).relu()) for weight in self.vote_weight]
         if len(votes) < self.iterations:
             votes *= self.iterations
+        votes = votes[:iterations]
         children = None if self.score is None else self.score(hidden)
 
         def agreement(vote: Tensor, capsules: Tensor) -> Tensor:
@@ -85,7 +89,7 @@ class CapsuleAggregation(nn.Module):
 
         routed = dynamic_routing(
             votes,
-            self.iterations,
+            len(votes),
             padding_mask=padding_mask,
             competition=self.competition,
             agreement=agreement,
@@ -99,8 +103,10 @@ class SimpleAggregation(nn.Module):
 
     num_capsules = 4
 
-    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        """As `CapsuleAggregation.forward`, with 4 vectors; there is no coupling."""
+    def forward(
+        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
+    ) -> RoutingResult:
+        """As `CapsuleAggregation.forward`, with 4 vectors; there is no coupling and no iteration."""
         if padding_mask is None:
             padding_mask = hidden.new_zeros(hidden.shape[:2], dtype=torch.bool)
         valid = (~padding_mask).unsqueeze(-1)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fairseq_capsule.modules.feed_forward import feed_forward
 from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
-from fairseq_capsule.routing import dynamic_routing
+from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 POOLINGS = ("attentive", "mean", "concat")
 
@@ -56,11 +56,17 @@ class CapsulePooling(nn.Module):
         pooled_dim = num_capsules * capsule_dim if pooling == "concat" else capsule_dim
         self.output = feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
 
-    def capsules(self, hidden: Tensor, padding_mask: Optional[Tensor] = None):
-        """The routing of `forward`'s words: `RoutingResult(capsules [B, K, d_c], coupling [B, I, K], None)`."""
+    def capsules(
+        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
+    ) -> RoutingResult:
+        """The routing of `forward`'s words, or what it came to after so many `iterations`.
+
+        Returns:
+            `RoutingResult(capsules [B, K, d_c], coupling [B, I, K], None)`.
+        """
         votes = by_output(cast_votes(hidden, self.vote_weight))
         return dynamic_routing(
-            votes, self.iterations, padding_mask=padding_mask, competition="input", final_logits=False
+            votes, iterations or self.iterations, padding_mask=padding_mask, competition="input", final_logits=False
         )
 
     def weights(self, capsules: Tensor) -> Tensor:

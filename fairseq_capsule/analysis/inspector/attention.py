@@ -1,0 +1,132 @@
+"""What self-attention and cross-attention look at, before and after routing (Duan et al. 2020, Fig. 5)."""
+
+from contextlib import contextmanager
+from typing import Iterator, List, NamedTuple, Optional
+
+import torch
+from fairseq.models.lstm import LSTMDecoder
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from torch import Tensor
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+
+
+class DecoderExplanation(NamedTuple):
+    """What one layer of a decoder attends to.
+
+    Attributes:
+        own: of the steps to each other; None where its self-attention reads the source too.
+        cross: of the steps to the source, `[B, H, T, L]`; None where the layer has no attention of its own for it.
+    """
+
+    own: Optional[Explanation]
+    cross: Optional[Tensor]
+
+
+@contextmanager
+def looking_into(model: torch.nn.Module) -> Iterator[None]:
+    """Eval mode and no gradients; afterwards the model is in the mode in which it was."""
+    training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(training)
+
+
+def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explanation]:
+    """Recompute each encoder layer's attention of a batch, in eval mode.
+
+    Args:
+        model: a Transformer of fairseq's or of this package.
+        src_tokens: `[B, L]`, padded on either side.
+
+    Returns:
+        An `Explanation` a layer; one that does not route has `before` equal to `after` and no capsules.
+
+    Raises:
+        UserError: the model's encoder is no Transformer.
+    """
+    encoder = model.encoder
+    if not isinstance(encoder, TransformerEncoderBase):
+        raise UserError(f"a {type(encoder).__name__} has no self-attention to show")
+    mask = src_tokens.eq(encoder.padding_idx)
+    with looking_into(model):
+        states = encoder(src_tokens, (~mask).sum(1), return_all_hiddens=True)["encoder_states"]
+        return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
+
+
+def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
+    """Recompute each decoder layer's attentions of a batch, in eval mode.
+
+    Args:
+        model: as for `encoder_attention`.
+        src_tokens: `[B, L]`, padded on either side.
+        previous: what the decoder reads at its steps, `[B, T]`, the end of sentence first.
+
+    Raises:
+        UserError: the model's decoder is no Transformer.
+    """
+    decoder = model.decoder
+    if not isinstance(decoder, TransformerDecoderBase):
+        raise UserError(f"a {type(decoder).__name__} has no self-attention to show")
+    padding = previous.eq(decoder.padding_idx)
+    mask = padding if padding.any() else None  # as fairseq's decoder passes it on
+    with looking_into(model):
+        encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1))
+        source, source_mask = encoded["encoder_out"][0], encoded["encoder_padding_mask"][0]
+        states = decoder.extract_features(previous, encoded)[1]["inner_states"]
+        future = decoder.buffered_future_mask(states[0])
+        explanations = []
+        for layer, state in zip(decoder.layers, states):
+            own = None if layer.cross_self_attention else _explain(layer, state, mask, future)
+            cross = None
+            if layer.encoder_attn is not None:
+                _, cross, _ = layer(
+                    state,
+                    source,
+                    source_mask,
+                    self_attn_mask=future,
+                    self_attn_padding_mask=mask,
+                    need_head_weights=True,
+                )
+                cross = cross.transpose(0, 1)
+            explanations.append(DecoderExplanation(own, cross))
+        return explanations
+
+
+def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
+    """What each step of an LSTM's decoder takes of the source, `[B, T, L]`; None where it has no attention.
+
+    Args: as for `decoder_attention`; sentences sorted by their length, as fairseq's LSTM wants them.
+
+    Raises:
+        UserError: the model's decoder is not fairseq's LSTM.
+    """
+    decoder = model.decoder
+    if not isinstance(decoder, LSTMDecoder):
+        raise UserError(f"a {type(decoder).__name__} is no LSTM with attention")
+    needed = decoder.need_attn
+    decoder.need_attn = True  # off in a model that is prepared for generation
+    with looking_into(model):
+        lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
+        _, extra = decoder.extract_features(previous, model.encoder(src_tokens, lengths))
+    decoder.need_attn = needed
+    return extra["attn"][0] if isinstance(extra, dict) else extra
+
+
+def _explain(
+    layer: torch.nn.Module, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None
+) -> Explanation:
+    if layer.normalize_before:
+        x = layer.self_attn_layer_norm(x)
+    if isinstance(layer.self_attn, RoutingSelfAttention):
+        return layer.self_attn.explain(x, mask, attn_mask)
+    # Given an incremental state, fairseq's attention goes through its own code, which returns weights a head.
+    _, weights = layer.self_attn(
+        x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
+    )
+    weights = weights.transpose(0, 1)
+    return Explanation(before=weights, after=weights, logits=None, vertical=None, horizontal=None)

@@ -1,0 +1,53 @@
+"""Trained models as fairseq's hub gives them, which can be looked into.
+
+The only door from the models to the room that looks into them: it is opened when somebody asks.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, List, Optional, Union
+
+from fairseq import hub_utils
+
+if TYPE_CHECKING:
+    from fairseq_capsule.analysis.inspector.inspection import Inspection
+
+
+class CapsuleHub(hub_utils.GeneratorHubInterface):
+    """fairseq's interface of a trained model (`translate`, `encode`, `generate`, …), and `inspect`."""
+
+    def inspect(
+        self,
+        sentences: Union[str, List[str]],
+        beam: int = 5,
+        against: Optional[hub_utils.GeneratorHubInterface] = None,
+    ) -> List["Inspection"]:
+        """What the model routes while it translates sentences.
+
+        Args:
+            sentences: raw text, as `translate` takes it.
+            beam: of the translation.
+            against: another model of the same dictionaries, which reads the same translation.
+
+        Returns:
+            An `Inspection` for each sentence: its arrays by name, `.plot()` and `.save()`.
+
+        Raises:
+            UserError: a sentence that is empty or too long, or a model of other dictionaries.
+        """
+        from fairseq_capsule.analysis.inspector.inspection import inspect
+        from fairseq_capsule.analysis.inspector.sentences import sentences_of_text
+
+        lines = [sentences] if isinstance(sentences, str) else sentences
+        return list(inspect(self, sentences_of_text(self, lines), beam=beam, against=against))
+
+
+def load(checkpoint: Path, data: Path, **options) -> CapsuleHub:
+    """A trained model, of this package or of fairseq's own, with the dictionaries of binarised data.
+
+    Args:
+        options: fairseq's, such as `tokenizer`, `bpe` and `bpe_codes`.
+    """
+    loaded = hub_utils.from_pretrained(
+        str(checkpoint.parent), checkpoint_file=checkpoint.name, data_name_or_path=str(data.resolve()), **options
+    )
+    return CapsuleHub(loaded["args"], loaded["task"], loaded["models"])
