@@ -26,7 +26,10 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--split", default="test", help="the part of the data with --ids (default: %(default)s)")
     parser.add_argument("--beam", type=positive_int, default=5, help="of the translation (default: %(default)s)")
     parser.add_argument(
-        "--against", type=Path, metavar="CHECKPOINT", help="another model, to be shown beside it on the same translation"
+        "--against",
+        type=Path,
+        metavar="CHECKPOINT",
+        help="another model, to be shown beside it on the same translation",
     )
     parser.add_argument("--out", type=Path, required=True, help="folder for pages, pictures and arrays")
 

@@ -23,8 +23,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         choices=[*SHORT, *(view.name for view in VIEWS)],
         metavar="VIEW",
         default="attention",
-        help="attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE or "
-        "neither at each step of the model's own translation; or another view of inspect's: %(choices)s",
+        help="attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
+        "or neither at each step of the model's own translation; or another view of inspect's: %(choices)s",
     )
     parser.add_argument("--layer", help="a layer, from 1 (default: the top one, as in the paper)")
     parser.add_argument("--out", type=Path, required=True, help="picture to write: .png, .svg or .pdf")

@@ -1,6 +1,7 @@
 """Pictures of views, by matplotlib; saving them is left to the caller."""
 
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import matplotlib
 import numpy as np
@@ -14,18 +15,23 @@ from fairseq_capsule.errors import UserError
 
 SPREAD = ("head", "iteration")  # all of these are shown beside each other, unless one is chosen
 SHARES, SIGNED = "cividis", "PuOr"  # readable for colour-blind eyes and, the first, in grey
-CELL, SMALLEST, LARGEST = 0.19, 1.3, 7.0  # of a panel's side, in inches
-LABELLED_AT_MOST = 200
+CELL, SMALLEST, LARGEST = 0.19, 1.3, 6.0  # of a panel's side, in inches
+TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM = 0.35, 0.12, 0.75, 0.08, 2.0  # inches
+POINTS, SMALLEST_FONT = 72, 3.0  # of an inch; in points, below which labels are left out
 # What matplotlib's own font lacks is looked up in these, where they are installed.
 FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 
 
-class Shown(NamedTuple):
-    """One picture: its numbers `[rows, columns]` and what stands above it."""
+@dataclass
+class Shown:
+    """One picture: its numbers `[rows, columns]`, what stands above it, and the labels that it has itself."""
 
     panel: Panel
     title: str
     values: np.ndarray
+    y_labels: Sequence[str]
+    x_labels: Sequence[str]
+    bar: bool = True
 
 
 def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str, str]) -> Figure:
@@ -36,25 +42,49 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     """
     places = _places(view.choices(arrays), chosen)
     rows = _layout(view.of(arrays), arrays, places)
-    widths, heights = _sizes(rows)
     ranges = _ranges(shown for row in rows for shown in row)
-    title = ", ".join([view.title, *(f"{axis} {label}" for axis, label in places.items())])
+    # Everything is placed in inches: a layout engine would measure thousands of labels, several times.
+    columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]
+    widths = [max(_side(shown.values.shape[1]) for shown in column) for column in columns]
+    lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
+    rights = [BAR_ROOM if any(shown.bar for shown in column) else GAP for column in columns]
+    heights = [max(_side(len(shown.values)) for shown in row) for row in rows]
+    bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
+    width = sum(widths) + sum(lefts) + sum(rights)
+    height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
     with matplotlib.rc_context({"font.family": _fonts()}):
-        figure = Figure(figsize=(sum(widths) + len(widths), sum(heights) + 1.2 * len(rows) + 0.6), layout="constrained")
-        figure.suptitle(title)
-        ratios = {"width_ratios": widths, "height_ratios": heights}
-        grid = figure.subplots(len(rows), len(widths), squeeze=False, gridspec_kw=ratios)
-        for axes, row, height in zip(grid, rows, heights):
-            for axis, (panel, name, values), width in zip(axes, row, widths):
-                image = axis.imshow(values, **ranges[panel.scale], aspect="auto", interpolation="nearest")
-                axis.set_title(name, fontsize=9)
-                labels = arrays[panel.array].axes
-                _label(axis, "y", labels[panel.rows], height)
-                _label(axis, "x", labels[panel.columns] if panel.columns else (), width)
-                figure.colorbar(image, ax=axis, fraction=0.03, pad=0.02).ax.tick_params(labelsize=7)
-            for axis in axes[len(row) :]:
-                axis.set_axis_off()
+        figure = Figure(figsize=(width, height))
+
+        def add_axes(left: float, bottom: float, wide: float, high: float) -> Axes:
+            return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+        title = ", ".join([view.title, *(f"{axis} {label}" for axis, label in places.items())])
+        figure.suptitle(title, y=1 - 0.4 * TITLE / height)
+        bottom = height - TITLE
+        for row, high, below in zip(rows, heights, bottoms):
+            bottom -= TITLE + high
+            left = 0.0
+            for shown, before, wide, behind in zip(row, lefts, widths, rights):
+                left += before
+                bar = add_axes(left + wide + GAP / 2, bottom, GAP, high) if shown.bar else None
+                _draw(shown, add_axes(left, bottom, wide, high), bar, ranges[shown.panel.scale], (wide, high))
+                left += wide + behind
+            bottom -= below
     return figure
+
+
+def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any], size: Tuple[float, float]) -> None:
+    axis.set_title(shown.title, fontsize=9)
+    if shown.panel.columns is None:
+        axis.barh(range(len(shown.values)), shown.values[:, 0])
+        axis.set_ylim(len(shown.values) - 0.5, -0.5)
+        axis.tick_params(labelsize=7)
+    else:
+        image = axis.imshow(shown.values, **colours, aspect="auto", interpolation="nearest")
+        _label(axis, "x", shown.x_labels, size[0])
+        if bar is not None:
+            axis.figure.colorbar(image, cax=bar).ax.tick_params(labelsize=7)
+    _label(axis, "y", shown.y_labels, size[1])
 
 
 def _places(choices: Mapping[str, Tuple[str, ...]], chosen: Mapping[str, str]) -> Dict[str, str]:
@@ -76,34 +106,45 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
         if any(label not in array.axes.get(axis, (label,)) for axis, label in places.items()):
             continue  # a layer without this part
         title = f"{panel.title}, other model" if panel.other else panel.title
+        labels = array.axes[panel.rows], array.axes[panel.columns] if panel.columns else ()
         spread = [axis for axis in array.axes if axis not in panel.shown and axis not in places]
         if not spread:
-            single.append(Shown(panel, title, take(array, panel, places)))
+            values = take(array, panel, places)
+            single.append(Shown(panel, title, values, *labels, bar=panel.columns is not None))
         for axis in spread:
-            labels = array.axes[axis]
-            values = (take(array, panel, {**places, axis: label}) for label in labels)
-            rows.append([Shown(panel, f"{title}, {axis} {label}", each) for label, each in zip(labels, values)])
+            row = [
+                Shown(
+                    panel, f"{title}, {axis} {label}", take(array, panel, {**places, axis: label}), *labels, bar=False
+                )
+                for label in array.axes[axis]
+            ]
+            row[-1].bar = True
+            for shown in row[1:]:
+                shown.y_labels = ()
+            rows.append(row)
+    for row, below in zip(rows, rows[1:]):
+        if len(row) == len(below) and row[0].x_labels == below[0].x_labels:
+            for shown in row:
+                shown.x_labels = ()
     return [*rows, single] if single else rows
 
 
-def _sizes(rows: List[List[Shown]]) -> Tuple[List[float], List[float]]:
-    """The widths of the columns and the heights of the rows."""
+def _side(cells: int) -> float:
+    """Inches of a picture's side."""
+    return min(max(CELL * cells, SMALLEST), LARGEST)
 
-    def side(cells: int) -> float:
-        return min(max(CELL * cells, SMALLEST), LARGEST)
 
-    widths = [0.0] * max(len(row) for row in rows)
-    for row in rows:
-        for column, shown in enumerate(row):
-            widths[column] = max(widths[column], side(shown.values.shape[1]))
-    return widths, [max(side(len(shown.values)) for shown in row) for row in rows]
+def _room(labels: Sequence[str]) -> float:
+    """Inches that labels take beside or below a picture."""
+    return GAP + min(MOST_ROOM, max((len(label) for label in labels), default=0) * LETTER)
 
 
 def _ranges(pictures: Iterable[Shown]) -> Dict[str, Dict[str, Any]]:
     """The colours of every scale: one range, so that pictures can be compared."""
     highest: Dict[str, float] = {}
-    for panel, _, values in pictures:
-        highest[panel.scale] = max(highest.get(panel.scale, 0.0), float(np.abs(values).max()))
+    for shown in pictures:
+        scale = shown.panel.scale
+        highest[scale] = max(highest.get(scale, 0.0), float(np.abs(shown.values).max()))
     return {
         scale: {"cmap": SIGNED, "vmin": -bound or -1.0, "vmax": bound or 1.0}
         if scale.startswith("±")
@@ -113,11 +154,10 @@ def _ranges(pictures: Iterable[Shown]) -> Dict[str, Dict[str, Any]]:
 
 
 def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
-    if len(labels) > LABELLED_AT_MOST:
-        return
-    size = min(8.0, 72 * inches / max(len(labels), 1) * 0.9)
+    size = min(8.0, 0.9 * POINTS * inches / max(len(labels), 1))
+    shown = labels if size >= SMALLEST_FONT else ()
     turned = {"rotation": 90} if side == "x" else {}
-    getattr(axis, f"set_{side}ticks")(range(len(labels)), labels, fontsize=size, parse_math=False, **turned)
+    getattr(axis, f"set_{side}ticks")(range(len(shown)), shown, fontsize=size, parse_math=False, **turned)
 
 
 def _fonts() -> List[str]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
+from fairseq.data.data_utils import post_process
 from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from fairseq_capsule.analysis.inspector.arrays import NamedArray, Sentence, gather
 from fairseq_capsule.analysis.inspector.figures import plot_view
-from fairseq_capsule.analysis.inspector.views import OTHER, VIEWS, View, views_of
+from fairseq_capsule.analysis.inspector.views import OTHER, View, views_of
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
 
@@ -87,8 +88,8 @@ class Inspection:
     def save(self, path: Union[str, Path]) -> None:
         """Write an `.npz` of every array.
 
-        Beside an array `NAME` are `NAME.axes`, the names of its dimensions, and for each of these `NAME.AXIS`, the labels
-        along it. `source` and `target` are the subwords.
+        Beside an array `NAME` are `NAME.axes`, the names of its dimensions, and for each of these `NAME.AXIS`, the
+        labels along it. `source` and `target` are the subwords.
         """
         content: Dict[str, np.ndarray] = {"source": np.array(self.source), "target": np.array(self.target)}
         for name, array in self.arrays.items():
@@ -123,7 +124,9 @@ def inspect(
         if len(source.tokens) < 2:
             raise UserError(f"sentence {source.number} is empty")
         if len(source.tokens) > longest:
-            raise UserError(f"sentence {source.number}: {len(source.tokens)} subwords are more than the model's {longest}")
+            raise UserError(
+                f"sentence {source.number}: {len(source.tokens)} subwords are more than the model's {longest}"
+            )
     if against is not None and (against.src_dict != hub.src_dict or against.tgt_dict != hub.tgt_dict):
         raise UserError("--against: the two models have different dictionaries; compare models of one data folder")
     for source in sources:
@@ -142,5 +145,10 @@ def inspect(
             others = gather(against.models[0], sentence)
             arrays.update({OTHER + name: array for name, array in others.items()})
         yield Inspection(
-            source.number, source.words, sentence.target_words, hub.decode(target), source.reference, arrays
+            source.number, source.words, sentence.target_words, text_of(hub, target), source.reference, arrays
         )
+
+
+def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
+    """Target tokens as text; subwords are joined also where the hub was not told of any."""
+    return post_process(hub.decode(tokens), "subword_nmt")

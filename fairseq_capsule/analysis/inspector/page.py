@@ -8,11 +8,11 @@ import re
 import zlib
 from dataclasses import asdict
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, Dict, List, Sequence
 
 import matplotlib
 import numpy as np
+from fairseq.data.data_utils import post_process
 
 from fairseq_capsule.analysis.inspector.arrays import NamedArray
 from fairseq_capsule.analysis.inspector.figures import SHARES, SIGNED
@@ -51,7 +51,7 @@ def page_name(number: int) -> str:
 
 def plain(words: Sequence[str]) -> str:
     """A line of subwords as text."""
-    return re.sub("@@( |$)", "", " ".join(words[:-1]))
+    return post_process(" ".join(words[:-1]), "subword_nmt")
 
 
 def _page(inspection: Inspection, sentences: Sequence[Source], digits: int) -> bytes:
@@ -73,7 +73,11 @@ def _page(inspection: Inspection, sentences: Sequence[Source], digits: int) -> b
     # Within a script element nothing but its end tag, or a comment, needs to be kept from the parser.
     data = json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return _fill(
-        _read("page.html"), title=html.escape(title), style=_read("page.css"), data=data, script="\n".join(map(_read, SCRIPTS))
+        _read("page.html"),
+        title=html.escape(title),
+        style=_read("page.css"),
+        data=data,
+        script="\n".join(map(_read, SCRIPTS)),
     ).encode()
 
 

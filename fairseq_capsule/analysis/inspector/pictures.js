@@ -3,6 +3,7 @@
 const FEWEST = 12; // pixels of a cell that has a label
 const MOST = 32;
 const LABELLED = 200; // more labels than this have no room
+const BAR = 140; // length of the bar of the largest number, where an array has one axis
 
 function bounds(pictures) {
   const highest = {};
@@ -24,7 +25,7 @@ function cellSize(count) {
 
 function draw(pictured, range) {
   const { panel, rows, columns, values, decimals } = pictured;
-  const width = cellSize(columns.labels.length);
+  const width = columns.axis ? cellSize(columns.labels.length) : BAR;
   const height = rows.labels.length > LABELLED ? 2 : cellSize(rows.labels.length);
   const font = Math.min(14, Math.max(11, height - 4));
   const canvas = make("canvas", { tabIndex: 0 });
@@ -58,9 +59,10 @@ function draw(pictured, range) {
     });
   }
   values.forEach((value, i) => {
-    context.fillStyle = colour(panel, value, range);
+    if (columns.axis) context.fillStyle = colour(panel, value, range);
     const [r, c] = [Math.floor(i / columns.labels.length), i % columns.labels.length];
-    context.fillRect(left + c * width, top + r * height, width, height);
+    const length = columns.axis ? width : (BAR * value) / range[1];
+    context.fillRect(left + c * width, top + r * height, length, height - (columns.axis ? 0 : 1));
   });
   const title = panel.other ? `${panel.title}, other model` : panel.title;
   canvas.setAttribute("role", "img");

@@ -5,7 +5,7 @@ from typing import List, Sequence
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.tokenizer import tokenize_line
 
-from fairseq_capsule.analysis.inspector.inspection import Source
+from fairseq_capsule.analysis.inspector.inspection import Source, text_of
 from fairseq_capsule.errors import UserError
 
 
@@ -41,5 +41,5 @@ def _of_text(hub: GeneratorHubInterface, number: int, line: str) -> Source:
 
 def _of_data(hub: GeneratorHubInterface, dataset, number: int) -> Source:
     tokens = dataset.src[number]
-    reference = None if dataset.tgt is None else hub.decode(dataset.tgt[number])
+    reference = None if dataset.tgt is None else text_of(hub, dataset.tgt[number])
     return Source(number, tokens, tuple(hub.src_dict[token] for token in tokens.tolist()), reference)

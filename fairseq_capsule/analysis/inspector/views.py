@@ -93,12 +93,12 @@ VIEWS = (
     _self_attention(
         "encoder",
         "Attention of the encoder",
-        "Each word, a row, attends to the words of the columns. Capsules are what routing adds to the logits.",
+        "Each word, a row, attends to the words of the columns. Capsules are added to the logits.",
     ),
     _self_attention(
         "decoder",
         "Attention of the decoder",
-        "What the decoder has read, a row, attends to what it read before. Capsules are what routing adds to the logits.",
+        "What the decoder has read, a row, attends to what it read before. Capsules are added to the logits.",
     ),
     View(
         "cross_attention",
@@ -146,9 +146,7 @@ def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarr
     """A panel's numbers `[rows, columns]` where the array's further axes have the labels of `places`."""
     places = {**places, **dict(panel.at)}
     pictured = [axis for axis in array.axes if axis in (panel.rows, panel.columns)]
-    index = (
-        slice(None) if axis in pictured else labels.index(places[axis]) for axis, labels in array.axes.items()
-    )
+    index = (slice(None) if axis in pictured else labels.index(places[axis]) for axis, labels in array.axes.items())
     values = array.values[tuple(index)]
     if panel.columns is None:
         return values[:, None]
