@@ -38,7 +38,6 @@ def run(args: Namespace) -> None:
     hub = load_model(args, args.checkpoint)
     against = load_model(args, args.against) if args.against else None
     sentences = _sentences(hub, args)
-    shown: List[str] = []
     inspections = inspect(hub, sentences, beam=args.beam, against=against)
     for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
         shown = [view.title for view in inspection.views]
@@ -48,7 +47,9 @@ def run(args: Namespace) -> None:
             )
         _write(inspection, sentences, args.out)
     write_whole(args.out / "index.html", write_index(sentences))
-    print(f"{args.out / 'index.html'}: {len(sentences)} sentences; {', '.join(shown)}")
+    kind = type(hub.models[0]).__name__
+    plain = "" if inspection.routed else f"; a {kind} routes nothing, its attention is all there is to show"
+    print(f"{args.out / 'index.html'}: {len(sentences)} sentences: {', '.join(shown)}{plain}")
 
 
 def _write(inspection: Inspection, sentences: List[Source], folder: Path) -> None:

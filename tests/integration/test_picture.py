@@ -11,7 +11,7 @@ def picture(trained, data, out, *arguments, text="a b c d"):
 
 def test_it_draws_a_layer(data, trained, tmp_path, capsys):
     assert picture(trained, data, tmp_path / "top.png") == 0
-    assert "encoder layer 2, 4 heads, 5 subwords" in capsys.readouterr().out
+    assert "5 subwords of the source, " in capsys.readouterr().out
     assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")
     assert picture(trained, data, tmp_path / "first.svg", "--layer", "1") == 0
     assert "<svg" in (tmp_path / "first.svg").read_text()
@@ -20,14 +20,13 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
 @pytest.mark.parametrize(
     "out, arguments, text, message",
     [
-        ("a.png", ["--layer", "3"], "a b", "--layer must be from 1 to 2, not 3"),
-        ("a.png", [], "  ", "--text: the sentence is empty"),
-        ("a.png", [], "a " * 1100, "--text: 1101 subwords are more than the model's 1024"),
+        ("a.png", ["--layer", "3"], "a b", "layer must be one of 1, 2, not 3"),
+        ("a.png", [], "  ", "sentence 1 is empty"),
+        ("a.png", [], "a " * 1100, "sentence 1: 1101 subwords are more than the model's 1024"),
         ("a.gif", [], "a b", "its name must end in one of .png, .svg, .pdf"),
         ("nowhere/a.png", [], "a b", "nowhere/a.png: not written: No such file or directory"),
         ("a.png", ["--codes", "missing"], "a b", "missing: no such file or folder"),
-        ("a.png", ["--show", "assignment"], "a b", "the model has no PAST and FUTURE to show"),
-        ("a.png", ["--show", "assignment", "--layer", "1"], "a b", "--layer belongs to --show attention"),
+        ("a.png", ["--show", "assignment"], "a b", "the model has no past_future to show; it has: encoder_attention, "),
     ],
 )
 def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):

@@ -21,6 +21,7 @@ from fairseq_capsule.models.routing_attention import Explanation
 from fairseq_capsule.modules import CapsuleAggregation, CapsulePooling, ContextGate
 
 TOP_WORDS = 10
+PLAIN = ("encoder_attention", "decoder_attention", "cross_attention")  # what a model without capsules has
 
 
 class NamedArray(NamedTuple):

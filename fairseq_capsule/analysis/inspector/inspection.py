@@ -12,7 +12,7 @@ from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from fairseq_capsule.analysis.inspector.arrays import NamedArray, Sentence, gather
+from fairseq_capsule.analysis.inspector.arrays import PLAIN, NamedArray, Sentence, gather
 from fairseq_capsule.analysis.inspector.figures import plot_view
 from fairseq_capsule.analysis.inspector.views import OTHER, View, views_of
 from fairseq_capsule.errors import UserError
@@ -60,6 +60,11 @@ class Inspection:
     def views(self) -> Tuple[View, ...]:
         """What there is to plot."""
         return views_of(self.arrays)
+
+    @property
+    def routed(self) -> bool:
+        """Whether the model routes anything; one that does not has its attention alone."""
+        return any(name not in PLAIN for name in self.arrays if not name.startswith(OTHER))
 
     def view(self, name: str) -> View:
         """The view of that name.

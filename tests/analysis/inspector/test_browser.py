@@ -236,7 +236,7 @@ def test_whole_words(opened):
     apart = page.pixels()
     page.changing(lambda: page.press("w"))
     assert page.find("#joined").is_selected() and page.pixels() != apart
-    # Row 2 is "ge@@ teilt", column 4 "sub@@ wo@@ rd": a word attends as its subwords do on average, and to all of those.
+    # Row 2 is "ge@@ teilt", column 4 "sub@@ wo@@ rd": a mean over those that attend, a sum over the attended.
     lines = page.hover("cross_attention", 2, 4)
     assert "geteilt" in lines[0] and "subword" in lines[0]
     assert is_number(lines[1], page.arrays["cross_attention"][-1, 1, 2:4, 4:7].sum() / 2)

@@ -1,0 +1,149 @@
+"""`fairseq-capsule inspect` and `picture` on trained models, and `inspect` from Python."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from fairseq_capsule.cli import main
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models import CapsuleTransformerModel
+from tests.integration.commands import REPOSITORY, run, train
+
+ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
+
+
+@pytest.fixture(scope="module")
+def plain(data, tmp_path_factory):
+    """fairseq's own Transformer, of other layers and heads."""
+    folder = tmp_path_factory.mktemp("plain")
+    width = (
+        "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 16 --decoder-ffn-embed-dim 16".split()
+    )
+    layers = "--encoder-layers 1 --decoder-layers 1 --encoder-attention-heads 2 --decoder-attention-heads 2".split()
+    train(data, folder, "--max-epoch", 1, *width, *layers, arch="transformer")
+    return folder / "checkpoint_last.pt"
+
+
+@pytest.fixture
+def inspect(data, trained, tmp_path):
+    def run(*arguments, checkpoint=trained / "checkpoint3.pt"):
+        return main(["inspect", str(checkpoint), str(data), "--out", str(tmp_path / "out"), *map(str, arguments)])
+
+    return run
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def files_of(number, views=ATTENTION):
+    return [f"{number}-{view.replace('_', '-')}.png" for view in views] + [f"{number}.html", f"{number}.npz"]
+
+
+def test_sentences_of_the_data_beside_a_plain_model(inspect, data, tmp_path, plain, capsys):
+    assert inspect("--ids", "3,17", "--against", plain) == 0
+    assert "index.html: 2 sentences: Attention of the encoder, Attention of the decoder" in capsys.readouterr().out
+    assert names(tmp_path / "out") == sorted([*files_of(3), *files_of(17), "index.html"])
+    generated = run("generate", data, "--path", plain.parent / "checkpoint_last.pt", "--cpu")
+    (source,) = (line.split("\t")[1] for line in generated.splitlines() if line.startswith("S-17\t"))
+    with np.load(tmp_path / "out/17.npz") as archive:
+        assert archive["source"].tolist() == [*source.split(), "</s>"]
+        assert archive["encoder_vertical.axes"].tolist() == ["layer", "head", "query", "key"]
+        assert archive["encoder_attention"].shape[:2] == (2, 4)
+        assert archive["against.encoder_attention"].shape[:2] == (1, 2)
+        assert archive["against.cross_attention"].shape[2:] == archive["cross_attention"].shape[2:]
+    assert (tmp_path / "out/3-cross-attention.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plain_model_says_which_pictures_it_can_give(inspect, tmp_path, plain, capsys):
+    assert inspect("--text", "a b c", checkpoint=plain) == 0
+    assert "a TransformerModel routes nothing, its attention is all there is to show" in capsys.readouterr().out
+    assert names(tmp_path / "out") == sorted([*files_of(1), "index.html"])
+
+
+def test_text_of_any_kind(inspect, tmp_path):
+    lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 40]
+    (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert inspect("--file", tmp_path / "lines.txt") == 0
+    assert len(names(tmp_path / "out")) == 5 * 5 + 1
+    for number, line in enumerate(lines, start=1):
+        with np.load(tmp_path / f"out/{number}.npz") as archive:
+            words = [word if word in "abcdefghijkl" else f"<unk>:{word}" for word in line.split()]
+            assert archive["source"].tolist() == [*words, "</s>"]
+    assert "<b>a</b>" not in (tmp_path / "out/4.html").read_text(encoding="utf-8")
+    assert "&lt;b&gt;" in (tmp_path / "out/index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--ids", "3,20"], "--ids 20: split test has 20 sentences, from 0 on"),
+        (["--ids", "-1"], "--ids -1: split test has 20 sentences, from 0 on"),
+        (["--ids", "1", "--split", "dev"], "--split dev: Dataset not found: dev"),
+        (["--text", "  "], "sentence 1 is empty"),
+        (["--text", "a " * 1100], "sentence 1: 1101 subwords are more than the model's 1024"),
+        (["--text", "a", "--against", "missing.pt"], "missing.pt: no such file or folder"),
+        (["--text", "a", "--codes", "missing"], "missing: no such file or folder"),
+        (["--file", "missing"], "missing: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_inspected_is_named(inspect, tmp_path, capsys, arguments, message):
+    assert inspect(*arguments) == 1
+    assert f"fairseq-capsule inspect: error: {message}" in capsys.readouterr().err.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_line_and_a_file_where_a_folder_should_be_are_named(inspect, tmp_path, capsys):
+    (tmp_path / "lines.txt").write_text("a b\n\nc\n")
+    assert inspect("--file", tmp_path / "lines.txt") == 1
+    assert "sentence 2 is empty" in capsys.readouterr().err and names(tmp_path) == ["lines.txt"]
+    (tmp_path / "out").write_text("")
+    assert inspect("--text", "a") == 1
+    assert f"{tmp_path / 'out'}: File exists" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--ids", "a"], ["--ids", "1", "--text", "a"]])
+def test_one_kind_of_sentences_is_wanted(inspect, arguments):
+    with pytest.raises(SystemExit):
+        inspect(*arguments)
+
+
+def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
+    train(data, tmp_path / "run", "--max-epoch", 1, arch="simple_aggregation_tiny")
+    assert inspect("--text", "a", checkpoint=tmp_path / "run/checkpoint_last.pt") == 1
+    assert "a CapsNMTModel without attention or capsules: nothing to show" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_from_python(data, trained, plain):
+    hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
+    (inspection,) = hub.inspect("a b c")
+    assert inspection.translation == hub.translate("a b c") and inspection.source == ("a", "b", "c", "</s>")
+    assert [view.name for view in inspection.views] == ATTENTION and inspection.routed
+    assert (
+        inspection.plot("cross_attention", layer=1, head=2).get_suptitle() == "Attention to the source, layer 1, head 2"
+    )
+    beside = hub.inspect(
+        ["a b", "d"], beam=1, against=CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint1.pt", str(data))
+    )
+    assert [each.number for each in beside] == [1, 2] and "against.encoder_horizontal" in beside[1].arrays
+    with pytest.raises(UserError, match="sentence 2 is empty"):
+        hub.inspect(["a", ""])
+
+
+def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
+    hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
+    other = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
+    other.src_dict.add_symbol("another")
+    with pytest.raises(UserError, match="--against: the two models have different dictionaries"):
+        hub.inspect("a", against=other)
+
+
+def test_importing_the_package_imports_nothing_that_looks_inside():
+    code = "import sys, fairseq_capsule; print(*sys.modules)"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    imported = finished.stdout.split()
+    assert "fairseq_capsule.hub" in imported
+    assert not [name for name in imported if "inspector" in name or name == "matplotlib"]
