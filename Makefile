@@ -17,9 +17,11 @@ demo-summarization: install  ## train a small GRET to write headlines of short C
 	@scripts/demo-summarization.sh demo-summarization
 
 test: install    ## the test suite
+	@scripts/install-browser.sh
 	$(PYTEST) -m "not slow"
 
 test-all: install  ## with the slow tests too
+	@scripts/install-browser.sh
 	$(PYTEST)
 
 lint: install    ## what reviewers would otherwise have to say

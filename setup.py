@@ -8,6 +8,7 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_capsule", "fairseq_capsule.*"]),
+    package_data={"fairseq_capsule.analysis.inspector": ["*.css", "*.html", "*.js"]},
     python_requires=">=3.9",
     # fairseq itself is not named: `fairseq-fixed` and an upstream fairseq both provide it, and building it needs torch
     # first. `make install` brings it; `fairseq-capsule doctor` says what is missing.
@@ -28,7 +29,7 @@ setup(
     extras_require={
         "fairseq": ["fairseq-fixed==0.12.3.1"],
         "train": ["tensorboardX"],
-        "dev": ["pytest", "hypothesis", "ruff", "mypy", "pytest-timeout", "pytest-xdist"],
+        "dev": ["pytest", "hypothesis", "ruff", "mypy", "pytest-timeout", "pytest-xdist", "selenium"],
     },
     entry_points={"console_scripts": ["fairseq-capsule=fairseq_capsule.cli:main"]},
 )
