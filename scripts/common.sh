@@ -13,7 +13,9 @@ program=${0##*/}
 command_line="$program${*:+ ${*@Q}}"
 cores=$(nproc)
 stages=()
-export LC_ALL=C.UTF-8 PYTHONUTF8=1
+PROGRESS=/dev/null # where progress is shown; other output goes to the logs of the stages
+[[ ! -t 2 ]] || PROGRESS=/dev/tty
+export PROGRESS LC_ALL=C.UTF-8 PYTHONUTF8=1
 if [[ -d $scripts/../.venv/bin ]]; then
     PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
 fi
@@ -32,6 +34,32 @@ usage() { # prints the comment that opens the script
 value() { # OPTION [VALUE]...: the option's value
     [[ ${2:-} ]] || die "$1 wants a value (see --help)"
     echo "$2"
+}
+
+take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (- is _ in it); what is no option goes to `places`
+    local names=" $1 " name given
+    shift
+    places=()
+    while (($#)); do
+        case $1 in
+            -h | --help) usage; exit ;;
+            --?*)
+                [[ $names == *" ${1#--} "* ]] || die "no option $1 (see --help)"
+                given=$(value "$@")
+                name=${1#--}
+                printf -v "${name//-/_}" %s "$given"
+                shift ;;
+            -*) die "no option $1 (see --help)" ;;
+            *) places+=("$1") ;;
+        esac
+        shift
+    done
+}
+
+take_folder() { # sets `out` to the one argument that is no option
+    ((${#places[@]})) || die "name the folder OUT to make (see --help)"
+    ((${#places[@]} == 1)) || die "one folder OUT, not both '${places[0]}' and '${places[1]}' (see --help)"
+    out=${places[0]}
 }
 
 need_positive() { # OPTION VALUE
@@ -130,7 +158,7 @@ stage_failed() { # NAME PART LOG: cleans up and says why, in one line
     reason=$(grep -v '^xargs: ' "$3" | tail -n 1) || reason="no reason given"
     space=$(df --output=avail . | tail -n 1) # in kB
     ((space >= 1024)) || reason="No space left on device" # nor any for the log
-    rm -rf "$2"
+    rm -rf "$2" "$2".*
     [[ $reason != "$program: "* ]] || die "${reason#"$program: "}"
     die "stage '$1' failed: $reason (all of it: $PWD/$3); mend that and run the same command again"
 }
@@ -154,9 +182,10 @@ manifest() { # PART: the last stage: the command, its settings and tools, every 
     {
         printf 'command\t%s\n' "$command_line"
         sed 's/^/setting\t/; s/ /\t/' settings
-        versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt
+        versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt jieba
+        [[ ! -f raw/PARTS ]] || sed 's/^/part\t/' raw/PARTS
         [[ ! -f raw/SHA256SUMS ]] || sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
-        find "${stages[@]:0:${#stages[@]}-1}" -type f ! -name '*.log' ! -name SHA256SUMS | sort | while read -r file; do
+        find "${stages[@]:0:${#stages[@]}-1}" -type f ! -name '*.log' ! -name SHA256SUMS ! -name PARTS | sort | while read -r file; do
             printf 'file\t%s\t%s' "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
             [[ $file == *.@(bin|idx) ]] || printf '\t%d lines' "$(wc -l <"$file")"
             echo
@@ -181,11 +210,20 @@ VERSIONS
 fetch() { # URL FILE: downloads the archive FILE unless it is there
     [[ ! -e $2 ]] || return 0
     local reason
-    reason=$(curl -fsSL --retry 3 --connect-timeout 30 --output "$2.part" "$1" 2>&1) ||
-        die "cannot download $1 (${reason##*$'\n'}): try again, name another MIRROR=URL," \
+    echo "$1" >"$PROGRESS"
+    reason=$(curl -fSL --progress-bar --retry 3 --connect-timeout 30 --output "$2.part" "$1" 2>&1 | tee "$PROGRESS") ||
+        die "cannot download $1 (${reason##*[$'\n\r']}): try again, name another MIRROR=URL," \
             "or a folder that has the files by --from"
-    gzip --test "$2.part" 2>/dev/null || die "$1 is not a whole gzip archive: try again, or name another MIRROR=URL"
+    is_whole "$2" "$2.part" || die "$1 is not a whole archive: try again, or name another MIRROR=URL"
     mv "$2.part" "$2"
+}
+
+is_whole() { # NAME FILE: whether the archive FILE is, of the kind that NAME says; a part of one (.00) cannot be asked alone
+    case $1 in
+        *.zip) unzip -tq "$2" ;;
+        *.tar) tar --list --file "$2" ;;
+        *.gz | *.tgz) gzip --test "$2" ;;
+    esac >/dev/null 2>&1
 }
 
 need_known() { # BIN MEND: refuses a dictionary that does not know the training text
@@ -194,29 +232,37 @@ need_known() { # BIN MEND: refuses a dictionary that does not know the training 
 }
 
 in_pieces() { # FOLDER FILTER PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through `FILTER LANG`; all cores, flat memory
-    local from=$1 filter=$2 to=$3 pieces=$3/pieces file name lines size
-    for file in "$from"/*.*; do
+    local file name
+    each_piece "$2" "$3/pieces" "$1"/*.*[a-z] # a further reference, SPLIT.LANG1, stays as it is
+    for file in "$1"/*.*[a-z]; do
         name=${file##*/}
+        cat "$3/pieces/$name"/*.done >"$3/$name"
+        [[ $(wc -l <"$file") == "$(wc -l <"$3/$name")" ]] || die "$2 changed the number of lines of $file: report this"
+    done
+    rm -r "$3/pieces"
+}
+
+each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/SPLIT.LANG/*.done, the files' pieces through `FILTER LANG`
+    local filter=$1 pieces=$2 file lines size number
+    for file in "${@:3}"; do
         lines=$(wc -l <"$file")
         # Long enough for a tool's start not to matter, short enough for a tool that reads all its input before it writes.
         size=$((lines / cores < 5000 ? 5000 : lines / cores < 50000 ? lines / cores + 1 : 50000))
-        mkdir -p "$pieces/$name"
-        split --numeric-suffixes --suffix-length=6 --lines=$size "$file" "$pieces/$name/"
+        mkdir -p "$pieces/${file##*/}"
+        split --numeric-suffixes --suffix-length=6 --lines=$size "$file" "$pieces/${file##*/}/"
     done
+    number=$(find "$pieces" -type f | wc -l)
     export -f "$filter" filter_piece # other shells run it: it sees functions and variables that are exported
     find "$pieces" -type f -print0 | sort -z |
-        xargs -0 -P "$cores" -I{} bash -c 'set -euo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filter" {}
-    for file in "$from"/*.*; do
-        name=${file##*/}
-        cat "$pieces/$name"/*.done >"$to/$name"
-        [[ $(wc -l <"$file") == "$(wc -l <"$to/$name")" ]] || die "$filter changed the number of lines of $file: report this"
-    done
-    rm -r "$pieces"
+        xargs -0 -P "$cores" -I{} bash -c 'set -euo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filter" {} |
+        python -m tqdm --desc "$filter" --unit " pieces" --total "$number" >/dev/null 2>"$PROGRESS"
 }
 
-filter_piece() { # FILTER .../SPLIT.LANG/PIECE: writes PIECE.done
+filter_piece() { # FILTER .../SPLIT.LANG/PIECE: writes PIECE.done, and the piece's name for the progress bar
     local name=${2%/*}
     "$1" "${name##*.}" <"$2" >"$2.done"
+    rm "$2"
+    echo "$2"
 }
 
 spell() { # LANG: standard input with its characters apart; a space is written as ▁, as by fairseq's `--bpe characters`

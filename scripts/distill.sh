@@ -22,20 +22,8 @@
 
 source "$(dirname "$0")/common.sh"
 
-beam=8 lenpen=0.8 shards=32 processes='' max_tokens=4096 places=()
-while (($#)); do
-    case $1 in
-        --beam) beam=$(value "$@"); shift ;;
-        --lenpen) lenpen=$(value "$@"); shift ;;
-        --shards) shards=$(value "$@"); shift ;;
-        --processes) processes=$(value "$@"); shift ;;
-        --max-tokens) max_tokens=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
-        *) places+=("$1") ;;
-    esac
-    shift
-done
+beam=8 lenpen=0.8 shards=32 processes='' max_tokens=4096
+take_options "beam lenpen shards processes max-tokens" "$@"
 ((${#places[@]} == 3)) || die "name TEACHER, DATA and OUT, not ${#places[@]} places (see --help)"
 teacher=${places[0]} data=${places[1]} out=${places[2]}
 need_positive --beam "$beam"

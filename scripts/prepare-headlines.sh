@@ -18,20 +18,9 @@
 
 source "$(dirname "$0")/common.sh"
 
-train=30000 valid=500 test=500 seed=1 out=''
-while (($#)); do
-    case $1 in
-        --train) train=$(value "$@"); shift ;;
-        --valid) valid=$(value "$@"); shift ;;
-        --test) test=$(value "$@"); shift ;;
-        --seed) seed=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
-        *) [[ ! $out ]] || die "one folder OUT, not both '$out' and '$1' (see --help)"; out=$1 ;;
-    esac
-    shift
-done
-[[ $out ]] || die "name the folder OUT to make (see --help)"
+train=30000 valid=500 test=500 seed=1
+take_options "train valid test seed" "$@"
+take_folder
 need_positive --train "$train"
 need_positive --valid "$valid"
 need_positive --test "$test"

@@ -20,20 +20,9 @@
 
 source "$(dirname "$0")/common.sh"
 
-from='' vocabulary=3500 dict='' limit='' out=''
-while (($#)); do
-    case $1 in
-        --from) from=$(value "$@"); shift ;;
-        --vocabulary) vocabulary=$(value "$@"); shift ;;
-        --dict) dict=$(value "$@"); shift ;;
-        --limit) limit=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
-        *) [[ ! $out ]] || die "one folder OUT, not both '$out' and '$1' (see --help)"; out=$1 ;;
-    esac
-    shift
-done
-[[ $out ]] || die "name the folder OUT to make (see --help)"
+from='' vocabulary=3500 dict='' limit=''
+take_options "from vocabulary dict limit" "$@"
+take_folder
 [[ $from ]] || die "--from DIR is wanted: LCSTS is handed out by its authors on application only (see --help)"
 [[ -d $from ]] || die "--from $from: no such folder"
 from=$(realpath "$from")

@@ -15,27 +15,11 @@
 #
 # Run again it does nothing; run again after an interruption it goes on where it was.
 
-source "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/corpus.sh"
 
-train=30000 valid=500 test=500 seed=1 out=''
-while (($#)); do
-    case $1 in
-        --train) train=$(value "$@"); shift ;;
-        --valid) valid=$(value "$@"); shift ;;
-        --test) test=$(value "$@"); shift ;;
-        --seed) seed=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
-        *) [[ ! $out ]] || die "one folder OUT, not both '$out' and '$1' (see --help)"; out=$1 ;;
-    esac
-    shift
-done
-[[ $out ]] || die "name the folder OUT to make (see --help)"
-need_positive --train "$train"
-need_positive --valid "$valid"
-need_positive --test "$test"
-need_positive --seed "$seed"
-need_tools fairseq-capsule fairseq-preprocess flock python sacremoses subword-nmt
+languages=(en de)
+merges=2500
+train=30000 valid=500 test=500 seed=1
 
 raw() { # PART
     fairseq-capsule toy-corpus --train "$train" --valid "$valid" --test "$test" --seed "$seed" "$1"
@@ -46,26 +30,6 @@ tokenise() { # LANG
     sacremoses --quiet --language "$1" normalize tokenize
 }
 
-bpe_codes() { # PART
-    cat tokenised/train.{en,de} | subword-nmt learn-bpe --symbols 2500 >"$1"
-}
-
-segment() { # LANG
-    subword-nmt apply-bpe --codes codes
-}
-
-binarise() { # PART
-    fairseq-preprocess --source-lang en --target-lang de --joined-dictionary \
-        --trainpref bpe/train --validpref bpe/valid --testpref bpe/test \
-        --workers "$cores" --destdir "$1"
-}
-
-enter "$out" "train $train" "valid $valid" "test $test" "seed $seed"
-stage raw raw
-stage tokenised in_pieces raw tokenise
-stage codes bpe_codes
-stage bpe in_pieces tokenised segment
-stage bin binarise
-stage dict.txt cp bin/dict.en.txt
-stage manifest.tsv manifest
-echo "ready: $PWD/bin"
+need_tools fairseq-capsule
+take_corpus_options "train valid test seed" "$@"
+prepare_corpus

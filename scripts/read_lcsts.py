@@ -17,12 +17,13 @@ import argparse
 import contextlib
 import re
 import sys
-import unicodedata
 from itertools import islice
+
+from one_line import one_line
+from texts import decoded
 
 FIELD = re.compile(r"<(human_label|summary|short_text)>(.*?)</\1>", re.DOTALL)
 OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
-SPACES = re.compile(r"\s+")
 
 
 def documents(path):
@@ -30,12 +31,7 @@ def documents(path):
     name, content = None, []
     with open(path, "rb") as file:
         for number, encoded in enumerate(file, 1):
-            try:
-                line = encoded.decode("utf-8")
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file"
-                ) from None
+            line = decoded(path, number, encoded)
             opened = OPENED.match(line)
             if opened and name is None:
                 name, content = opened[1], []
@@ -50,12 +46,6 @@ def documents(path):
         raise ValueError(f"{path}, doc {name}: has no </doc>: cut short? Fetch the file again")
 
 
-def cleaned(text):
-    """One line without control and format characters, its white space single spaces."""
-    spaced = SPACES.sub(" ", text)
-    return " ".join("".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf")).split())
-
-
 def pairs(path, least):
     """Yields (text, summary) of the documents that people gave at least the score; 0 takes all, and needs no score.
 
@@ -64,13 +54,13 @@ def pairs(path, least):
     """
     wrong = []
     for name, fields in documents(path):
-        score = cleaned(fields.get("human_label", ""))
+        score = one_line(fields.get("human_label", ""))
         if least and not score.isdecimal():
             wrong.append(f"doc {name}: <human_label> is '{score}', not a score: mend it, or drop the doc")
             continue
         if least and int(score) < least:
             continue
-        text, summary = (cleaned(fields.get(field, "")) for field in ("short_text", "summary"))
+        text, summary = (one_line(fields.get(field, "")) for field in ("short_text", "summary"))
         if text and summary:
             yield text, summary
         else:

@@ -39,7 +39,7 @@ class Workplace:
 
     def run(self, *command, **environment):
         process = self.start(*command, **environment)
-        process.output, process.errors = process.communicate(timeout=120)
+        process.output, process.errors = process.communicate(timeout=600)
         return process
 
     def prepare(self, *arguments, **environment):

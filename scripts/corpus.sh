@@ -1,0 +1,238 @@
+# Sourced by the scripts that prepare a translation corpus, in common.sh's place: from archives to the data folder of a pair.
+#
+# A script sets its languages and the defaults of its options, writes a function `raw PART` that makes PART/SPLIT.LANG (and
+# its own `tokenise LANG`, where it needs another one), and calls `take_corpus_options NAMES "$@"` and `prepare_corpus`.
+
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+shopt -s extglob
+
+languages=()                  # two; fairseq takes either as the source, so one preparation serves both directions
+from='' codes='' dict='' limit='' out=''
+merges=32000 bpe=joint        # merges of BPE: one list of both languages, or one of each
+max_length='' ratio=''        # training pairs with a longer sentence, or a larger ratio of lengths, are left out
+hyphens=''                    # options of `sacremoses tokenize`
+mirror=${MIRROR:-}
+
+take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names and refuses wrong values
+    local name lang
+    option_names=$1
+    take_options "$@"
+    take_folder
+    for name in limit merges max_length; do
+        [[ ! ${!name} ]] || need_positive "--${name//_/-}" "${!name}"
+    done
+    [[ $ratio =~ ^([0-9]*\.)?[0-9]*$ && $ratio != . ]] || die "--ratio wants a number, not '$ratio'"
+    [[ $bpe == joint || $bpe == separate ]] || die "--bpe wants joint or separate, not '$bpe'"
+    [[ ${codes:+given} == "${dict:+given}" ]] ||
+        die "--codes and --dict belong together: give both files of the earlier run, or neither"
+    if [[ $codes ]]; then
+        for lang in $(sides); do
+            need_codes "$(of_side "$codes" "$lang")"
+            need_dict "$(of_side "$dict" "$lang")"
+        done
+        codes=$(realpath -m "$codes") dict=$(realpath -m "$dict")
+    fi
+    if [[ $from ]]; then
+        [[ -d $from ]] || die "--from $from: no such folder"
+        from=$(realpath "$from")
+    fi
+    need_tools fairseq-preprocess flock gzip python sacremoses subword-nmt tar
+    [[ " ${languages[*]} " != *" zh "* ]] || python -c 'import jieba' 2>/dev/null ||
+        die "jieba is not installed: run 'make install', or activate the environment that has it"
+}
+
+enter_corpus() { # works in OUT from here on, which is bound to the values of all options
+    local name settings=()
+    for name in $option_names; do
+        case $name in
+            from) settings+=("from ${from:-${mirror:-the addresses in this script}}") ;;
+            codes | dict) settings+=("$name $(fingerprints "${!name}")") ;;
+            *) name=${name//-/_} settings+=("${name//_/-} ${!name:-none}") ;;
+        esac
+    done
+    export bpe hyphens scripts
+    enter "$out" "${settings[@]}"
+}
+
+sides() { # which lists of merges and dictionaries there are: one for each language, or `both`
+    if [[ $bpe == joint ]]; then echo both; else echo "${languages[@]}"; fi
+}
+
+of_side() { # FILE both|LANG: codes → codes, or codes.LANG; dict.txt → dict.txt, or dict.LANG.txt
+    if [[ $2 == both ]]; then echo "$1"; elif [[ $1 == *.txt ]]; then echo "${1%.txt}.$2.txt"; else echo "$1.$2"; fi
+}
+
+fingerprints() { # FILE, or nothing when it is to be learnt
+    local lang
+    for lang in $(sides); do
+        fingerprint "${1:+$(of_side "$1" "$lang")}"
+    done | paste -sd ' ' -
+}
+
+# --- from archives to raw text -----------------------------------------------------------------------------------------
+
+archive() { # PART URL: the place of an archive, in --from's folder or downloaded; refused where its checksum is known and wrong
+    local file=${from:-$PWD/download}/${2##*/} url=$2 wanted found
+    if [[ ! $from ]]; then
+        need_tools curl
+        mkdir -p download
+        [[ ! $mirror ]] || url=$mirror/${2##*/}
+        fetch "$url" "$file"
+    fi
+    [[ -f $file ]] || die "$file is missing: --from wants a folder with all archives (see --help)"
+    wanted=$(awk -v address="${2#*://}" '$2 == address { print $1 }' "$scripts/archives.md5")
+    if [[ $wanted ]]; then
+        found=$(md5sum <"$file" | cut -d ' ' -f 1)
+        [[ $found == "$wanted" ]] ||
+            die "$file: wrong checksum, MD5 $found instead of $wanted: delete it and fetch it again"
+    fi
+    remember "$1" "$file"
+    echo "$file"
+}
+
+remember() { # PART FILE: its hash, for the manifest
+    grep -qsF "  ${2##*/}" "$1/SHA256SUMS" || (cd "$(dirname "$2")" && sha256sum "${2##*/}") >>"$1/SHA256SUMS"
+}
+
+unpack() { # PART MEMBERS URL...: takes members, named without their folders, out of an archive or one in parts, into PART/members
+    local url file files=() member told zipped
+    for url in "${@:3}"; do
+        file=$(archive "$1" "$url")
+        files+=("$file")
+    done
+    mkdir -p "$1/members"
+    # shellcheck disable=SC2086  a word is a member
+    if [[ $file == *.zip ]]; then
+        told=$(unzip -joq "$file" $2 -d "$1/members" 2>&1) || true
+    else
+        zipped=--gzip
+        [[ $file != *.tar ]] || zipped=''
+        told=$(cat "${files[@]}" | tar --extract $zipped --directory "$1/members" --no-anchored --transform 's|.*/||' $2 2>&1) || true
+    fi
+    told=$(grep -vE 'Not found in archive|Exiting with failure status|filename not matched' <<<"$told" | tail -n 1) || true
+    [[ ! $told ]] || die "${files[*]}: not a whole archive ($told): fetch it again"
+    for member in $2; do
+        [[ -f $1/members/$member ]] || die "$file has no $member: is this the right archive?"
+    done
+}
+
+training_part() { # PART SOURCE TARGET URL...: appends the pairs of two members of an archive to the training set
+    [[ ! $limit || ! -e $1/train.${languages[0]} ]] || (($(wc -l <"$1/train.${languages[0]}") < limit)) || return 0
+    unpack "$1" "$2 $3" "${@:4}"
+    append_pairs "$1" "$1/members/$2" "$1/members/$3"
+    rm -r "$1/members"
+}
+
+append_pairs() { # PART SOURCE TARGET: appends the pairs of two files to the training set, up to --limit; broken ones are dropped
+    local left=0 counted
+    touch "$1/train.${languages[0]}"
+    [[ ! $limit ]] || left=$((limit - $(wc -l <"$1/train.${languages[0]}")))
+    [[ ! $limit ]] || ((left > 0)) || return 0
+    counted=$(python "$scripts/take_pairs.py" --drop --limit "$left" "$2" "$3" "$1"/train.{"${languages[0]}","${languages[1]}"})
+    printf '%s\t%s\n' "${2##*/}" "$counted" | tee -a "$1/PARTS" >"$PROGRESS"
+}
+
+held_out() { # PART SPLIT SOURCE TARGET URL: appends the pairs of two members to a validation or test set; broken ones are refused
+    unpack "$1" "$3 $4" "$5"
+    python "$scripts/take_pairs.py" "$1/members/$3" "$1/members/$4" "$1/$2".{"${languages[0]}","${languages[1]}"}
+    rm -r "$1/members"
+}
+
+need_newstests() { # VALUE of --valid
+    [[ $1 == newstest2013 || $1 == newstest2012+2013 ]] || die "--valid wants newstest2013 or newstest2012+2013, not '$1'"
+}
+
+newstests() { # PART URL: --valid's newstests of WMT14's development sets, one behind the other
+    local year
+    for year in ${valid//[^0-9]/ }; do
+        held_out "$1" valid "newstest$year".{"${languages[0]}","${languages[1]}"} "$2"
+    done
+}
+
+# --- from raw text to binarised data -----------------------------------------------------------------------------------
+
+tokenise() { # LANG
+    words "$1"
+}
+
+words() { # LANG: normalises punctuation, drops what is not printed, tokenises; cuts Chinese into words
+    if [[ $1 == zh ]]; then
+        python "$scripts/cut_chinese.py"
+    else
+        # shellcheck disable=SC2086
+        tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars tokenize $hyphens
+    fi
+}
+export -f words
+
+clean() { # PART: the training pairs that are long enough, short enough and of similar length
+    mkdir "$1"
+    cp tokenised/@(valid|test)*.* "$1"
+    python "$scripts/clean_pairs.py" --longest "$max_length" --ratio "${ratio:-0}" \
+        {tokenised,"$1"}/train.{"${languages[0]}","${languages[1]}"}
+}
+
+learn_codes() { # both|LANG PART: the merges of the training text; its words are counted on all cores
+    if [[ $codes ]]; then
+        cat "$(of_side "$codes" "$1")" >"$2"
+        return
+    fi
+    local lang pieces=$2.pieces texts=()
+    for lang in ${1/both/${languages[*]}}; do
+        texts+=("$text/train.$lang")
+    done
+    each_piece count_words "$pieces" "${texts[@]}"
+    # That is what learn-bpe makes of a text before it learns; it breaks ties by the pair, so the order is all one.
+    find "$pieces" -name '*.done' -exec cat {} + | awk '{ count[$1] += $2 } END { for (word in count) print word, count[word] }' |
+        subword-nmt learn-bpe --dict-input --symbols "$merges" >"$2" 2> >(tee "$PROGRESS" >&2)
+    rm -r "$pieces"
+}
+
+count_words() { # LANG
+    subword-nmt get-vocab
+}
+
+segment() { # LANG
+    local codes=codes
+    [[ $bpe == joint ]] || codes=codes.$1
+    subword-nmt apply-bpe --codes $codes
+}
+
+binarise() { # PART
+    local dictionaries=(--joined-dictionary ${dict:+--srcdict "$dict"})
+    if [[ $bpe == separate ]]; then
+        dictionaries=()
+        [[ ! $dict ]] ||
+            dictionaries=(--srcdict "$(of_side "$dict" "${languages[0]}")" --tgtdict "$(of_side "$dict" "${languages[1]}")")
+    fi
+    fairseq-preprocess --source-lang "${languages[0]}" --target-lang "${languages[1]}" "${dictionaries[@]}" \
+        --trainpref bpe/train --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
+        --workers "$cores" --destdir "$1"
+    need_known "$1" "give --codes and --dict of one and the same run"
+}
+
+prefixes() { # valid|test: bpe/test,bpe/test1,… as far as there are some
+    printf '%s\n' bpe/"$1"*."${languages[0]}" | sed 's/\.[a-z]*$//' | paste -sd , -
+}
+
+prepare_corpus() { # makes what is not there yet
+    local side
+    text=tokenised
+    enter_corpus
+    stage raw raw
+    stage tokenised in_pieces raw tokenise
+    if [[ $max_length ]]; then
+        stage clean clean
+        text=clean
+    fi
+    for side in $(sides); do
+        stage "$(of_side codes "$side")" learn_codes "$side"
+    done
+    stage bpe in_pieces $text segment
+    stage bin binarise
+    for side in $(sides); do
+        stage "$(of_side dict.txt "$side")" cp "bin/dict.${side/both/${languages[0]}}.txt"
+    done
+    stage manifest.tsv manifest
+    echo "ready: $PWD/bin"
+}

@@ -1,0 +1,82 @@
+"""Appends the lines of two parallel texts, plain, gzipped or SGML, to two files, and refuses texts that do not fit: one
+line names the file, the line and the mend. It prints how many pairs it took."""
+
+import argparse
+import sys
+from itertools import zip_longest
+
+from texts import decoded, read_lines, watched
+
+MOST_LENGTH = 100_000  # characters: what is longer is no sentence, and costs a tokeniser minutes
+
+
+def fault(line):
+    """What is wrong with a training sentence, or None."""
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    if "\ufffd" in text or "\0" in text:
+        return "broken characters"
+    if not text.strip():
+        return "empty"
+    return "too long" if len(text) > MOST_LENGTH else None
+
+
+def parallel(paths):
+    """Yields (number, (source, target)), the lines still bytes.
+
+    Raises:
+        ValueError: the files have different numbers of lines, or none.
+    """
+    counts = [0, 0]
+    for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
+        counts = [count + (line is not None) for count, line in zip(counts, pair)]
+        if None not in pair:
+            yield number, pair
+    (source, target), (sources, targets) = paths, counts
+    if sources != targets:
+        raise ValueError(f"{source} has {sources} lines, {target} has {targets}: they must be parallel")
+    if not sources:
+        raise ValueError(f"{source}: no lines in it: fetch it again")
+
+
+def good_pairs(paths):
+    """Yields the pairs; raises `ValueError` at one that is not UTF-8, or empty on one side."""
+    for number, pair in parallel(paths):
+        source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
+        if bool(source.strip()) != bool(target.strip()):
+            empty, other = paths if target.strip() else reversed(paths)
+            raise ValueError(f"{empty}, line {number}: empty, but not so in {other}: repair the pair")
+        yield pair
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("paths", nargs=2, metavar="TEXT")
+    parser.add_argument("outputs", nargs=2, metavar="OUTPUT")
+    parser.add_argument("--drop", action="store_true", help="leave out pairs that are broken, or empty on a side")
+    parser.add_argument("--limit", type=int, default=0, help="most pairs; 0: all")
+    args = parser.parse_args()
+    taken, dropped = 0, {}
+    pairs = (pair for _, pair in parallel(args.paths)) if args.drop else good_pairs(args.paths)
+    with open(args.outputs[0], "ab") as source, open(args.outputs[1], "ab") as target:
+        for pair in watched(pairs):
+            reason = args.drop and (fault(pair[0]) or fault(pair[1]))
+            if reason:
+                dropped[reason] = dropped.get(reason, 0) + 1
+                continue
+            source.write(pair[0] + b"\n")
+            target.write(pair[1] + b"\n")
+            taken += 1
+            if taken == args.limit:
+                break
+    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(dropped.items()))
+    print(f"{taken} pairs" + (f" (dropped: {reasons})" if reasons else ""))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))

@@ -1,0 +1,167 @@
+"""The scripts that prepare WMT's and NIST's corpora, whole, on tiny archives."""
+
+import pytest
+
+from fairseq_capsule.cli import main
+from tests.integration import archives
+from tests.integration.preparing import Workplace, contents, read
+
+# name → languages, options, and how many pairs come out of raw, behind cleaning, and in the other sets
+EXPECTED = {
+    "wmt14-en-de": (("en", "de"), [], 30, 29, {"valid": 4, "test": 5}),
+    "wmt14-en-fr": (("en", "fr"), [], 42, 42, {"valid": 7, "test": 5}),
+    "wmt17-zh-en": (("zh", "en"), ["--cwmt", "cwmt"], 70, 69, {"valid": 4, "valid1": 4, "test": 5}),
+    "wmt16-en-ro": (("en", "ro"), [], 21, 21, {"valid": 4, "test": 5}),
+    "nist-zh-en": (("zh", "en"), [], 24, 24, {"valid": 3, "test": 4, "test1": 5, "test2": 6}),
+}
+ARCHIVES = {
+    "wmt14-en-de": archives.EN_DE,
+    "wmt14-en-fr": archives.EN_FR,
+    "wmt17-zh-en": archives.ZH_EN,
+    "wmt16-en-ro": archives.EN_RO,
+}
+SEPARATE = {"wmt17-zh-en", "nist-zh-en"}
+
+
+def stages(name):
+    names = ["raw", "tokenised", "clean", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
+    if name not in SEPARATE:
+        return names
+    return [
+        "raw",
+        "tokenised",
+        "clean",
+        "codes.zh",
+        "codes.en",
+        "bpe",
+        "bin",
+        "dict.zh.txt",
+        "dict.en.txt",
+        "manifest.tsv",
+    ]
+
+
+def make_workplace(name, root):
+    """The scripts, and `archives` and `cwmt` beside them."""
+    workplace = Workplace(root, f"prepare-{name}.sh")
+    source = root / "archives"
+    source.mkdir()
+    if name == "nist-zh-en":
+        archives.make_ldc(source)
+    else:
+        archives.make_archives(source, ARCHIVES[name])
+        archives.write_checksums(root / "scripts/archives.md5", source)
+    archives.make_cwmt(root / "cwmt")
+    return workplace
+
+
+def options(name):
+    return ["--from", "archives", *EXPECTED[name][1]]
+
+
+@pytest.fixture(scope="module", params=EXPECTED)
+def prepared(request, tmp_path_factory):
+    workplace = make_workplace(request.param, tmp_path_factory.mktemp("prepared"))
+    process = workplace.prepared(*options(request.param))
+    process.name, process.workplace = request.param, workplace
+    return process
+
+
+@pytest.fixture
+def workplace(request, tmp_path):
+    return make_workplace(request.param, tmp_path)
+
+
+def on(*names):
+    return pytest.mark.parametrize("workplace", names, indirect=True)
+
+
+def test_whole(prepared, capsys):
+    languages, _, raw, clean, sets = EXPECTED[prepared.name]
+    out = prepared.out
+    assert [stage for stage in stages(prepared.name) if (out / stage).exists()] == stages(prepared.name)
+    for language in languages:
+        assert len(read(out / "raw" / f"train.{language}")) == raw
+        assert len(read(out / "bpe" / f"train.{language}")) == clean
+        for split, size in sets.items():
+            raw_text, tokenised, bpe = (
+                read(out / stage / f"{split}.{language}") for stage in ("raw", "tokenised", "bpe")
+            )
+            assert len(raw_text) == size
+            assert [line.replace("@@ ", "") for line in bpe] == tokenised
+            assert not any("&" in line and "&amp;" in line for line in raw_text)
+            assert (out / "bin" / f"{split}.{'-'.join(languages)}.{language}.idx").exists()
+    rows = [line.split("\t") for line in read(out / "manifest.tsv")]
+    parts = [int(row[2].split()[0]) for row in rows if row[0] == "part"]
+    assert sum(parts) == raw
+    made = {row[1] for row in rows if row[0] == "file"}
+    assert made >= {stage for stage in stages(prepared.name)[:-1] if (out / stage).is_file()}
+    given = {file.name for file in (prepared.workplace.root / "archives").rglob("*") if file.is_file()}
+    assert {row[1] for row in rows if row[0] == "source"} >= given
+    assert main(["check-data", str(out), "--most-overlap", "100"]) == 0, capsys.readouterr().out
+
+
+def test_second_run_does_nothing(prepared):
+    workplace, before = prepared.workplace, contents(prepared.out)
+    for tool in ("sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum", "tar"):
+        workplace.stub(tool, "exit 1")
+    process = workplace.prepare(*options(prepared.name), "out")
+    workplace.unstub()
+    assert process.returncode == 0, process.errors
+    done = [f"{stage}: done before" for stage in stages(prepared.name)]
+    assert process.output.splitlines() == [*done, f"ready: {prepared.out}/bin"]
+    assert contents(prepared.out) == before
+
+
+@pytest.mark.slow
+def test_codes_and_dictionary_of_an_earlier_run(prepared):
+    workplace, out = prepared.workplace, prepared.out
+    earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
+    process = workplace.prepare(*options(prepared.name), *earlier, "--limit", 8, "again")
+    assert process.returncode == 0, process.errors
+    again = workplace.root / "again"
+    for stage in stages(prepared.name):
+        if stage.startswith(("codes", "dict")):
+            assert read(again / stage) == read(out / stage)
+    for language in EXPECTED[prepared.name][0]:
+        assert read(again / "raw" / f"train.{language}") == read(out / "raw" / f"train.{language}")[:8]
+        assert read(again / "bpe" / f"test.{language}") == read(out / "bpe" / f"test.{language}")
+
+
+def half_done(stage):
+    """A tool that writes half of what the stage makes, and then the power fails."""
+    if stage.startswith("codes"):  # what comes before learning is real
+        return "subword-nmt", '[[ $1 != learn-bpe ]] && PATH=${PATH#*:} exec subword-nmt "$@"; echo half; kill -KILL 0'
+    if stage.startswith("dict"):
+        return "cp", 'echo half >"$2"; kill -KILL 0'
+    return {
+        "raw": ("python", 'echo half >"${@: -1}"; kill -KILL 0'),
+        "tokenised": ("sacremoses", "head -n 2; kill -KILL 0"),
+        "clean": (
+            "python",
+            '[[ $1 == *clean_pairs.py ]] || PATH=${PATH#*:} exec python "$@"; echo half >"${@: -1}"; kill -KILL 0',
+        ),
+        "bpe": ("subword-nmt", "head -n 2; kill -KILL 0"),
+        "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.bin"; kill -KILL 0'),
+        "manifest.tsv": ("sha256sum", "echo half; kill -KILL 0"),
+    }[stage]
+
+
+@pytest.mark.slow
+def test_interrupted_at_every_stage(prepared):
+    workplace = prepared.workplace
+    out = workplace.root / "interrupted"
+    for done, stage in enumerate(stages(prepared.name)):
+        tool, body = half_done(stage)
+        if stage == "raw" and prepared.name in SEPARATE:
+            body = "[[ $1 == -c ]] && exit; " + body  # the question whether jieba is there
+        workplace.stub(tool, body)
+        assert workplace.prepare(*options(prepared.name), "interrupted").returncode == -9, stage
+        assert [name for name in stages(prepared.name) if (out / name).exists()] == stages(prepared.name)[:done]
+        workplace.unstub()
+    process = workplace.prepare(*options(prepared.name), "interrupted")
+    assert process.returncode == 0, process.errors
+    whole, now = contents(prepared.out), contents(out)
+    assert {name: now[name] for name in now if name != "manifest.tsv"} == {
+        name: whole[name] for name in whole if name != "manifest.tsv"
+    }
