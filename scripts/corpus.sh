@@ -109,8 +109,8 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
         [[ $file != *.tar ]] || zipped=''
         told=$(cat "${files[@]}" | tar --extract $zipped --directory "$1/members" --no-anchored --transform 's|.*/||' $2 2>&1) || true
     fi
-    told=$(grep -vE 'Not found in archive|Exiting with failure status|filename not matched' <<<"$told" | tail -n 1) || true
-    [[ ! $told ]] || die "${files[*]}: not a whole archive ($told): fetch it again"
+    told=$(grep -vE '^$|Not found in archive|xiting with failure status|filename not matched' <<<"$told" | head -n 1) || true
+    [[ ! $told ]] || die "${files[*]}: cannot be unpacked ($told): fetch it again, or make room on the disk"
     for member in $2; do
         [[ -f $1/members/$member ]] || die "$file has no $member: is this the right archive?"
     done

@@ -13,10 +13,10 @@ open_run() { # OUT SETTING...: works inside OUT from here on, alone; another tra
 }
 
 mend_last() { # OUT: fairseq copies a checkpoint to checkpoint_last.pt in place; an interruption may leave half of it there
-    if [[ ! -e checkpoint_last.pt ]] || is_whole checkpoint_last.pt; then return; fi
+    if [[ ! -e checkpoint_last.pt ]] || is_whole_checkpoint checkpoint_last.pt; then return; fi
     local checkpoint
     for checkpoint in $(ls -t checkpoint*.pt); do
-        [[ $checkpoint != checkpoint_avg_* ]] && is_whole "$checkpoint" || continue
+        [[ $checkpoint != checkpoint_avg_* ]] && is_whole_checkpoint "$checkpoint" || continue
         cp "$checkpoint" checkpoint_last.pt.part
         mv checkpoint_last.pt.part checkpoint_last.pt
         echo "checkpoint_last.pt was cut short by an interruption: going on from $checkpoint"
@@ -25,7 +25,7 @@ mend_last() { # OUT: fairseq copies a checkpoint to checkpoint_last.pt in place;
     die "$1/checkpoint_last.pt is damaged and no other checkpoint there is whole: delete $1, or name another folder"
 }
 
-is_whole() { # CHECKPOINT: a zip archive, whose directory is at its end
+is_whole_checkpoint() { # CHECKPOINT: a zip archive, whose directory is at its end
     python -c 'import sys, zipfile; sys.exit(not zipfile.is_zipfile(sys.argv[1]))' "$1"
 }
 

@@ -77,7 +77,7 @@ EN_DE = {
             ("en", "de"),
             9,
             3,
-            more=(["A\tbroken \ufffd one", "tab\there\r"], ["B", "Tabulator hier"]),
+            more=(["A\tbroken \ufffd one", "A well-known\ttab\u200b.\r"], ["B", "Tabulator hier"]),
         ),
         "commoncrawl.de-en.annotation": b"where it was found\n",
     },

@@ -2,6 +2,7 @@ import random
 
 import pytest
 
+from tests.integration import multi30k
 from tests.integration.commands import PLUGIN, SCRIPTED, run, train
 from tests.integration.preparing import Workplace
 
@@ -52,3 +53,17 @@ def trained_run(data, tmp_path_factory):
 def with_plugin(place):
     (place.root / "fairseq_capsule").symlink_to(PLUGIN)
     return place
+
+
+@pytest.fixture(scope="session")
+def archives(tmp_path_factory):
+    """Those of Multi30k, tiny."""
+    folder = tmp_path_factory.mktemp("archives")
+    multi30k.make_archives(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def prepared(archives, tmp_path_factory):
+    """A finished run of `prepare-multi30k.sh` over them."""
+    return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-multi30k.sh").prepared("--from", archives)

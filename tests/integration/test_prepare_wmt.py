@@ -101,6 +101,18 @@ def test_whole(prepared, capsys):
     assert main(["check-data", str(out), "--most-overlap", "100"]) == 0, capsys.readouterr().out
 
 
+# a line of raw training text, and what tokenising makes of it
+TOKENISED = {
+    "wmt14-en-de": {"A well-known\ttab\u200b. ": "A well @-@ known tab ."},
+    "wmt16-en-ro": {
+        "Mici băieţi aleargă & câini sar.": "Mici baieti alearga &amp; caini sar .",
+        "zgomotoși prieteni dorm & prieteni sar.": "zgomotosi prieteni dorm &amp; prieteni sar .",
+    },
+    "wmt17-zh-en": {},
+    "nist-zh-en": {},
+}
+
+
 def test_second_run_does_nothing(prepared):
     workplace, before = prepared.workplace, contents(prepared.out)
     for tool in ("sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum", "tar"):

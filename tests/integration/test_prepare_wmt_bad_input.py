@@ -1,0 +1,199 @@
+"""What the scripts for WMT's and NIST's corpora say of archives and licensed files that are missing or broken."""
+
+import shutil
+
+import pytest
+
+from tests.integration import archives
+from tests.integration.archives import EN_RO, ZH_EN, make_archives, make_cwmt, make_ldc, pack, write_checksums
+from tests.integration.preparing import Workplace, read
+
+
+@pytest.fixture
+def romanian(tmp_path):
+    workplace = Workplace(tmp_path, "prepare-wmt16-en-ro.sh")
+    (tmp_path / "archives").mkdir()
+    make_archives(tmp_path / "archives", EN_RO)
+    write_checksums(tmp_path / "scripts/archives.md5", tmp_path / "archives")
+    return workplace
+
+
+@pytest.fixture
+def chinese(tmp_path):
+    workplace = Workplace(tmp_path, "prepare-wmt17-zh-en.sh")
+    (tmp_path / "archives").mkdir()
+    make_archives(tmp_path / "archives", ZH_EN)
+    make_cwmt(tmp_path / "cwmt")
+    return workplace
+
+
+@pytest.fixture
+def licensed(tmp_path):
+    (tmp_path / "LDC").mkdir()
+    make_ldc(tmp_path / "LDC")
+    return Workplace(tmp_path, "prepare-nist-zh-en.sh")
+
+
+def nothing_made(out):
+    return not any((out / stage).exists() for stage in ("raw", "settings")) and not list(out.glob("*.part.*"))
+
+
+def halve(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("training-parallel-ep-v8.tgz", "training-parallel-ep-v8.tgz: cannot be unpacked (gzip: stdin: unexpected end"),
+        ("en-ro.txt.zip", "en-ro.txt.zip: cannot be unpacked ("),
+        ("test.tgz", "test.tgz: wrong checksum, MD5 "),
+    ],
+)
+def test_half_an_archive(romanian, name, wanted):
+    halve(romanian.root / "archives" / name)
+    assert romanian.refused(romanian.prepare("--from", "archives", "out"), wanted, "fetch it again")
+    assert nothing_made(romanian.out)
+
+
+def test_no_archive_at_all(romanian):
+    (romanian.root / "archives/training-parallel-ep-v8.tgz").write_text("<html>Not found</html>")
+    process = romanian.prepare("--from", "archives", "out")
+    assert romanian.refused(
+        process, "training-parallel-ep-v8.tgz: cannot be unpacked (gzip: stdin: not in gzip format)"
+    )
+
+
+def test_a_missing_archive(romanian):
+    (romanian.root / "archives/en-ro.txt.zip").unlink()
+    process = romanian.prepare("--from", "archives", "out")
+    assert romanian.refused(process, "archives/en-ro.txt.zip is missing: --from wants a folder with all archives")
+    assert nothing_made(romanian.out)
+
+
+@pytest.mark.parametrize(
+    "name, member", [("en-ro.txt.zip", "SETIMES.en-ro.en"), ("test.tgz", "newstest2016-enro-src.en.sgm")]
+)
+def test_another_archive_of_that_name(romanian, name, member):
+    pack(romanian.root / "archives", name, {"README": b"nothing else\n"})
+    (romanian.root / "scripts/archives.md5").write_text("")
+    process = romanian.prepare("--from", "archives", "out")
+    assert romanian.refused(process, f"{name} has no {member}: is this the right archive?")
+
+
+def test_parts_that_are_not_parallel(romanian):
+    members = {**EN_RO["en-ro.txt.zip"], "SETIMES.en-ro.en": b"one\n"}
+    pack(romanian.root / "archives", "en-ro.txt.zip", members)
+    process = romanian.prepare("--from", "archives", "out")
+    assert romanian.refused(process, "SETIMES.en-ro.en has 1 lines, ", "SETIMES.en-ro.ro has 9: they must be parallel")
+
+
+def test_dead_address_and_half_a_download(romanian):
+    dead = romanian.prepare("out", MIRROR="http://127.0.0.1:9")
+    assert romanian.refused(dead, "cannot download http://127.0.0.1:9/training-parallel-ep-v8.tgz (curl: ", "--from")
+    halve(romanian.root / "archives/training-parallel-ep-v8.tgz")
+    mirror = (romanian.root / "archives").as_uri()
+    process = romanian.prepare("out", MIRROR=mirror)
+    assert romanian.refused(process, f"{mirror}/training-parallel-ep-v8.tgz is not a whole archive: try again")
+    assert not (romanian.out / "download/training-parallel-ep-v8.tgz").exists()
+    assert nothing_made(romanian.out)
+
+
+def test_full_disk(romanian):
+    romanian.stub("tar", "echo 'tar: europarl: Cannot write: No space left on device' >&2; exit 2")
+    assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "make room")
+    assert nothing_made(romanian.out)
+
+
+@pytest.mark.parametrize(
+    "arguments, wanted",
+    [
+        (["--diacritics", "none", "out"], "--diacritics wants remove or keep, not 'none'"),
+        (["--bpe", "both", "out"], "--bpe wants joint or separate, not 'both'"),
+        (["--ratio", "high", "out"], "--ratio wants a number, not 'high'"),
+        (["--merges", "0", "out"], "--merges wants a positive whole number, not '0'"),
+        (["--max-length", "x", "out"], "--max-length wants a positive whole number, not 'x'"),
+        (["--codes", "here", "--dict", "here", "--bpe", "separate", "out"], "--codes here.en: no such file"),
+    ],
+)
+def test_wrong_options(romanian, arguments, wanted):
+    assert romanian.refused(romanian.prepare("--from", "archives", *arguments), wanted)
+    assert not romanian.out.exists()
+
+
+@pytest.mark.parametrize("valid", ["newstest2014", "2013", "newstest2013+2012"])
+def test_a_validation_set_that_is_none(tmp_path, valid):
+    workplace = Workplace(tmp_path, "prepare-wmt14-en-de.sh")
+    process = workplace.prepare("--valid", valid, "out")
+    assert workplace.refused(process, f"--valid wants newstest2013 or newstest2012+2013, not '{valid}'")
+
+
+# --- handed out on registration ---------------------------------------------------------------------------------------
+
+
+def test_cwmt_is_missing(chinese):
+    wanted = "CWMT is handed out on registration only: name its folder by --cwmt DIR, or leave it out by --parts nc,un"
+    assert chinese.refused(chinese.prepare("--from", "archives", "out"), wanted)
+    process = chinese.prepare("--from", "archives", "--cwmt", "nowhere", "out")
+    assert chinese.refused(process, "--cwmt nowhere: no such folder")
+    process = chinese.prepare("--from", "archives", "--parts", "nc,news", "out")
+    assert chinese.refused(process, "--parts wants some of nc,un,cwmt, not 'nc,news'")
+    (chinese.root / "cwmt/datum2017/Book7_en.txt").unlink()
+    process = chinese.prepare("--from", "archives", "--cwmt", "cwmt", "out")
+    assert chinese.refused(process, "Book7_ch.txt (or _cn) or Book7_en.txt of CWMT is missing")
+    assert nothing_made(chinese.out)
+
+
+def test_half_of_an_archive_in_parts(chinese):
+    halve(chinese.root / "archives/UNv1.0.en-zh.tar.gz.01")
+    process = chinese.prepare("--from", "archives", "--parts", "un", "out")
+    assert chinese.refused(
+        process, "UNv1.0.en-zh.tar.gz.00", "cannot be unpacked (gzip: stdin: unexpected end of file)"
+    )
+
+
+def test_the_wrong_checksum_of_a_known_archive(chinese):
+    process = chinese.prepare("--from", "archives", "--parts", "nc", "out")
+    wanted = "instead of 9b1aa63c1cf49dccdd20b962fe313989: delete it and fetch it again"
+    assert chinese.refused(process, "dev.tgz: wrong checksum, MD5 ", wanted)
+    assert nothing_made(chinese.out)
+
+
+@pytest.mark.parametrize(
+    "name, wanted",
+    [
+        ("LDC2003E14/LDC2003E14.en", "LDC2003E14.en is missing: the LDC hands it out under its licence"),
+        ("LDC2010T14/nist_openmt_2005/data/mt05_chinese_evalset_v0.xml", "mt05_chinese_evalset*.xml is missing"),
+        (
+            "LDC2010T14/nist_openmt_2005/data/mt05_chinese_evalset_v0-ref.xml",
+            "mt05_chinese_evalset*-ref.xml is missing",
+        ),
+    ],
+)
+def test_licensed_files_are_missing(licensed, name, wanted):
+    assert licensed.refused(licensed.prepare("out"), "--from DIR is wanted: the LDC hands out these corpora under its")
+    (licensed.root / "LDC" / name).unlink()
+    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), wanted)
+    assert nothing_made(licensed.out)
+
+
+def test_evaluation_sets_that_do_not_fit(licensed):
+    file = licensed.root / "LDC/LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0-ref.xml"
+    whole = file.read_text()
+    file.write_text(whole.replace("E03", "E02"))
+    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "-ref.xml: 3 translations in it, not 4")
+    head, found, tail = whole.rpartition('<seg id="2">')
+    file.write_text(f'{head}<seg id="9">{tail}')
+    process = licensed.prepare("--from", "LDC", "out")
+    assert licensed.refused(process, "-ref.xml: E03 has no segment 2 of document d: fetch it again")
+    shutil.copy(file.with_name("mt03_chinese_evalset_v0.xml"), file)
+    file.with_name("mt03_chinese_evalset_v0.xml").write_text("<html></html>")
+    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "v0.xml: no <seg> in it")
+
+
+def test_four_references(licensed):
+    licensed.stub("sacremoses", "exit 1")
+    assert licensed.prepare("--from", "LDC", "out").returncode
+    for split, seed in (("valid", 3), ("test", 4), ("test1", 5), ("test2", 6)):
+        references = [read(licensed.out / "raw" / f"{split}.en{number}") for number in ("", 1, 2, 3)]
+        assert references == [list(archives.sentences("en", seed, seed + 10 * number)) for number in range(4)]
