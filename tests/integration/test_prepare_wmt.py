@@ -101,16 +101,24 @@ def test_whole(prepared, capsys):
     assert main(["check-data", str(out), "--most-overlap", "100"]) == 0, capsys.readouterr().out
 
 
-# a line of raw training text, and what tokenising makes of it
+# lines of raw training text, and what tokenising makes of them
 TOKENISED = {
-    "wmt14-en-de": {"A well-known\ttab\u200b. ": "A well @-@ known tab ."},
-    "wmt16-en-ro": {
-        "Mici băieţi aleargă & câini sar.": "Mici baieti alearga &amp; caini sar .",
-        "zgomotoși prieteni dorm & prieteni sar.": "zgomotosi prieteni dorm &amp; prieteni sar .",
-    },
-    "wmt17-zh-en": {},
-    "nist-zh-en": {},
+    "wmt14-en-de": ("en", {"A well-known\ttab\u200b. ": "A well @-@ known tab ."}),
+    "wmt14-en-fr": (
+        "fr",
+        {"Petits garçons chantent & hommes sautent.": "Petits garçons chantent &amp; hommes sautent ."},
+    ),
+    "wmt16-en-ro": ("ro", {"zgomotoși băieţi dorm & bărbaţi sar.": "zgomotosi baieti dorm &amp; barbati sar ."}),
+    "wmt17-zh-en": ("zh", {"吵闹的女孩唱歌狗跑步 & 你。": "吵闹 的 女孩 唱歌 狗 跑步 & 你 。"}),
+    "nist-zh-en": ("en", {"Small men run & boys sleep.": "small men run &amp; boys sleep ."}),
 }
+
+
+def test_words(prepared):
+    language, expected = TOKENISED[prepared.name]
+    raw, tokenised = (read(prepared.out / stage / f"train.{language}") for stage in ("raw", "tokenised"))
+    found = dict(zip(raw, tokenised))
+    assert {line: found.get(line) for line in expected} == expected
 
 
 def test_second_run_does_nothing(prepared):

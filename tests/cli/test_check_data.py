@@ -1,0 +1,142 @@
+"""`fairseq-capsule check-data` names the file and the line of everything that is wrong with a prepared folder."""
+
+import json
+import shutil
+
+import pytest
+
+from tests.cli.conftest import fairseq
+
+TEXT = {
+    "train": [("a b@@ c", "ein b@@ c"), ("a d", "ein d"), ("a c b@@ c", "ein c b@@ c"), ("d a", "d ein")] * 3,
+    "valid": [("a d b@@ c", "ein d b@@ c"), ("a c d", "ein c d")],
+    "test": [("d b@@ c", "d b@@ c"), ("c a d", "c ein d"), ("d d", "d d")],
+}
+LANGUAGES = ("en", "de")
+
+
+def write(folder, split, pairs):
+    folder.mkdir(exist_ok=True)
+    for language, lines in zip(LANGUAGES, zip(*pairs)):
+        (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    for split, pairs in TEXT.items():
+        write(folder / "bpe", split, pairs)
+        write(folder / "raw", split, [[side.replace("@@ ", "").capitalize() + "." for side in pair] for pair in pairs])
+    sets = "--trainpref bpe/train --validpref bpe/valid --testpref bpe/test"
+    fairseq(folder, "preprocess", f"-s en -t de --joined-dictionary {sets} --destdir bin")
+    return folder
+
+
+@pytest.fixture
+def data(sound, tmp_path):
+    shutil.copytree(sound, tmp_path / "data")
+    return tmp_path / "data"
+
+
+def change(file, number, line):
+    """Puts bytes in the place of a line, or takes the line away."""
+    lines = file.read_bytes().splitlines(keepends=True)
+    lines[number - 1 : number] = [] if line is None else [line + b"\n"]
+    file.write_bytes(b"".join(lines))
+
+
+def test_nothing_wrong(command, sound):
+    result = command("check-data", sound)
+    assert result.status == 0
+    assert result.out.splitlines() == [
+        "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
+        "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
+        "train    12 pairs; unknown tokens: de 0.00%, en 0.00%",
+        "nothing wrong",
+    ]
+
+
+@pytest.mark.parametrize(
+    "file, number, line, wanted",
+    [
+        ("bpe/train.en", 3, b"", "bpe/train.en, line 3: empty: drop the line in every language"),
+        ("bpe/train.en", 3, b" ", "bpe/train.en, line 3: empty: drop the line in every language"),
+        ("bpe/test.de", 2, b"d " * 30, "bpe/test.de, line 2: too long: "),
+        ("raw/test.de", 2, "schön".encode("latin-1"), "raw/test.de, line 2: not UTF-8: convert the file"),
+        ("raw/train.en", 12, b"a\0b", "raw/train.en, line 12: a NUL character: "),
+        ("raw/valid.en", 1, b"a\r", "raw/valid.en, line 1: a stray carriage return: "),
+        ("raw/valid.de", 2, "sch\ufffdn".encode(), "raw/valid.de, line 2: a replacement character: "),
+        ("raw/test.en", 2, None, "raw/test.de, line 3: no such line in raw/test.en: 3 and 2 lines are not parallel"),
+        ("bpe/test.en", 2, b"e f a", "bpe/test.en, line 2: 'e' is not in bin/dict.en.txt, like 25.00% of the tokens: "),
+    ],
+)
+def test_wrong_lines(command, data, file, number, line, wanted):
+    change(data / file, number, line)
+    result = command("check-data", data, "--longest", 20)
+    assert result.status == 1
+    *_, finding, last = result.out.splitlines()
+    assert finding.startswith(wanted)
+    assert last == "1 problems"
+
+
+def test_the_first_of_several_lines(command, data):
+    for number in (4, 2, 9):
+        change(data / "bpe/train.de", number, b"")
+    result = command("check-data", data)
+    wanted = "bpe/train.de, line 2: empty: drop the line in every language (and 2 more lines)"
+    assert result.out.splitlines()[-2:] == [wanted, "1 problems"]
+
+
+def test_overlap(command, data):
+    for language, line in zip(LANGUAGES, TEXT["train"][1]):
+        change(data / f"bpe/test.{language}", 3, line.encode())
+    result = command("check-data", data)
+    assert result.status == 1
+    assert "test     3 pairs, 1 of them in train;" in result.out
+    assert "bpe/test.de, line 3: the pair is also in train, line 2: scores of test would be of what was" in result.out
+    assert command("check-data", data, "--most-overlap", 34).status == 0
+
+
+def test_one_side_alone_is_no_overlap(command, data):
+    change(data / "bpe/test.en", 3, TEXT["train"][1][0].encode())
+    assert command("check-data", data).status == 0
+
+
+def test_another_binarised_text(command, data):
+    write(data / "bpe", "train", TEXT["train"][:5])
+    result = command("check-data", data)
+    assert "bin/train.en-de.en.idx: 12 sentences, bpe has 5: delete bin, prepare again" in result.out.splitlines()
+    (data / "bin/test.en-de.de.idx").unlink()
+    result = command("check-data", data)
+    assert "bin/test.*.de.idx: missing, bpe has test: delete bin, prepare again" in result.out.splitlines()
+
+
+def test_a_missing_text(command, data):
+    (data / "raw/test.en").unlink()
+    result = command("check-data", data)
+    assert "raw/test.en: missing, the other language is there: prepare it again" in result.out.splitlines()
+
+
+def test_empty_texts(command, data):
+    for language in LANGUAGES:
+        (data / f"raw/test.{language}").write_text("")
+    assert "raw/test.de: no lines: prepare it again" in command("check-data", data).out.splitlines()
+
+
+def test_json(command, data):
+    change(data / "bpe/test.de", 2, b"")
+    result = command("check-data", data, "--json")
+    assert result.status == 1
+    report = json.loads(result.out)
+    assert not report["ok"]
+    assert report["splits"]["test"] == {"pairs": 3, "unknown": {"de": 0.0, "en": 0.0}, "overlap": 0}
+    (finding,) = report["findings"]
+    assert (finding["file"], finding["line"], finding["lines"]) == ("bpe/test.de", 2, 1)
+
+
+def test_folders_that_are_not_prepared(refused, data):
+    assert refused("check-data", data / "bin").endswith(
+        "no bin with two dictionaries in it; name a folder that scripts/prepare-*.sh made"
+    )
+    shutil.rmtree(data / "bpe")
+    assert "no folder bpe or characters in it" in refused("check-data", data)
