@@ -20,6 +20,7 @@ setup(
         "rouge-score>=0.1.2",
         "sacrebleu>=2.3",
         "subword-nmt>=0.3.8",
+        "jieba>=0.42.1",
         "sacremoses>=0.1",
         "matplotlib>=3.7",
         "pyyaml",

@@ -1,0 +1,143 @@
+"""How fast and in how much memory `scripts/prepare-multi30k.sh` prepares a text, beside its own tools run alone.
+
+    python benchmarks/preparing.py --lines 20000 200000 --json
+
+The tools are the tokeniser and BPE's learning and applying, each over the same text, cut into as many shares as there
+are cores, a process a share (learning merges is one process, whatever is asked of it; it counts words on all cores).
+`ratio` is the time of the slowest of them by that of the whole preparation, `stages` the time of each stage. The memory
+is that of the largest process. The text is the embedded English-German one, or --text PREFIX (PREFIX.en, PREFIX.de).
+"""
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from measure import alternate, environment, median_ratio
+
+SCRIPT = Path(__file__).parent.parent / "scripts" / "prepare-multi30k.sh"
+ARCHIVES = ("train", "val", "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
+LANGUAGES = ("en", "de")
+HELD_OUT = 500
+MERGES = 10_000  # as in the script
+TOKENISE = "sacremoses --quiet --language {language} normalize tokenize <{share} >{share}.out"
+APPLY = "subword-nmt apply-bpe --codes {codes} <{share} >{share}.out"
+LEARN = "subword-nmt learn-bpe --symbols {merges} --num-workers {cores} --input {text} --output {text}.codes"
+
+
+def write_text(prefix: Path, lines: int) -> None:
+    sizes = ["--train", str(lines), "--valid", str(HELD_OUT), "--test", str(HELD_OUT)]
+    subprocess.run(["fairseq-capsule", "toy-corpus", *sizes, str(prefix.parent)], check=True, stdout=subprocess.DEVNULL)
+
+
+def write_archives(folder: Path, prefix: Path, lines: int) -> None:
+    """The first lines of the text as the training set, the next ones as the other sets."""
+    folder.mkdir()
+    for language in LANGUAGES:
+        with open(f"{prefix}.{language}", "rb") as text:
+            for stem in ARCHIVES:
+                with gzip.open(folder / f"{stem}.{language}.gz", "wb", compresslevel=1) as archive:
+                    archive.writelines(islice(text, lines if stem == "train" else HELD_OUT))
+                text.seek(0)  # the sets may overlap here
+
+
+def prepare(archives: Path, out: Path, stages: list, memory: list) -> None:
+    """Appends the seconds of each stage to `stages` and the largest process's bytes to `memory`."""
+    shutil.rmtree(out, ignore_errors=True)
+    seconds, before = {}, time.perf_counter()
+    process = subprocess.Popen([SCRIPT, "--from", archives, out], stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:  # one at the end of each stage
+        now = time.perf_counter()
+        seconds[line.partition(":")[0]] = now - before
+        before = now
+    _, status, usage = os.wait4(process.pid, 0)  # of the script and all of its descendants
+    if status:
+        raise SystemExit(f"{SCRIPT.name} failed")
+    stages.append(seconds)
+    memory.append(usage.ru_maxrss * 1024)
+
+
+def cut(texts: list, folder: Path, cores: int) -> list:
+    """Cuts each text into as many shares as there are cores; (language, share) of each."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for text in texts:
+        subprocess.run(["split", f"--number=l/{cores}", text, folder / f"{text.name}."], check=True)
+    return [(share.name.split(".")[1], share) for share in sorted(folder.iterdir())]
+
+
+def in_parallel(command: str, shares: list, cores: int, **settings) -> None:
+    commands = "\0".join(command.format(language=language, share=share, **settings) for language, share in shares)
+    subprocess.run(["xargs", "-0", "-P", str(cores), "-n", "1", "bash", "-c"], input=commands, text=True, check=True)
+
+
+def measure(lines: int, prefix: Path, place: Path, rounds: int, cores: int) -> dict:
+    archives, out = place / "archives", place / "out"
+    write_archives(archives, prefix, lines)
+    stages, memory = [], []
+    prepare(archives, out, [], [])
+    raw, tokenised = ([out / stage / f"train.{language}" for language in LANGUAGES] for stage in ("raw", "tokenised"))
+    both = place / "both"
+    both.write_bytes(b"".join(text.read_bytes() for text in tokenised))
+    codes = shutil.copy(out / "codes", place / "codes")
+    raw_shares = cut(raw, place / "raw", cores)
+    tokenised_shares = cut(tokenised, place / "tokenised", cores)
+    learn = LEARN.format(merges=MERGES, cores=cores, text=both).split()
+    runs = {
+        "prepare": partial(prepare, archives, out, stages, memory),
+        "tokenise": partial(in_parallel, TOKENISE, raw_shares, cores),
+        "learn": partial(subprocess.run, learn, check=True, stderr=subprocess.DEVNULL),
+        "apply": partial(in_parallel, APPLY, tokenised_shares, cores, codes=codes),
+    }
+    times = alternate(runs, rounds, "cpu", warmup=0)
+    slowest = max(set(runs) - {"prepare"}, key=lambda name: statistics.median(times[name]))
+    seconds = {name: statistics.median(times[name]) for name in runs}
+    return {
+        "lines": lines,
+        "seconds": seconds,
+        "stages": {name: statistics.median(run[name] for run in stages) for name in stages[0]},
+        "slowest": slowest,
+        "ratio": median_ratio(times[slowest], times["prepare"]),
+        "pairs_per_second": lines / seconds["prepare"],
+        "memory_bytes": max(memory),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lines", type=int, nargs="+", default=[20_000, 200_000], help="training pairs")
+    parser.add_argument("--text", type=Path, metavar="PREFIX", help="of PREFIX.en and PREFIX.de, with as many lines")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+    args = parser.parse_args()
+
+    cores, rows = os.cpu_count(), []
+    with tempfile.TemporaryDirectory() as folder:
+        prefix = args.text or Path(folder) / "text" / "train"
+        if not args.text:
+            write_text(prefix, max(args.lines))
+        for lines in args.lines:
+            place = Path(folder) / str(lines)
+            place.mkdir()
+            rows.append(measure(lines, prefix, place, args.rounds, cores))
+            row = rows[-1]
+            memory = row["memory_bytes"] / 2**20
+            print(f"{lines} pairs: {row['pairs_per_second']:.0f} pairs a second; largest process {memory:.0f} MiB")
+            for kind in ("seconds", "stages"):
+                print(f"  {kind}: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in row[kind].items()))
+            print(f"  {row['ratio']:.2f} of the throughput of the slowest tool alone, {row['slowest']}")
+    if args.json:
+        settings = {**vars(args), "text": str(args.text or "embedded"), "cores": cores}
+        print(json.dumps({"rows": rows, "settings": settings, **environment("cpu")}))
+
+
+if __name__ == "__main__":
+    main()
