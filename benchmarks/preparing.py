@@ -4,8 +4,9 @@
 
 The tools are the tokeniser and BPE's learning and applying, each over the same text, cut into as many shares as there
 are cores, a process a share (learning merges is one process, whatever is asked of it; it counts words on all cores).
-`ratio` is the time of the slowest of them by that of the whole preparation, `stages` the time of each stage. The memory
-is that of the largest process. The text is the embedded English-German one, or --text PREFIX (PREFIX.en, PREFIX.de).
+`ratio` is the time of the slowest of them by that of the whole preparation, which runs all of them; `stage_ratios` has
+that of each of them by its own stage's. The memory is that of the largest process. The text is the embedded
+English-German one, or --text PREFIX (PREFIX.en, PREFIX.de). The last line is JSON.
 """
 
 import argparse
@@ -27,6 +28,7 @@ SCRIPT = Path(__file__).parent.parent / "scripts" / "prepare-multi30k.sh"
 ARCHIVES = ("train", "val", "test_2016_flickr", "test_2017_flickr", "test_2017_mscoco")
 LANGUAGES = ("en", "de")
 HELD_OUT = 500
+STAGES = {"tokenise": "tokenised", "learn": "codes", "apply": "bpe"}
 MERGES = 10_000  # as in the script
 TOKENISE = "sacremoses --quiet --language {language} normalize tokenize <{share} >{share}.out"
 APPLY = "subword-nmt apply-bpe --codes {codes} <{share} >{share}.out"
@@ -100,10 +102,12 @@ def measure(lines: int, prefix: Path, place: Path, rounds: int, cores: int) -> d
     times = alternate(runs, rounds, "cpu", warmup=0)
     slowest = max(set(runs) - {"prepare"}, key=lambda name: statistics.median(times[name]))
     seconds = {name: statistics.median(times[name]) for name in runs}
+    stage_times = {name: [run[name] for run in stages] for name in stages[0]}
     return {
         "lines": lines,
         "seconds": seconds,
-        "stages": {name: statistics.median(run[name] for run in stages) for name in stages[0]},
+        "stages": {name: statistics.median(run) for name, run in stage_times.items()},
+        "stage_ratios": {tool: median_ratio(times[tool], stage_times[stage]) for tool, stage in STAGES.items()},
         "slowest": slowest,
         "ratio": median_ratio(times[slowest], times["prepare"]),
         "pairs_per_second": lines / seconds["prepare"],
@@ -131,8 +135,8 @@ def main():
             row = rows[-1]
             memory = row["memory_bytes"] / 2**20
             print(f"{lines} pairs: {row['pairs_per_second']:.0f} pairs a second; largest process {memory:.0f} MiB")
-            for kind in ("seconds", "stages"):
-                print(f"  {kind}: " + ", ".join(f"{name} {seconds:.1f}" for name, seconds in row[kind].items()))
+            for kind in ("seconds", "stages", "stage_ratios"):
+                print(f"  {kind}: " + ", ".join(f"{name} {number:.2f}" for name, number in row[kind].items()))
             print(f"  {row['ratio']:.2f} of the throughput of the slowest tool alone, {row['slowest']}")
     if args.json:
         settings = {**vars(args), "text": str(args.text or "embedded"), "cores": cores}

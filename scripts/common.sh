@@ -232,24 +232,31 @@ need_known() { # BIN MEND: refuses a dictionary that does not know the training 
 }
 
 in_pieces() { # FOLDER FILTER PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through `FILTER LANG`; all cores, flat memory
-    local file name
-    each_piece "$2" "$3/pieces" "$1"/*.*[a-z] # a further reference, SPLIT.LANG1, stays as it is
-    for file in "$1"/*.*[a-z]; do
-        name=${file##*/}
-        cat "$3/pieces/$name"/*.done >"$3/$name"
-        [[ $(wc -l <"$file") == "$(wc -l <"$3/$name")" ]] || die "$2 changed the number of lines of $file: report this"
+    local pieces=$3/pieces lang file
+    each_piece "$2" "$pieces" "$1"/*.*[a-z] # a further reference, SPLIT.LANG1, stays as it is
+    for lang in $(languages_of "$1"/*.*[a-z]); do
+        cat "$pieces/$lang"/*.done >"$pieces/$lang.done"
+        [[ $(cat "$1"/*."$lang" | wc -l) == "$(wc -l <"$pieces/$lang.done")" ]] ||
+            die "$2 changed the number of lines of $1/*.$lang: report this"
+        for file in "$1"/*."$lang"; do
+            head --lines="$(wc -l <"$file")" >"$3/${file##*/}" # the next one reads on where this one stopped
+        done <"$pieces/$lang.done"
     done
-    rm -r "$3/pieces"
+    rm -r "$pieces"
 }
 
-each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/SPLIT.LANG/*.done, the files' pieces through `FILTER LANG`
-    local filter=$1 pieces=$2 file lines size number
-    for file in "${@:3}"; do
-        lines=$(wc -l <"$file")
+each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the pieces of a language's files through `FILTER LANG`
+    local filter=$1 pieces=$2 lang file files lines number
+    for lang in $(languages_of "${@:3}"); do
+        files=()
+        for file in "${@:3}"; do
+            [[ $file != *."$lang" ]] || files+=("$file")
+        done
+        lines=$(cat "${files[@]}" | wc -l)
         # Long enough for a tool's start not to matter, short enough for a tool that reads all its input before it writes.
-        size=$((lines / cores < 5000 ? 5000 : lines / cores < 50000 ? lines / cores + 1 : 50000))
-        mkdir -p "$pieces/${file##*/}"
-        split --numeric-suffixes --suffix-length=6 --lines=$size "$file" "$pieces/${file##*/}/"
+        lines=$((lines / cores < 5000 ? 5000 : lines / cores < 50000 ? lines / cores + 1 : 50000))
+        mkdir -p "$pieces/$lang"
+        cat "${files[@]}" | split --numeric-suffixes --suffix-length=6 --lines=$lines - "$pieces/$lang/"
     done
     number=$(find "$pieces" -type f | wc -l)
     export -f "$filter" filter_piece # other shells run it: it sees functions and variables that are exported
@@ -258,9 +265,13 @@ each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/SPLIT.LANG/*.done
         python -m tqdm --desc "$filter" --unit " pieces" --total "$number" >/dev/null 2>"$PROGRESS"
 }
 
-filter_piece() { # FILTER .../SPLIT.LANG/PIECE: writes PIECE.done, and the piece's name for the progress bar
-    local name=${2%/*}
-    "$1" "${name##*.}" <"$2" >"$2.done"
+languages_of() { # .../SPLIT.LANG...: each language once
+    printf '%s\n' "${@##*.}" | sort -u
+}
+
+filter_piece() { # FILTER .../LANG/PIECE: writes PIECE.done, and the piece's name for the progress bar
+    local lang=${2%/*}
+    "$1" "${lang##*/}" <"$2" >"$2.done"
     rm "$2"
     echo "$2"
 }

@@ -4,7 +4,6 @@
 # its own `tokenise LANG`, where it needs another one), and calls `take_corpus_options NAMES "$@"` and `prepare_corpus`.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-shopt -s extglob
 
 languages=()                  # two; fairseq takes either as the source, so one preparation serves both directions
 from='' codes='' dict='' limit='' out=''
@@ -100,6 +99,7 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
         file=$(archive "$1" "$url")
         files+=("$file")
     done
+    echo "${files[*]}" >"$PROGRESS"
     mkdir -p "$1/members"
     # shellcheck disable=SC2086  a word is a member
     if [[ $file == *.zip ]]; then
@@ -167,7 +167,7 @@ export -f words
 
 clean() { # PART: the training pairs that are long enough, short enough and of similar length
     mkdir "$1"
-    cp tokenised/@(valid|test)*.* "$1"
+    cp tokenised/{valid,test}*.* "$1"
     python "$scripts/clean_pairs.py" --longest "$max_length" --ratio "${ratio:-0}" \
         {tokenised,"$1"}/train.{"${languages[0]}","${languages[1]}"}
 }
@@ -207,7 +207,7 @@ binarise() { # PART
     fi
     fairseq-preprocess --source-lang "${languages[0]}" --target-lang "${languages[1]}" "${dictionaries[@]}" \
         --trainpref bpe/train --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
-        --workers "$cores" --destdir "$1"
+        --workers "$cores" --destdir "$1" 2>&1 | tee "$PROGRESS"
     need_known "$1" "give --codes and --dict of one and the same run"
 }
 
