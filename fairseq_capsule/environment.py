@@ -45,6 +45,7 @@ PACKAGES = {
     "sacrebleu": ("sacrebleu", (2, 3)),
     "sacremoses": ("sacremoses", (0, 1)),
     "subword-nmt": ("subword_nmt", (0, 3, 8)),
+    "jieba": ("jieba", (0, 42)),
     "matplotlib": ("matplotlib", (3, 7)),
     "pyyaml": ("yaml", (5, 1)),
     "submitit": ("submitit", (1, 5)),
