@@ -32,4 +32,7 @@ tokenise() { # LANG
 
 need_tools fairseq-capsule
 take_corpus_options "train valid test seed" "$@"
+for number in train valid test seed; do
+    need_positive "--$number" "${!number}"
+done
 prepare_corpus

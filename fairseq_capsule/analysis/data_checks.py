@@ -1,7 +1,7 @@
 """What is wrong with a prepared data folder before a model trains on it: one pass over its texts, in flat memory."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
@@ -10,6 +10,8 @@ from fairseq.data import Dictionary, data_utils
 from tqdm import tqdm
 
 from fairseq_capsule.errors import UserError
+
+Pair = Tuple[bytes, ...]  # a line of each language
 
 FINAL = ("bpe", "characters")  # the folders of the text that is binarised
 TEXTS = ("raw", "tokenised", "clean", *FINAL)
@@ -52,7 +54,7 @@ class Split:
 
     pairs: int
     unknown: Dict[str, float]
-    overlap: int
+    overlap: int = 0
 
 
 class FolderCheck:
@@ -66,7 +68,7 @@ class FolderCheck:
         self.folder, self.limits = folder, limits
         self.splits: Dict[str, Split] = {}
         self.final = next((name for name in FINAL if (folder / name).is_dir()), None)
-        (self.languages, self.dictionaries) = _dictionaries(folder)
+        self.languages, self.dictionaries = _dictionaries(folder)
         if not self.final:
             raise UserError(f"{folder}: no folder bpe or characters in it; name one that scripts/prepare-*.sh made")
 
@@ -91,15 +93,13 @@ class FolderCheck:
         yield from pairs.findings()
 
     def _final_text(self) -> Iterator[Finding]:
-        held_out: Dict[Tuple[bytes, ...], Dict[str, int]] = {}  # pair → split → its first line
-        shared: Dict[
-            str, Dict[Tuple[bytes, ...], int]
-        ] = {}  # split → pairs that are in train, too → their first line there
         assert self.final
+        overlap = _Overlap()
         for split in self._splits(self.final):
             pairs = _Pairs(self.folder, self.final, split, self.languages)
             unknown = [_Unknown(dictionary) for dictionary in self.dictionaries]
             for number, pair in pairs:
+                overlap.see(split, number, pair)
                 for side, line in enumerate(pair):
                     tokens = line.split()
                     if not tokens:
@@ -107,19 +107,14 @@ class FolderCheck:
                     elif len(tokens) > self.limits.longest:
                         pairs.note(side, number, "too long")
                     unknown[side].count(number, tokens)
-                if split != "train":
-                    held_out.setdefault(pair, {}).setdefault(split, number)
-                for other in held_out.get(pair, ()) if split == "train" else ():
-                    shared.setdefault(other, {}).setdefault(pair, number)
             shares = dict(zip(self.languages, (counted.share() for counted in unknown)))
-            self.splits[split] = Split(pairs.number, shares, 0)
+            self.splits[split] = Split(pairs.number, shares)
             yield from pairs.findings()
             yield from self._unknown(split, unknown)
             yield from self._binarised(split, pairs.number)
-        for split, lines in shared.items():
-            figures = self.splits[split]
-            self.splits[split] = Split(figures.pairs, figures.unknown, len(lines))
-            yield from self._overlap(split, {pair: (held_out[pair][split], line) for pair, line in lines.items()})
+        for split, lines in overlap.lines.items():
+            self.splits[split] = replace(self.splits[split], overlap=len(lines))
+            yield from self._overlap(split, lines)
 
     def _unknown(self, split: str, unknown: List["_Unknown"]) -> Iterator[Finding]:
         for language, counted in zip(self.languages, unknown):
@@ -149,7 +144,7 @@ class FolderCheck:
                     f"{sentences} sentences, {self.final} has {pairs}: delete bin, prepare again",
                 )
 
-    def _overlap(self, split: str, lines: Dict[Tuple[bytes, ...], Tuple[int, int]]) -> Iterator[Finding]:
+    def _overlap(self, split: str, lines: Dict[Pair, Tuple[int, int]]) -> Iterator[Finding]:
         if 100 * len(lines) > self.limits.most_overlap * self.splits[split].pairs:
             line, there = min(lines.values())
             yield Finding(
@@ -175,7 +170,7 @@ class _Pairs:
         self._first.setdefault((side, problem), number)
         self._lines[side, problem] += 1
 
-    def __iter__(self) -> Iterator[Tuple[int, Tuple[bytes, ...]]]:
+    def __iter__(self) -> Iterator[Tuple[int, Pair]]:
         if self._missing:
             return
         name = self._files[0].rpartition(".")[0]
@@ -208,6 +203,22 @@ class _Pairs:
             )
         elif not self._missing and not self.number:
             yield Finding(self._files[0], None, "no lines: prepare it again")
+
+
+class _Overlap:
+    """Finds the pairs of other splits that are in train, too; `lines`: split → pair → its first lines in both."""
+
+    def __init__(self) -> None:
+        self._held_out: Dict[Pair, Dict[str, int]] = {}  # pair → split → its first line
+        self.lines: Dict[str, Dict[Pair, Tuple[int, int]]] = {}
+
+    def see(self, split: str, number: int, pair: Pair) -> None:
+        """The pairs of train come last."""
+        if split != "train":
+            self._held_out.setdefault(pair, {}).setdefault(split, number)
+            return
+        for other, line in self._held_out.get(pair, {}).items():
+            self.lines.setdefault(other, {}).setdefault(pair, (line, number))
 
 
 class _Unknown:

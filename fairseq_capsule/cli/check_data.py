@@ -48,5 +48,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
     for finding in findings:
         print(finding)
-    print(f"{len(findings)} problems" if findings else "nothing wrong")
+    print(f"{len(findings)} to mend" if findings else "nothing to mend")
     return 1 if findings else 0

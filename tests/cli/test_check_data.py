@@ -45,14 +45,14 @@ def change(file, number, line):
     file.write_bytes(b"".join(lines))
 
 
-def test_nothing_wrong(command, sound):
+def test_nothing_to_mend(command, sound):
     result = command("check-data", sound)
     assert result.status == 0
     assert result.out.splitlines() == [
         "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
         "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
         "train    12 pairs; unknown tokens: de 0.00%, en 0.00%",
-        "nothing wrong",
+        "nothing to mend",
     ]
 
 
@@ -76,7 +76,7 @@ def test_wrong_lines(command, data, file, number, line, wanted):
     assert result.status == 1
     *_, finding, last = result.out.splitlines()
     assert finding.startswith(wanted)
-    assert last == "1 problems"
+    assert last == "1 to mend"
 
 
 def test_the_first_of_several_lines(command, data):
@@ -84,7 +84,7 @@ def test_the_first_of_several_lines(command, data):
         change(data / "bpe/train.de", number, b"")
     result = command("check-data", data)
     wanted = "bpe/train.de, line 2: empty: drop the line in every language (and 2 more lines)"
-    assert result.out.splitlines()[-2:] == [wanted, "1 problems"]
+    assert result.out.splitlines()[-2:] == [wanted, "1 to mend"]
 
 
 def test_overlap(command, data):
