@@ -189,7 +189,7 @@ def test_romanian_with_and_without_diacritics(command, tmp_path):
     printed = json.loads(command("score", *files, "--lang", "ro", "--json").out.splitlines()[-1])["scores"]
     assert list(printed) == [name + ending for name in MEASURES for ending in ("", "_without_diacritics")]
     for name in MEASURES:
-        assert printed[name]["score"] < 40
+        assert printed[name]["score"] < 60  # chrF forgives most
         unmarked = printed[f"{name}_without_diacritics"]
         assert unmarked["score"] == pytest.approx(100)
         assert unmarked["label"] == f"{printed[name]['label']} without diacritics"
