@@ -31,6 +31,7 @@ setup(
         "fairseq": ["fairseq-fixed==0.12.3.1"],
         "train": ["tensorboardX"],
         "dev": ["pytest", "hypothesis", "ruff", "mypy", "pytest-timeout", "pytest-xdist", "selenium"],
+        "alignment": ["eflomal>=2.0"],
     },
     entry_points={"console_scripts": ["fairseq-capsule=fairseq_capsule.cli:main"]},
 )

@@ -43,6 +43,6 @@ pip torch numpy cython setuptools wheel
 echo "install: fairseq (2 of 3; about 3 minutes where it is compiled)"
 pip --no-build-isolation fairseq-fixed
 echo "install: fairseq-capsule and its libraries (3 of 3)"
-pip --no-build-isolation --editable '.[train,dev]'
+pip --no-build-isolation --editable '.[train,dev,alignment]'
 .venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor; die "the environment is not sound"; }
 echo "$wanted" > .venv/installed

@@ -83,8 +83,11 @@ def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, coun
     for title, chosen in (("gains", gains), ("loses", losses)):
         if chosen:
             sections += [f"## Where {second} {title} most\n", *(_side_by_side(case, first, second) for case in chosen)]
-    differences = [case.difference for case in cases]
-    figure = histogram(differences, f"{label}: {names[1]} − {names[0]}", "Differences by sentence")
+    figure = histogram(
+        [case.difference for case in cases if case.difference],
+        f"{label}: {names[1]} − {names[0]}",
+        f"The {better + worse} of {len(cases)} sentences with a difference",
+    )
     return Report("cases", "\n".join(sections), cases, figure)
 
 
