@@ -9,7 +9,9 @@ from tests.zoo import build, make_batch, make_criterion, make_task
 def reversals(number, longest, generator):
     sentences = []
     for identity in range(number):
-        words = torch.randint(4, 14, (int(torch.randint(2, longest + 1, (1,), generator=generator)),), generator=generator)
+        words = torch.randint(
+            4, 14, (int(torch.randint(2, longest + 1, (1,), generator=generator)),), generator=generator
+        )
         eos = torch.tensor([2])
         sentences.append({"id": identity, "source": torch.cat([words, eos]), "target": torch.cat([words.flip(0), eos])})
     return make_batch(sentences)
