@@ -10,7 +10,8 @@
 #   --seeds N,N,…  a training for each (1)
 #   --launcher L   local (the default): here, one process a row, one after another; slurm: each a job of Slurm's
 #   --baseline CHECKPOINT
-#                  takes the place of the Transformer that others start from; prepare the data with its codes and dictionary
+#                  takes the place of the Transformer that others start from or are taught by; prepare the data with its codes
+#                  and dictionary
 #   --data DIR     the prepared corpora, DIR/multi30k and so on (data); what is missing is prepared
 #   --runs DIR     everything that is made (runs)
 #   --rows ROW...  only these rows, and what they need

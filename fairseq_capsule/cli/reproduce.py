@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--baseline",
         type=Path,
         metavar="CHECKPOINT",
-        help="in the place of the Transformer that others start from; prepare the data with its codes and dictionary",
+        help="in the place of the Transformer that others start from or are taught by; prepare the data with its codes "
+        "and dictionary",
     )
     parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of the prepared corpora (data)")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs (runs)")

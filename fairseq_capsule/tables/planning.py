@@ -66,11 +66,11 @@ def plan(
 
     Args:
         rows: labels; all by default. What they need is planned with them.
-        baseline: a checkpoint that takes the place of the Transformer which others start from.
+        baseline: a checkpoint in the place of the Transformer that others start from, or are taught by.
         gpus: how many there are; None: as many as are wanted.
 
     Raises:
-        UserError: an unknown row, or a baseline for a table in which nothing starts from the Transformer.
+        UserError: an unknown row, or a baseline for a table whose rows need no Transformer.
     """
     wanted: Dict[Run, _Wanted] = {}
     for row in table.in_order(rows):
@@ -81,7 +81,9 @@ def plan(
     if baseline and not baseline.is_file():
         raise UserError(f"--baseline {baseline}: no such checkpoint")
     if baseline and not any(run.config == GIVEN for run in wanted):
-        raise UserError(f"--baseline: no row of {table.name} starts from the Transformer; leave it out")
+        raise UserError(
+            f"--baseline: no row of {table.name} starts from the Transformer or is taught by it; leave it out"
+        )
 
     jobs: Dict[str, Job] = {}
     for run in _in_order(wanted):

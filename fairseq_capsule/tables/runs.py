@@ -94,22 +94,23 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
     """The run of a row for a column.
 
     Args:
-        given: a baseline is given, in the place of the Transformer that others start from; one is too where an earlier
-            call has put one into the folder of runs.
+        given: a baseline is given, in the place of the Transformer that others start from or are taught by; one is too
+            where an earlier call has put one into the folder of runs.
     """
     corpus, *of_corpus = column.corpus
 
-    def build(row: Row, as_baseline: bool = False) -> Run:
+    def build(row: Row) -> Run:
         config, *words = row.run or ()
         setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
         named = dict(setting.words)
         words = [word.format_map(named) for word in words]
         overrides = tuple(sorted([*words, *([] if setting.stands_in else of_corpus)]))
-        baseline = build(table.row(row.on), as_baseline=True) if row.on else None
-        teacher = build(table.row(row.teacher)) if row.teacher else None
+        baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
         run = Run(scale.name, setting, config, overrides, seed, baseline, teacher)
-        starts_others = as_baseline or any(other.on == row.label for other in table.rows)
-        if starts_others and config == BASELINE and not words and (given or places.has_given(run)):
+        # Of a teacher the size does not matter.
+        starts = not words and any(other.on == row.label for other in table.rows)
+        teaches = any(other.teacher == row.label for other in table.rows)
+        if (starts or teaches) and config == BASELINE and (given or places.has_given(run)):
             return places.given(run)
         return run
 

@@ -138,6 +138,15 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
         plan(load_table("weng-table3"), SMALL, places, baseline=other)
 
 
+def test_a_given_baseline_teaches(places, tmp_path):
+    checkpoint = tmp_path / "baseline.pt"
+    checkpoint.touch()
+    jobs = jobs_of("wang-table2", SMALL, places, baseline=checkpoint)
+    assert not any("transformer" in name for name in jobs)
+    assert "small/multi30k/given" in jobs["distill small/multi30k/given"].after
+    assert "distill small/multi30k/given" in jobs["small/multi30k/capsnmt+teacher-given/seed1"].after
+
+
 def test_baselines_that_cannot_be_given(places, tmp_path):
     with pytest.raises(UserError, match="no such checkpoint"):
         plan(load_table("weng-table3"), SMALL, places, baseline=tmp_path / "missing.pt")
