@@ -157,9 +157,9 @@ def _iterations(args: argparse.Namespace) -> Report:
 
 def _cases(args: argparse.Namespace) -> Report:
     paths = [args.first, args.second]
+    names = tuple(_names(args, paths))
     first, second = read_outputs(paths, args.remove_bpe)
-    cases = compare(first, second, args.metric, args.lowercase)
-    return case_report(tuple(_names(args, paths)), cases, args.metric, args.count)
+    return case_report(names, compare(first, second, args.metric, args.lowercase), args.metric, args.count)
 
 
 def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
