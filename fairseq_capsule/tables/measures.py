@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
 from omegaconf import DictConfig
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Words
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
@@ -41,9 +43,16 @@ class Measure:
 
 @lru_cache(maxsize=None)
 def composed(configs: str, config: str, overrides: Words) -> DictConfig:
-    """A configuration as Hydra composes it."""
-    with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
-        return compose(config, list(overrides))
+    """A configuration as Hydra composes it.
+
+    Raises:
+        UserError: it is not there, or an override is not one of its settings.
+    """
+    try:
+        with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
+            return compose(config, list(overrides))
+    except HydraException as error:
+        raise UserError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
 
 
 def composed_of(run: Run) -> DictConfig:

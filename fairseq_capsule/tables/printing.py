@@ -145,11 +145,13 @@ def _cell(figures: Optional[Figures], digits: int) -> str:
 def _notes(results: Results) -> Iterator[str]:
     table = results.table
     yield from (f"- {escaped(note)}\n" for note in table.notes)
-    for number, (column, label) in enumerate(zip(table.columns, results.labels)):
-        stands_in = results.stands_in[number]
-        what = [f"{stands_in} stands for {column.corpus[0]}"] if stands_in else []
-        if what or label:
-            yield f"- {escaped(column.label)}: {'; '.join([*what, *([label] if label else [])])}.\n"
+    told: Dict[str, List[str]] = {}
+    for column, label, stands_in in zip(table.columns, results.labels, results.stands_in):
+        what_for = [f"{stands_in} stands for {column.corpus[0]}"] if stands_in else []
+        told.setdefault("; ".join([*what_for, *([label] if label else [])]), []).append(column.label)
+    for what, columns in told.items():
+        if what:
+            yield f"- {escaped(', '.join(columns))}: {what}.\n"
     compared = dict.fromkeys(row.against for row in table.rows if row.against)
     if compared:
         yield (

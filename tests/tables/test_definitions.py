@@ -9,7 +9,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables import definitions
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Row, load_table, table_names
-from fairseq_capsule.tables.measures import MEASURES, composed_of
+from fairseq_capsule.tables.measures import MEASURES, composed, composed_of
 from fairseq_capsule.tables.runs import compared_runs
 from fairseq_capsule.tables.scales import SCALES, load_scale
 
@@ -175,6 +175,13 @@ def test_unknown_names_are_refused():
         load_table("duan-table9")
     with pytest.raises(UserError, match="no scale 'huge'; there are: paper, small, smoke"):
         load_scale("huge")
+
+
+def test_an_override_that_is_no_setting_is_refused():
+    with pytest.raises(UserError, match="configs/toy/transformer.yaml: Could not override 'model.colour'"):
+        composed("toy", "transformer", ("model.colour=red",))
+    with pytest.raises(UserError, match="configs/toy/nothing.yaml: "):
+        composed("toy", "nothing", ())
 
 
 def test_every_prepare_script_of_the_small_scales_is_there():
