@@ -49,7 +49,7 @@ def run(args: Namespace) -> None:
     write_whole(args.out / "index.html", write_index(sentences))
     kind = type(hub.models[0]).__name__
     plain = "" if inspection.routed else f"; a {kind} routes nothing, its attention is all there is to show"
-    print(f"{args.out / 'index.html'}: {len(sentences)} sentences: {', '.join(shown)}{plain}")
+    print(f"{args.out / 'index.html'}: sentences: {len(sentences)}; {', '.join(shown)}{plain}")
 
 
 def _write(inspection: Inspection, sentences: List[Source], folder: Path) -> None:

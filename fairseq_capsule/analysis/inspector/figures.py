@@ -15,9 +15,9 @@ from fairseq_capsule.errors import UserError
 
 SPREAD = ("head", "iteration")  # all of these are shown beside each other, unless one is chosen
 SHARES, SIGNED = "cividis", "PuOr"  # readable for colour-blind eyes and, the first, in grey
-CELL, SMALLEST, LARGEST = 0.19, 1.3, 6.0  # of a panel's side, in inches
+CELL, SMALLEST, LARGEST = 0.19, 2.0, 6.0  # of a panel's side, in inches
 TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM = 0.35, 0.12, 0.75, 0.08, 2.0  # inches
-POINTS, SMALLEST_FONT = 72, 3.0  # of an inch; in points, below which labels are left out
+POINTS, SMALLEST_FONT = 72, 3.5  # of an inch; in points, below which labels are left out
 # What matplotlib's own font lacks is looked up in these, where they are installed.
 FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 
@@ -74,7 +74,7 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
 
 
 def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any], size: Tuple[float, float]) -> None:
-    axis.set_title(shown.title, fontsize=9)
+    axis.set_title(shown.title, fontsize=min(9.0, 1.8 * POINTS * size[0] / len(shown.title)))
     if shown.panel.columns is None:
         axis.barh(range(len(shown.values)), shown.values[:, 0])
         axis.set_ylim(len(shown.values) - 0.5, -0.5)

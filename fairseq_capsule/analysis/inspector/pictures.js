@@ -24,16 +24,17 @@ function cellSize(count) {
 }
 
 function draw(pictured, range) {
-  const { panel, rows, columns, values, decimals } = pictured;
+  const { panel, rows, columns, values } = pictured;
   const width = columns.axis ? cellSize(columns.labels.length) : BAR;
   const height = rows.labels.length > LABELLED ? 2 : cellSize(rows.labels.length);
-  const font = Math.min(14, Math.max(11, height - 4));
+  const face = (size) =>
+    `${Math.min(14, Math.max(11, size - 3))}px ${getComputedStyle(document.body).fontFamily}`;
   const canvas = make("canvas", { tabIndex: 0 });
   const context = canvas.getContext("2d");
-  const face = `${font}px ${getComputedStyle(document.body).fontFamily}`;
-  context.font = face;
-  const longest = (side, size) =>
-    size < FEWEST ? 0 : Math.min(160, Math.max(0, ...side.labels.map((label) => context.measureText(label).width)));
+  const longest = (side, size) => {
+    context.font = face(size);
+    return size < FEWEST ? 0 : Math.min(160, Math.max(0, ...side.labels.map((label) => context.measureText(label).width)));
+  };
   const left = Math.ceil(longest(rows, height)) + 6;
   const top = Math.ceil(longest(columns, width)) + 6;
   const size = [left + width * columns.labels.length + 2, top + height * rows.labels.length + 2];
@@ -41,14 +42,15 @@ function draw(pictured, range) {
   [canvas.width, canvas.height] = size.map((side) => Math.ceil(side * scale));
   [canvas.style.width, canvas.style.height] = size.map((side) => side + "px");
   context.scale(scale, scale);
-  context.font = face;
   context.fillStyle = getComputedStyle(document.body).color;
   context.textBaseline = "middle";
   if (height >= FEWEST) {
+    context.font = face(height);
     context.textAlign = "right";
     rows.labels.forEach((label, r) => context.fillText(label, left - 4, top + (r + 0.5) * height, 160));
   }
   if (width >= FEWEST) {
+    context.font = face(width);
     context.textAlign = "left";
     columns.labels.forEach((label, c) => {
       context.save();
@@ -58,6 +60,7 @@ function draw(pictured, range) {
       context.restore();
     });
   }
+  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--past");
   values.forEach((value, i) => {
     if (columns.axis) context.fillStyle = colour(panel, value, range);
     const [r, c] = [Math.floor(i / columns.labels.length), i % columns.labels.length];
@@ -72,12 +75,13 @@ function draw(pictured, range) {
   return make(
     "figure", {},
     make("figcaption", { textContent: title }),
-    legend(panel, range, decimals),
+    legend(pictured, range),
     (pictured.frame = make("div", { className: "picture" }, canvas)),
   );
 }
 
-function legend(panel, range, decimals) {
+function legend({ panel, columns, decimals }, range) {
+  if (!columns.axis) return make("div", { className: "legend" }, `the longest: ${shown(range[1], decimals)}`);
   const bar = make("i");
   const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => colour(panel, range[0] + part * (range[1] - range[0]), range));
   bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;

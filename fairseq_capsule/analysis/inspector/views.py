@@ -124,7 +124,7 @@ VIEWS = (
         (
             Panel("global_coupling", "words in capsules", "source", "capsule", "coupling", summed=("source",)),
             Panel("global_weights", "weights of the capsules", "capsule", None, "weights"),
-            Panel("global_gate_mean", "gate, mean", "target", None, "gate"),
+            Panel("global_gate_mean", "gate, mean", "target", None, "mean"),
             Panel("global_gate", "gate", "target", "dimension", "gate"),
         ),
     ),
