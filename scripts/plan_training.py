@@ -9,10 +9,12 @@ effective batch that is asked for, 0 where none is.
 
 import json
 import sys
+from pathlib import Path
 
+from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
@@ -32,10 +34,13 @@ OWN = {
 
 def configured(path, overrides, own):
     """The configuration with its overrides, which are Hydra's, and without what is `own`."""
-    config = OmegaConf.load(path)
-    if not isinstance(config, DictConfig):
-        raise ValueError(f"{path}: no configuration; give a YAML file as configs/multi30k/transformer.yaml")
-    for override in OverridesParser.create().parse_overrides(overrides):
+    parsed = OverridesParser.create().parse_overrides(overrides)
+    # A name without a point chooses a piece of the configuration (size=big), all others set a value of it.
+    pieces = [override for override in parsed if "." not in override.key_or_group]
+    with initialize_config_dir(str(Path(path).resolve().parent), version_base="1.1"):
+        config = compose(Path(path).stem, [override.input_line for override in pieces])
+    OmegaConf.set_struct(config, False)
+    for override in (override for override in parsed if override not in pieces):
         key = override.key_or_group
         for name, place in own.items():
             if f"{key}.".startswith(f"{name}."):
