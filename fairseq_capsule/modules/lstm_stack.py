@@ -40,10 +40,16 @@ class LSTMLayer(nn.Module):
         Returns:
             The outputs, packed if the inputs were, and the state after the last step.
         """
-        outputs, state = self.lstm(inputs, state)
         if isinstance(inputs, PackedSequence):
+            outputs, state = self.lstm(inputs, state)
             data = self.norm(inputs.data + self.dropout(outputs.data))
             return PackedSequence(data, *inputs[1:]), state
+        if state is not None and inputs.size(1) == 1:
+            # A step of decoding: the fused call would lay all weights out anew for it.
+            hidden, cell = torch.lstm_cell(inputs[:, 0], [part[0] for part in state], *self.lstm.all_weights[0])
+            outputs, state = hidden.unsqueeze(1), (hidden.unsqueeze(0), cell.unsqueeze(0))
+        else:
+            outputs, state = self.lstm(inputs, state)
         return self.norm(inputs + self.dropout(outputs)), state
 
 
