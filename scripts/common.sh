@@ -100,7 +100,8 @@ visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one a line
     fi
 }
 
-keep_memory() { # without this, glibc gives a large tensor's memory back and asks for it again, all the time
+keep_memory() { # without this, glibc gives a large tensor's memory back and asks for it again, all the time, in small pages
+    export GLIBC_TUNABLES=glibc.malloc.hugetlb=1${GLIBC_TUNABLES:+:$GLIBC_TUNABLES}
     export MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_TOP_PAD_=100000000
 }
 
