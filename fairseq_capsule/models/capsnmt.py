@@ -19,8 +19,8 @@ from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.routing import RoutingResult
 
-# A sentence's beam times embeddings that a CPU's caches do not hold: with the large matrix on the left it takes half the
-# time, which is most of a step's.
+# A sentence's beam times embeddings that a CPU's caches do not hold: with these on the left it takes half the time,
+# which is most of a step's.
 FEW_ROWS, BEYOND_CACHE = 16, 2**22
 
 
