@@ -14,7 +14,7 @@ command_line="$program${*:+ ${*@Q}}"
 cores=$(nproc)
 stages=()
 PROGRESS=/dev/null # where progress is shown; other output goes to the logs of the stages
-[[ ! -t 2 ]] || PROGRESS=/dev/tty
+[[ ! -t 2 ]] || ! { : >/dev/tty; } 2>/dev/null || PROGRESS=/dev/tty
 export PROGRESS LC_ALL=C.UTF-8 PYTHONUTF8=1
 if [[ -d $scripts/../.venv/bin ]]; then
     PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
@@ -94,7 +94,7 @@ fingerprint() { # FILE, or nothing when it is to be learnt
 
 visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one a line
     if [[ ${CUDA_VISIBLE_DEVICES+set} ]]; then
-        tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | sed '/^$/d'
+        tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | sed '/^$/d; /^-/,$d' # -1 hides what follows
     else
         nvidia-smi --list-gpus 2>/dev/null | sed -nE 's/^GPU ([0-9]+):.*/\1/p' || true
     fi
@@ -262,7 +262,7 @@ each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the 
     number=$(find "$pieces" -type f | wc -l)
     export -f "$filter" filter_piece # other shells run it: it sees functions and variables that are exported
     find "$pieces" -type f -print0 | sort -z |
-        xargs -0 -P "$cores" -I{} bash -c 'set -euo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filter" {} |
+        xargs -0 -P "$cores" -I{} bash -c 'set -Eeuo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filter" {} |
         python -m tqdm --desc "$filter" --unit " pieces" --total "$number" >/dev/null 2>"$PROGRESS"
 }
 

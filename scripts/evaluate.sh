@@ -117,7 +117,7 @@ score() { # PART
 }
 
 evaluate() { # SPLIT
-    local split=$1 references scoring
+    local split=$1 references scoring told
     references=("$data/raw/$split.$target")
     mapfile -O 1 -t references < <(compgen -G "$data/raw/$split.$target[0-9]*" | sort)
     scoring=(--lang "$target")
@@ -129,8 +129,9 @@ evaluate() { # SPLIT
         "data $(cat "$data/bin/$split".*.bin "$data/bin"/dict.*.txt | sha256sum | cut -c 1-12)"
     stage generate.out translate
     # The translations stay, the scores are those of the options that were given last.
-    [[ ${scoring[*]} == "$(cat scoring 2>/dev/null)" ]] || rm -f scores.txt scores.json
-    echo "${scoring[*]}" >scoring
+    told="${scoring[*]} ${against:+$(fingerprint "$against/$results/$split/generate.out")}"
+    [[ $told == "$(cat scoring 2>/dev/null)" ]] || rm -f scores.txt scores.json
+    echo "$told" >scoring
     stage scores.txt score
     stage scores.json tail_of scores.txt
     head -n -1 scores.txt

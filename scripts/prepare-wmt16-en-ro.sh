@@ -56,6 +56,7 @@ tokenise() { # LANG
 export -f normalise_romanian
 
 take_corpus_options "from diacritics limit merges bpe max-length ratio codes dict" "$@"
+need_tools unzip
 [[ $diacritics == remove || $diacritics == keep ]] || die "--diacritics wants remove or keep, not '$diacritics'"
 export diacritics
 prepare_corpus

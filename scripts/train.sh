@@ -34,7 +34,7 @@ while (($#)); do
         --precision) precision=$(value "$@"); shift ;;
         -h | --help) usage; exit ;;
         -*) die "no option $1 (see --help)" ;;
-        *) if [[ $1 =~ ^[+~]*[A-Za-z_.]+= ]]; then overrides+=("$1"); else places+=("$1"); fi ;;
+        *) if [[ $1 =~ ^[+~]*[A-Za-z0-9_.]+= ]]; then overrides+=("$1"); else places+=("$1"); fi ;;
     esac
     shift
 done

@@ -19,6 +19,15 @@ def positive_int(text: str) -> int:
     return number
 
 
+def unicode_text(text: str) -> str:
+    """An argparse type: what can be written as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from error
+    return text
+
+
 def language_code(text: str) -> str:
     """An argparse type: `de`, `en`. Moses' rules take any other name for a language without rules of its own."""
     if not re.fullmatch("[a-z]{2}", text):

@@ -7,6 +7,7 @@ from pathlib import Path
 from fairseq_capsule.analysis.inspector.inspection import inspect
 from fairseq_capsule.analysis.inspector.sentences import sentences_of_text
 from fairseq_capsule.analysis.inspector.views import VIEWS
+from fairseq_capsule.cli.arguments import unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
@@ -17,7 +18,9 @@ SHORT = {"attention": "encoder_attention", "assignment": "past_future"}
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument("--text", required=True, help="the source sentence, raw or as --codes and --tokenizer say")
+    parser.add_argument(
+        "--text", type=unicode_text, required=True, help="the source sentence, raw or as --codes and --tokenizer say"
+    )
     parser.add_argument(
         "--show",
         choices=[*SHORT, *(view.name for view in VIEWS)],

@@ -4,10 +4,10 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule.models.flat_config import option
 
-# Weights of agreements: they exist where there is more than one iteration. Prefix → what sets the number.
+# Weights of agreements: they exist where there is more than one iteration. Part → their names, what sets the number.
 AGREEMENTS = {
-    "decoder.past_future.routing.agreement_": "past_future_iterations",
-    "encoder.aggregation.score.": "aggregation_iterations",
+    "decoder.past_future.routing.": ("agreement_", "past_future_iterations"),
+    "encoder.aggregation.": ("score.", "aggregation_iterations"),
 }
 
 
@@ -42,9 +42,11 @@ class CapsuleModel:
                     f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, the data's "
                     f"{part.embed_tokens.num_embeddings}: binarise the data with the dictionary of the checkpoint's run"
                 )
-        for prefix, iterations in AGREEMENTS.items():
-            trained = {name for name in state_dict if name.startswith(prefix)}
-            if strict and not trained and any(name.startswith(prefix) for name in self.state_dict()):
+        for part, (agreements, iterations) in AGREEMENTS.items():
+            there = {name for name in state_dict if name.startswith(part)}
+            trained = {name for name in there if name.startswith(part + agreements)}
+            wanted = any(name.startswith(part + agreements) for name in self.state_dict())
+            if strict and wanted and there and not trained:
                 raise UserError(
                     f"{option(iterations)}: the checkpoint has no weights of agreements, which more than one iteration "
                     "needs; only 1 can be taken"

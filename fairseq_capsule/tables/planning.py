@@ -123,7 +123,7 @@ def _script(words: Sequence[str]) -> List[str]:
 def _prepare(run: Run, places: Places) -> Job:
     folder = places.corpus(run)
     step = Step((*_script(run.setting.prepare), str(folder)), folder / "manifest.tsv")
-    return Job(f"prepare {run.setting.data}", _missing([step]), hours=0.01)
+    return Job(f"prepare {run.setting.data}", _missing([step]), hours=run.setting.from_scratch.hours / 5)
 
 
 def _used(run: Run, gpus: Optional[int]) -> int:
@@ -149,7 +149,9 @@ def _row_job(run: Run, wanted: _Wanted, places: Places, baseline: Optional[Path]
     after += [needed.name for needed in (run.baseline, wanted.against) if needed]
     after += [f"distill {run.teacher.name}"] if run.teacher else []
     steps = (*training, *evaluation, *_missing(reports))
-    hours = run.regime.hours * (setting.gpus / used if used else 1) if training and run.config != GIVEN else 0.0
+    hours = run.regime.hours * (setting.gpus / used if used else 1)
+    if not training or run.config == GIVEN:
+        hours = run.regime.hours / 10  # translating and measuring
     return Job(run.name, steps, tuple(after), used, hours)
 
 

@@ -110,10 +110,12 @@ def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor)
         raise UserError(f"a {type(decoder).__name__} is no LSTM with attention")
     needed = decoder.need_attn
     decoder.need_attn = True  # off in a model that is prepared for generation
-    with looking_into(model):
-        lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
-        _, extra = decoder.extract_features(previous, model.encoder(src_tokens, lengths))
-    decoder.need_attn = needed
+    try:
+        with looking_into(model):
+            lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
+            _, extra = decoder.extract_features(previous, model.encoder(src_tokens, lengths))
+    finally:
+        decoder.need_attn = needed
     return extra["attn"][0] if isinstance(extra, dict) else extra
 
 

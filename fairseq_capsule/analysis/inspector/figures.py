@@ -42,6 +42,8 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     """
     places = _places(view.choices(arrays), chosen)
     rows = _layout(view.of(arrays), arrays, places)
+    if not rows:
+        raise UserError(f"{view.name} has nothing at {', '.join(f'{axis} {label}' for axis, label in places.items())}")
     ranges = _ranges(shown for row in rows for shown in row)
     # Everything is placed in inches: a layout engine would measure thousands of labels, several times.
     columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]

@@ -92,22 +92,28 @@ function drawControls({ view, places, step, joined, theme }) {
   fill(element("view"), page.views.map(({ name, title }) => [name, title]), view.name);
   element("joined").checked = joined;
   element("caption").textContent = view.caption;
-  const focused = document.activeElement?.id;
+  // They are made anew for another view alone: a slider that is replaced while it is dragged lets go.
+  if (element("choices").dataset.view !== view.name) makeChoices(view);
+  for (const axis of Object.keys(view.choices)) element(`choice-${axis}`).value = places[axis];
+  if (view.steps) element("step").value = step;
+}
+
+function makeChoices(view) {
   const choices = Object.entries(view.choices).map(([axis, labels]) => {
     const select = make("select", { id: `choice-${axis}` });
     select.dataset.key = axis[0];
-    fill(select, labels.map((label) => [label, label]), places[axis]);
+    fill(select, labels.map((label) => [label, label]), labels[0]);
     select.addEventListener("change", () => choose({ [axis]: select.value }));
     return make("label", {}, make("u", { textContent: axis[0] }), axis.slice(1) + " ", select);
   });
   if (view.steps) {
-    const range = make("input", { type: "range", id: "step", min: 1, max: page.target.length, value: step });
+    const range = make("input", { type: "range", id: "step", min: 1, max: page.target.length });
     range.dataset.key = "s";
     range.addEventListener("input", () => choose({ step: range.value }));
     choices.push(make("label", {}, make("u", { textContent: "s" }), "tep ", range));
   }
   element("choices").replaceChildren(...choices);
-  if (focused && document.activeElement?.id !== focused) element(focused)?.focus();
+  element("choices").dataset.view = view.name;
 }
 
 // The control of a letter goes on to its next choice, or back.

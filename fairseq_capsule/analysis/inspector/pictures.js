@@ -144,7 +144,7 @@ function listen(pictures, pictured) {
   });
   canvas.addEventListener("pointerleave", () => leave(pictures));
   canvas.addEventListener("blur", () => leave(pictures));
-  canvas.addEventListener("focus", () => cursor || read(pictures, pictured, 0, 0));
+  canvas.addEventListener("focus", () => cursor?.pictured === pictured || read(pictures, pictured, 0, 0));
   canvas.addEventListener("keydown", (event) => {
     const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
     if (down === undefined) return;

@@ -63,10 +63,10 @@ class Page:
         self.browser.get(address)
         self.opened_in = self.wait("return document.body.dataset.drawn && performance.now()")  # milliseconds
 
-    def wait(self, script):
+    def wait(self, script, *arguments):
         from selenium.webdriver.support.ui import WebDriverWait
 
-        return WebDriverWait(self.browser, 30, 0.02).until(lambda browser: browser.execute_script(script))
+        return WebDriverWait(self.browser, 30, 0.02).until(lambda browser: browser.execute_script(script, *arguments))
 
     def find(self, selector):
         return self.browser.find_element("css selector", selector)
@@ -102,13 +102,13 @@ class Page:
         # Where the cells begin, the page knows: it is asked for the first cell's place by the keyboard.
         canvas = self.find(f"canvas[data-array='{array}']")
         self.browser.execute_script("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", canvas)
-        self.browser.execute_script("arguments[0].focus()", canvas)
-        cursor = self.browser.execute_script(
-            "const style = arguments[0].parentElement.querySelector('.cursor').style;"
-            "return ['left', 'top', 'width', 'height'].map((side) => parseFloat(style[side]))",
+        # Scrolling may have brought another picture under the pointer, which then takes the mark.
+        left, top, width, height = self.wait(
+            "arguments[0].blur(); arguments[0].focus();"
+            "const style = arguments[0].parentElement.querySelector('.cursor')?.style;"
+            "return style && ['left', 'top', 'width', 'height'].map((side) => parseFloat(style[side]))",
             canvas,
         )
-        left, top, width, height = cursor
         size = canvas.size
         x = left + (column + 0.5) * width - size["width"] / 2
         y = top + (row + 0.5) * height - size["height"] / 2
