@@ -1,7 +1,7 @@
 """`fairseq-capsule inspect`: what a model routes while it translates, as pages, pictures and arrays."""
 
 import io
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import List
 
@@ -10,7 +10,7 @@ from tqdm import tqdm
 from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, inspect
 from fairseq_capsule.analysis.inspector.page import page_name, write_index, write_page
 from fairseq_capsule.analysis.inspector.sentences import sentences_of_data, sentences_of_text
-from fairseq_capsule.cli.arguments import positive_int, unicode_text
+from fairseq_capsule.cli.arguments import numbers, positive_int, unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
@@ -20,7 +20,7 @@ from fairseq_capsule.hub import CapsuleHub
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     sentences = parser.add_mutually_exclusive_group(required=True)
-    sentences.add_argument("--ids", type=_numbers, help="sentences of the data, as fairseq-generate numbers them: 3,17")
+    sentences.add_argument("--ids", type=numbers, help="sentences of the data, as fairseq-generate numbers them: 3,17")
     sentences.add_argument(
         "--text", type=unicode_text, help="one source sentence, raw or as --codes and --tokenizer say"
     )
@@ -69,11 +69,3 @@ def _sentences(hub: CapsuleHub, args: Namespace) -> List[Source]:
     if args.ids is not None:
         return sentences_of_data(hub, args.split, args.ids)
     return sentences_of_text(hub, read_lines(args.file) if args.text is None else [args.text])
-
-
-def _numbers(text: str) -> List[int]:
-    """An argparse type: whole numbers, 3,17."""
-    try:
-        return [int(number) for number in text.split(",")]
-    except ValueError:
-        raise ArgumentTypeError(f"{text!r} is no list of numbers such as 3,17") from None

@@ -2,10 +2,10 @@
 
 import argparse
 from pathlib import Path
-from typing import List
 
 import torch
 
+from fairseq_capsule.cli.arguments import counts
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables import definitions, gathering, launching, planning, printing
 from fairseq_capsule.tables.runs import Places
@@ -15,7 +15,7 @@ from fairseq_capsule.tables.scales import SCALES, load_scale
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="TABLE", help="as duan-table2; fairseq-capsule table lists them")
     parser.add_argument("--scale", default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)")
-    parser.add_argument("--seeds", type=_numbers, default=[1], metavar="N,N,…", help="(default: 1)")
+    parser.add_argument("--seeds", type=counts, default=[1], metavar="N,N,…", help="1,2,3 or 1-3 (default: 1)")
     parser.add_argument("--launcher", choices=["local", "slurm"], default="local", help="(default: %(default)s)")
     parser.add_argument(
         "--baseline",
@@ -54,10 +54,3 @@ def run(args: argparse.Namespace) -> None:
     if failed:
         name, reason = next(iter(failed.items()))
         raise UserError(f"{len(failed)} of {len(jobs)} jobs failed, the first of them {name}: {reason}")
-
-
-def _numbers(text: str) -> List[int]:
-    numbers = text.split(",")
-    if not all(number.isdecimal() and int(number) > 0 for number in numbers):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of whole numbers from 1 on, as 1,2,3")
-    return [int(number) for number in numbers]

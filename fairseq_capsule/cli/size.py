@@ -4,10 +4,10 @@ import argparse
 import json
 from pathlib import Path
 
-from fairseq import checkpoint_utils
+from fairseq.modules import LearnedPositionalEmbedding
 from torch import nn
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.analysis.checkpoints import load_with_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,9 +17,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    for path in (*args.checkpoints, args.data):
-        if not path.exists():
-            raise UserError(f"{path}: no such file or folder")
     models = [_sizes(path, args.data) for path in args.checkpoints]
     for model in models:
         print(
@@ -30,8 +27,12 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _sizes(path: Path, data: Path) -> dict:
-    [model], _, _ = checkpoint_utils.load_model_ensemble_and_task([str(path)], {"data": str(data)})
-    embeddings = {id(part.weight): part.weight for part in model.modules() if isinstance(part, nn.Embedding)}
+    model, _, _ = load_with_data(path, data)
+    embeddings = {
+        id(part.weight): part.weight
+        for part in model.modules()
+        if isinstance(part, nn.Embedding) and not isinstance(part, LearnedPositionalEmbedding)
+    }
     return {
         "checkpoint": str(path),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

@@ -101,7 +101,11 @@ class Table:
 
 
 def table_names() -> List[str]:
-    return sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
+    """Raises UserError: the package does not lie in a checkout, where the definitions are."""
+    names = sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
+    if not names:
+        raise UserError(f"{CONFIGS / 'tables'}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)")
+    return names
 
 
 def load_table(name: str) -> Table:

@@ -2,9 +2,10 @@
 
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import IO, Dict, List, Optional, Sequence
 
 import submitit
 
@@ -26,28 +27,34 @@ def run_job(job: Job) -> Optional[str]:
 
 
 def _command(step: Step) -> Optional[str]:
-    finished = subprocess.run(step.command, stderr=subprocess.PIPE, text=True)
-    sys.stderr.write(finished.stderr)
-    if finished.returncode:
-        return f"{Path(step.command[0]).name}: {_last_line(finished.stderr)}"
+    reason = _failure(step.command)
+    if reason:
+        return f"{Path(step.command[0]).name}: {reason}"
     return None if step.product.exists() else f"{step.command[0]} ended well and made no {step.product}"
 
 
 def _report(step: Step) -> None:
     """Keep what a command reports, or why it did not."""
-    finished = subprocess.run(step.command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    sys.stderr.write(finished.stderr)
+    with tempfile.TemporaryFile() as output:
+        reason = _failure(step.command, output)
+        output.seek(0)
+        lines = output.read().splitlines()
     step.product.parent.mkdir(parents=True, exist_ok=True)
-    if finished.returncode:
-        write_whole(reason_file(step.product), _last_line(finished.stderr).encode())
+    if reason:
+        write_whole(reason_file(step.product), reason.encode())
         return
-    write_whole(step.product, finished.stdout.splitlines()[-1].encode())
+    write_whole(step.product, lines[-1])
     reason_file(step.product).unlink(missing_ok=True)
 
 
-def _last_line(text: str) -> str:
-    lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "it said nothing"
+def _failure(command: Sequence[str], output: Optional[IO] = None) -> Optional[str]:
+    """Run a command, passing on what it says to stderr while it says it; why it failed is the last of it."""
+    last = "it said nothing"
+    with subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        for line in process.stderr:
+            print(line, end="", file=sys.stderr, flush=True)
+            last = line.strip() or last
+    return last if process.returncode else None
 
 
 def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
@@ -57,10 +64,11 @@ def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
     for number, job in enumerate(jobs, start=1):
         if job.name in needed_by(jobs, set(failed)):
             continue
-        print(f"[{number}/{len(jobs)}] {job.name}", flush=True)
         start = time.monotonic()
         executor.update_parameters(timeout_min=WEEK, gpus_per_node=job.gpus)
         submitted = executor.submit(run_job, job)
+        log = submitted.paths.stderr.with_suffix(".*")
+        print(f"[{number}/{len(jobs)}] {job.name}: about {job.hours:.2g} h; tail -f {log}", flush=True)
         try:
             reason = submitted.result()
         except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:

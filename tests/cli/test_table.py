@@ -47,6 +47,19 @@ def test_wrong_seeds(capsys, seeds):
     assert "whole numbers from 1 on" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arguments", [["table"], ["table", "duan-table2"], ["reproduce", "duan-table2"]])
+def test_outside_a_checkout_there_are_no_tables(capsys, monkeypatch, tmp_path, arguments):
+    monkeypatch.setattr("fairseq_capsule.tables.definitions.CONFIGS", tmp_path / "configs")
+    assert "no tables; they belong to a checkout" in refused(capsys, *arguments)
+
+
+def test_seeds_may_be_a_range(capsys, tmp_path):
+    arguments = ["wang-table3", "--seeds", "2-3", "--dry-run", "--runs", tmp_path, "--data", tmp_path]
+    assert main(["reproduce", *map(str, arguments)]) == 0
+    printed = capsys.readouterr().out
+    assert "common.seed=2 " in printed and "common.seed=3 " in printed and "common.seed=1 " not in printed
+
+
 @pytest.mark.parametrize("scale", ["paper", "small", "smoke"])
 @pytest.mark.parametrize("name", table_names())
 def test_a_dry_run_changes_nothing(capsys, tmp_path, name, scale):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -26,6 +28,19 @@ def test_a_failing_command_stops_its_job(tmp_path):
     steps = (shell("echo much >&2; echo 'no data' >&2; exit 3", tmp_path / "x"), shell(f"touch {later}", later))
     assert run_job(Job("a", steps)) == "bash: no data"
     assert not later.exists()
+
+
+def test_what_a_command_says_is_passed_on_while_it_runs(tmp_path):
+    """A command that waits until the word it said is in the log."""
+    log, heard = tmp_path / "log", tmp_path / "heard"
+    says = f"echo begun >&2; for i in $(seq 200); do grep -q begun {log} && touch {heard} && exit; sleep 0.05; done"
+    job = f"Job('a', (Step(('bash', '-c', {says!r}), Path({str(heard)!r})),))"
+    imports = (
+        "from pathlib import Path; from fairseq_capsule.tables.measures import Step; "
+        "from fairseq_capsule.tables.planning import Job; from fairseq_capsule.tables.launching import run_job"
+    )
+    with log.open("w") as stderr:
+        subprocess.run([sys.executable, "-c", f"{imports}; assert run_job({job}) is None"], stderr=stderr, check=True)
 
 
 def test_a_command_has_to_make_what_it_is_for(tmp_path):
