@@ -140,6 +140,14 @@ def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
         hub.inspect("a", against=other)
 
 
+def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):
+    hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
+    other = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint1.pt", str(data))
+    other.models[0].decoder.max_target_positions = 1
+    with pytest.raises(UserError, match="sentence 1: its translation has . subwords, more than the 1 of the model in"):
+        hub.inspect("a b c", against=other)
+
+
 def test_importing_the_package_imports_nothing_that_looks_inside():
     code = "import sys, fairseq_capsule; print(*sys.modules)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)

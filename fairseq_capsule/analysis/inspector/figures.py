@@ -35,12 +35,12 @@ class Shown:
 
 
 def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str, str]) -> Figure:
-    """The panels of a view for the chosen labels, the last where nothing is chosen.
+    """The panels of a view for the chosen labels, the last that all have where nothing is chosen.
 
     Raises:
         UserError: an axis or a label that the view has not.
     """
-    places = _places(view.choices(arrays), chosen)
+    places = _places(view.choices(arrays), view.last(arrays), chosen)
     rows = _layout(view.of(arrays), arrays, places)
     if not rows:
         raise UserError(f"{view.name} has nothing at {', '.join(f'{axis} {label}' for axis, label in places.items())}")
@@ -89,14 +89,16 @@ def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any]
     _label(axis, "y", shown.y_labels, size[1])
 
 
-def _places(choices: Mapping[str, Tuple[str, ...]], chosen: Mapping[str, str]) -> Dict[str, str]:
+def _places(
+    choices: Mapping[str, Tuple[str, ...]], last: Mapping[str, str], chosen: Mapping[str, str]
+) -> Dict[str, str]:
     """What is chosen, and the last label of every other axis that is not spread."""
     for axis, label in chosen.items():
         if axis not in choices:
             raise UserError(f"{axis}: there is none to choose here; there is: {', '.join(choices) or 'nothing'}")
         if label not in choices[axis]:
             raise UserError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
-    return {axis: labels[-1] for axis, labels in choices.items() if axis not in SPREAD} | dict(chosen)
+    return {axis: label for axis, label in last.items() if axis not in SPREAD} | dict(chosen)
 
 
 def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: Mapping[str, str]) -> List[List[Shown]]:

@@ -139,6 +139,11 @@ def inspect(
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader asks for it without a GPU too
             target = hub.generate(tokens, beam=beam)[0]["tokens"]
+        if against is not None and len(target) > against.models[0].max_positions()[1]:
+            raise UserError(
+                f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
+                f"{against.models[0].max_positions()[1]} of the model in --against"
+            )
         sentence = Sentence(
             tokens.unsqueeze(0),
             target.unsqueeze(0),
@@ -156,4 +161,9 @@ def inspect(
 
 def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
     """Target tokens as text; subwords are joined also where the hub was not told of any."""
-    return post_process(hub.decode(tokens), "subword_nmt")
+    return joined(hub.decode(tokens))
+
+
+def joined(line: str) -> str:
+    """A line of subword-nmt's subwords, or of SentencePiece's, as text."""
+    return post_process(line, "sentencepiece" if "▁" in line else "subword_nmt")

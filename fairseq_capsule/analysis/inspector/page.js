@@ -7,8 +7,8 @@ function chosen() {
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
   for (const [axis, labels] of Object.entries(view.choices)) {
-    const last = axis === "head" ? labels[0] : labels[labels.length - 1];
-    places[axis] = labels.includes(address.get(axis)) ? address.get(axis) : last;
+    const usual = axis === "head" ? labels[0] : view.last[axis];
+    places[axis] = labels.includes(address.get(axis)) ? address.get(axis) : usual;
   }
   const steps = view.steps ? page.target.length : 0;
   const step = Math.min(Math.max(1, parseInt(address.get("step"), 10) || 1), Math.max(1, steps));
@@ -26,13 +26,19 @@ function choose(changes) {
 
 // ---- PAST and FUTURE, step by step
 
-async function drawStep(pictures, { step }) {
+// The model's own pictures; those of the other where it has none.
+function ofOne(pictures) {
+  const own = pictures.filter(({ panel }) => !panel.other);
+  return own.length ? own : pictures;
+}
+
+function drawStep(pictures, bags, { step }) {
   const row = (pictured) => pictured.rows.groups.findIndex((group) => group.includes(step - 1));
   const source = make("div", { className: "words" });
   pictures[0].columns.labels.forEach((label, c) => {
     const shares = make("span", { className: "shares" });
     const told = [];
-    for (const each of pictures.filter(({ panel }) => !panel.other)) {
+    for (const each of ofOne(pictures)) {
       const value = each.values[row(each) * each.columns.labels.length + c];
       const bar = make("i", { className: each.panel.title });
       bar.style.flexGrow = value;
@@ -50,25 +56,28 @@ async function drawStep(pictures, { step }) {
     target.append(button);
   });
   const key = make("span", { className: "key" });
-  for (const { panel } of pictures.filter(({ panel }) => !panel.other)) {
+  for (const { panel } of ofOne(pictures)) {
     key.append(make("i", { className: panel.title }), panel.title);
-  }
-  const bags = make("div", { className: "bags" });
-  const said = { past: page.target.slice(0, step - 1), future: page.target.slice(step - 1) };
-  for (const bag of ["past", "future"]) {
-    if (`${bag}_words` in page.arrays) bags.append(await bagList(bag, step, said[bag]));
   }
   for (const each of pictures) overlay(each, "step", row(each), 0, each.columns.labels.length);
   element("stepping").replaceChildren(
     make("div", {}, `Before step ${step} of ${page.target.length}, what became of the source:`, key),
-    source, make("div", {}, "The translation so far, and the word to be said:"), target, bags,
+    source, make("div", {}, "The translation so far, and the word to be said:"), target,
+    make("div", { className: "bags" }, ...bags),
   );
 }
 
-async function bagList(bag, step, said) {
-  const array = page.arrays[`${bag}_probabilities`];
-  const probabilities = await numbers(`${bag}_probabilities`);
-  const predicted = page.arrays[`${bag}_words`].words[step - 1];
+async function bagLists(pictures, { step }) {
+  const model = ofOne(pictures)[0].panel.other ? "against." : "";
+  const said = { past: page.target.slice(0, step - 1), future: page.target.slice(step - 1) };
+  const bags = ["past", "future"].filter((bag) => `${model}${bag}_words` in page.arrays);
+  return Promise.all(bags.map((bag) => bagList(model, bag, step, said[bag])));
+}
+
+async function bagList(model, bag, step, said) {
+  const array = page.arrays[`${model}${bag}_probabilities`];
+  const probabilities = await numbers(`${model}${bag}_probabilities`);
+  const predicted = page.arrays[`${model}${bag}_words`].words[step - 1];
   const list = make("ol", { id: `${bag}-words` });
   predicted.forEach((label, rank) => {
     const probability = shown(probabilities[(step - 1) * predicted.length + rank], array.decimals);
@@ -138,12 +147,13 @@ async function render() {
   const state = chosen();
   drawControls(state);
   const pictures = (await Promise.all(state.view.panels.map((panel) => picture(panel, state)))).filter(Boolean);
+  const bags = state.view.steps ? await bagLists(pictures, state) : [];
   if (turn !== drawn) return; // something else was chosen meanwhile
   leave([]);
   const range = bounds(pictures);
   element("panels").replaceChildren(...pictures.map((each) => draw(each, range(each.panel))));
   for (const each of pictures) listen(pictures, each);
-  if (state.view.steps) await drawStep(pictures, state);
+  if (state.view.steps) drawStep(pictures, bags, state);
   else element("stepping").replaceChildren();
   document.body.dataset.drawn = turn;
 }

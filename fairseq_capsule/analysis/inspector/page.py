@@ -12,11 +12,10 @@ from typing import Any, Dict, List, Sequence
 
 import matplotlib
 import numpy as np
-from fairseq.data.data_utils import post_process
 
 from fairseq_capsule.analysis.inspector.arrays import NamedArray
 from fairseq_capsule.analysis.inspector.figures import SHARES, SIGNED
-from fairseq_capsule.analysis.inspector.inspection import Inspection, Source
+from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, joined
 
 LARGEST = 4_800_000  # bytes of a page
 DIGITS = (3, 2)  # of an array's largest number; fewer where the page would be too large
@@ -51,7 +50,7 @@ def page_name(number: int) -> str:
 
 def plain(words: Sequence[str]) -> str:
     """A line of subwords as text."""
-    return post_process(" ".join(words[:-1]), "subword_nmt")
+    return joined(" ".join(words[:-1]))
 
 
 def _page(inspection: Inspection, sentences: Sequence[Source], digits: int) -> bytes:
@@ -83,7 +82,8 @@ def _page(inspection: Inspection, sentences: Sequence[Source], digits: int) -> b
 
 def _view(view, inspection: Inspection) -> Dict[str, Any]:
     panels = [asdict(panel) for panel in view.of(inspection.arrays)]
-    return {**asdict(view), "panels": panels, "choices": view.choices(inspection.arrays)}
+    arrays = inspection.arrays
+    return {**asdict(view), "panels": panels, "choices": view.choices(arrays), "last": view.last(arrays)}
 
 
 def _packed(array: NamedArray, digits: int) -> Dict[str, Any]:

@@ -71,6 +71,16 @@ class View:
                     found.setdefault(axis, {}).update(dict.fromkeys(labels))
         return {axis: tuple(sorted(labels, key=int)) for axis, labels in found.items()}
 
+    def last(self, arrays: Mapping[str, NamedArray]) -> Dict[str, str]:
+        """The last label of each axis of `choices` that all panels with this axis have; the last of all if there is
+        none."""
+        along = [arrays[panel.array].axes for panel in self.of(arrays)]
+        found: Dict[str, str] = {}
+        for axis, labels in self.choices(arrays).items():
+            common = [label for label in labels if all(label in axes.get(axis, (label,)) for axes in along)]
+            found[axis] = (common or labels)[-1]
+        return found
+
 
 def _has(arrays: Mapping[str, NamedArray], panel: Panel) -> bool:
     return panel.array in arrays and all(label in arrays[panel.array].axes[axis] for axis, label in panel.at)

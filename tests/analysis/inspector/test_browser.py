@@ -40,6 +40,7 @@ def folder(tmp_path_factory):
         2: make_inspection("capsnmt", {}, number=2),
         3: make_inspection("gdr_lstm", {}, source=("a", "b", "c", "</s>"), target=("d", "</s>"), number=3),
         4: make_inspection(source=(*LONG, "</s>"), target=(*LONG, "</s>"), number=4),
+        5: make_inspection(options={"encoder_layers": 1}, against="gdr_transformer_base", number=5),
     }
     sources = [source_of(inspection) for inspection in inspections.values()]
     for number, inspection in inspections.items():
@@ -265,6 +266,17 @@ def test_stepping_through_a_translation(opened):
     assert page.find("[aria-current]").text == "</s>" and page.value("#step") == "5"
 
 
+def test_what_only_the_other_model_separates_can_be_stepped_through(opened):
+    page = opened(5, view="past_future", step=2)
+    assert page.count("canvas") == 3 and page.count("#stepping .word i") == 3 * len(SOURCE)
+    assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
+
+
+def test_of_a_deeper_model_the_other_shows_a_layer_that_both_have(opened):
+    page = opened(5, view="encoder_attention")
+    assert page.value("#choice-layer") == "1" and page.count("canvas[data-array=encoder_attention]") == 1
+
+
 def test_everything_by_the_keyboard(opened):
     from selenium.webdriver.common.keys import Keys
 
@@ -303,7 +315,7 @@ def test_text_of_any_kind_is_text(opened):
     assert page.count("b") == 0 and page.browser.title.startswith("1: <b>bold</b> </script>")
     page.browser.get(page.browser.current_url.split("1.html")[0] + "index.html")
     entries = [entry.text for entry in page.browser.find_elements("css selector", "li")]
-    assert entries[0] == "1 <b>bold</b> </script> שלום 你好 subword &amp;" and len(entries) == 4
+    assert entries[0] == "1 <b>bold</b> </script> שלום 你好 subword &amp;" and len(entries) == 5
 
 
 def test_going_to_another_sentence_keeps_what_is_chosen(opened):

@@ -44,6 +44,12 @@ def test_one_head_of_the_top_layer(inspection):
     np.testing.assert_array_equal(shown["attention"], inspection.arrays["cross_attention"].values[-1, 1])
 
 
+def test_of_a_deeper_model_the_other_shows_a_layer_that_both_have():
+    inspection = make_inspection(options={"encoder_layers": 1}, against="capsule_transformer")
+    titles = [title for title, _ in images(inspection.plot("encoder_attention", head=1))]
+    assert titles[:2] == ["attention without routing", "attention without routing, other model"]
+
+
 def test_contents_stand_side_by_side_on_one_scale(inspection):
     figure = inspection.plot("past_future")
     assert [title for title, _ in images(figure)] == ["PAST", "FUTURE", "redundant"]
