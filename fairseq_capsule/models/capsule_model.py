@@ -4,10 +4,11 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule.models.flat_config import option
 
-# Weights of agreements: they exist where there is more than one iteration. Part → their names, what sets the number.
+# Weights of agreements: they exist where there is more than one iteration. Part → their names, what sets the number, what
+# else does without them.
 AGREEMENTS = {
-    "decoder.past_future.routing.": ("agreement_", "past_future_iterations"),
-    "encoder.aggregation.": ("score.", "aggregation_iterations"),
+    "decoder.past_future.routing.": ("agreement_", "past_future_iterations", ""),
+    "encoder.aggregation.": ("score.", "aggregation_iterations", ", or --aggregation-scoring votes"),
 }
 
 
@@ -42,14 +43,14 @@ class CapsuleModel:
                     f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, the data's "
                     f"{part.embed_tokens.num_embeddings}: binarise the data with the dictionary of the checkpoint's run"
                 )
-        for part, (agreements, iterations) in AGREEMENTS.items():
+        for part, (agreements, iterations, otherwise) in AGREEMENTS.items():
             there = {name for name in state_dict if name.startswith(part)}
             trained = {name for name in there if name.startswith(part + agreements)}
             wanted = any(name.startswith(part + agreements) for name in self.state_dict())
             if strict and wanted and there and not trained:
                 raise UserError(
                     f"{option(iterations)}: the checkpoint has no weights of agreements, which more than one iteration "
-                    "needs; only 1 can be taken"
+                    f"needs; only 1 can be taken{otherwise}"
                 )
             if trained and getattr(self.cfg, iterations) == 1:
                 state_dict = {name: value for name, value in state_dict.items() if name not in trained}
