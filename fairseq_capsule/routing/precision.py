@@ -1,6 +1,7 @@
 """Routing sums exponentials of sums of squares: it is done in at least float32, whatever the model's own precision."""
 
 import functools
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -34,7 +35,10 @@ def in_float32(function):
     def wrapper(*args, **kwargs):
         first = args[0] if args else next(iter(kwargs.values()))
         sample = first if isinstance(first, Tensor) else first[0]
-        with torch.autocast(sample.device.type, enabled=False):
+        device = sample.device.type
+        # To turn off what is off takes as long as a small kernel.
+        autocast_off = torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
+        with autocast_off:
             result = function(*map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()})
         return _cast(result, sample.dtype)
 

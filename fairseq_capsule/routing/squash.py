@@ -18,9 +18,8 @@ def squash_scale(squared_norm: Tensor) -> Tensor:
     A squared norm may come from dot products and fall below 0 by rounding; it counts as 0. There the factor and its
     gradient are exactly 0, where a square root alone would give an infinite one.
     """
-    positive = squared_norm > 0
-    square = torch.where(positive, squared_norm, 1)
-    return torch.where(positive, square.sqrt() / (1 + square), 0)
+    square = squared_norm.relu()  # whose gradient is chosen, not multiplied: nothing infinite comes through at 0
+    return square.sqrt() / (1 + square)
 
 
 def squash_scale_derivative(squared_norm: Tensor) -> Tensor:
