@@ -31,6 +31,9 @@ from omegaconf.nodes import AnyNode
 
 from fairseq_capsule.errors import UserError
 
+# Options that name files, which fairseq never evaluates: `corpus (1)/bin` is a path, though it reads like a call.
+PATHS = re.compile(r"(.*_)?(data|dir|file|path|codes|model|vocab|merges|baseline)")
+
 # The parts of a checkpoint's config that are used when its model is built; the others are a new command's own.
 EVALUATED = ("model", "task", "criterion", "tokenizer", "bpe")
 
@@ -100,6 +103,8 @@ def _calls_in_options(state: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
     parts = [(part, config.get(part)) for part in EVALUATED]
     arguments = state.get("args")
     for name, value in _texts([*parts, ("args", vars(arguments) if isinstance(arguments, Namespace) else arguments)]):
+        if PATHS.fullmatch(name.rpartition(".")[2]):
+            continue
         try:
             nodes = list(ast.walk(ast.parse(value.strip(), mode="eval")))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -115,6 +120,9 @@ def _texts(items: Iterable[Tuple[str, Any]]) -> Iterator[Tuple[str, str]]:
             yield name, value
         elif isinstance(value, Namespace):
             yield from _texts((f"{name}.{key}", item) for key, item in vars(value).items())
+        elif OmegaConf.is_dict(value):  # where an option may have no value yet: "???"
+            there = (key for key in value if not OmegaConf.is_missing(value, key))
+            yield from _texts((f"{name}.{key}", value[key]) for key in there)
         elif isinstance(value, Mapping):
             yield from _texts((f"{name}.{key}", item) for key, item in value.items())
         elif isinstance(value, (list, tuple)) or OmegaConf.is_list(value):

@@ -211,8 +211,11 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
             trained, wanted = len(state_dict[name]), len(self.encoder.aggregation.vote_weight)
             own = self.cfg.aggregation_weights == "own"
             if trained != wanted and (trained == 1 or not own):
-                kinds = ["shared ones" if n == 1 else "own weights for each iteration" for n in (trained, wanted)]
-                raise UserError(f"--aggregation-weights: {kinds[0]} in the checkpoint, {kinds[1]} in the model")
+                there = "of its own for each iteration" if trained > 1 else "shared by all iterations, or for one alone"
+                raise UserError(
+                    f"--aggregation-weights: the checkpoint has weights {there}, the model is to have "
+                    f"{'ones of its own for each' if own else 'shared ones'}"
+                )
             if trained != wanted:
                 raise UserError(
                     f"--aggregation-iterations: the checkpoint has votes of its own for {trained} iterations, not "

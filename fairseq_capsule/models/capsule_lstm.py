@@ -44,7 +44,8 @@ _LSTMOptions = make_dataclass(
 
 @dataclass
 class CapsuleLSTMConfig(PastFutureConfig, _LSTMOptions):
-    """Every option of fairseq's LSTM but `--encoder-bidirectional`, which is `--encoder-directions` here."""
+    """Every option of fairseq's LSTM but `--adaptive-softmax-cutoff` and `--encoder-bidirectional`, which is
+    `--encoder-directions` here."""
 
     encoder_directions: int = field(
         default=2, metadata={"help": "2: the encoder reads in both directions; 1: forwards alone"}

@@ -68,8 +68,8 @@ def check_past_future(config: PastFutureConfig) -> None:
             raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
     if config.past_future == "none" and config.guided_heads != "none":
         raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
-    if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads in ("bow", "both"):
-        raise UserError("--adaptive-softmax-cutoff has no output embeddings for --guided-heads bow; use bca or none")
+    if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":
+        raise UserError("--adaptive-softmax-cutoff does not go with guided losses; use --guided-heads none")
 
 
 @with_incremental_state
@@ -139,9 +139,13 @@ class PastFuture(HolisticContext):
         beams = int(kept["beams"])
         if len(kept["values"]) * beams == len(new_order):
             return
-        sentences = new_order[::beams] // beams
+        sentences = new_order // beams
+        if len(new_order) % beams == 0 and bool((sentences.view(-1, beams) == sentences[::beams, None]).all()):
+            sentences = sentences[::beams]
+        else:
+            beams = 1  # they were no beams but copies of a sentence, which go their own ways
         reordered = {
-            name: part if part is None or name == "beams" else part.index_select(0, sentences)
+            name: None if part is None else torch.tensor(beams) if name == "beams" else part.index_select(0, sentences)
             for name, part in kept.items()
         }
         self.set_incremental_state(incremental_state, "source_parts", reordered)

@@ -29,7 +29,8 @@ class PastFutureOutput(NamedTuple):
     @property
     def assignment(self) -> Tensor:
         """How much of each source word went to PAST, to FUTURE and, where there is such a thing, to neither:
-        `[B, T, I, 3]`, or `[B, T, I, 2]`."""
+        `[B, T, I, 3]`, or `[B, T, I, 2]`. Two attentions share no word out: there each of the two sums to 1 over the
+        source."""
         groups = self.coupling.split(self.capsules_per_content, dim=-1)
         shares = [group.sum(-1) for group in groups[:2]]
         redundant = self.coupling[..., 2 * self.capsules_per_content :]

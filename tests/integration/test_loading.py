@@ -54,10 +54,19 @@ def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
     assert not marker.exists()
 
 
-def test_options_that_are_data_load(trained, tmp_path):
+@pytest.mark.parametrize(
+    "part, options",
+    [
+        ("model", {"adaptive_softmax_cutoff": "[10, 20]"}),
+        ("task", {"data": "some (odd) folder/data.bin"}),
+        ("task", {"data": "wmt(1)/bin"}),  # as an expression: a call by something
+        ("bpe", {"_name": "subword_nmt", "bpe_codes": "???"}),  # --bpe subword_nmt alone
+        ("bpe", {"_name": "subword_nmt", "bpe_codes": "codes(1)"}),
+    ],
+)
+def test_options_that_are_data_load(trained, tmp_path, part, options):
     state = torch.load(trained / "checkpoint_last.pt")
-    state["cfg"]["model"]["adaptive_softmax_cutoff"] = "[10, 20]"
-    state["cfg"]["task"]["data"] = "some (odd) folder/data.bin"
+    state["cfg"][part] = {**(state["cfg"][part] or {}), **options}
     torch.save(state, tmp_path / "checkpoint.pt")
     assert checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint.pt"))["model"]
 

@@ -41,6 +41,24 @@ def test_one_iteration_in_training_leaves_nothing_for_more(arch, option, options
         build(arch, {**options, option: 3}).load_state_dict(trained)
 
 
+@pytest.mark.parametrize(
+    "arch, trained, options, otherwise",
+    [
+        ("capsnmt", {**SHARED, "aggregation_scoring": "votes"}, SHARED, "--aggregation-scoring votes"),
+        ("gdr_transformer_base", {"past_future": "clf"}, {}, "another --past-future"),
+    ],
+)
+def test_what_else_does_without_agreements_is_said(arch, trained, options, otherwise):
+    with pytest.raises(UserError, match=f"only 1 can be taken, or {otherwise}"):
+        build(arch, options).load_state_dict(build(arch, trained).state_dict())
+
+
+def test_weights_of_one_iteration_are_not_called_shared():
+    trained = build("capsnmt", {"aggregation_iterations": 1}).state_dict()
+    with pytest.raises(UserError, match="weights shared by all iterations, or for one alone, the model is to have ones"):
+        build("capsnmt", {}).load_state_dict(trained)
+
+
 def test_agreements_are_left_for_one_iteration_alone():
     """Another scoring is no other number of iterations: what has no place is still named."""
     trained = build("capsnmt", SHARED).state_dict()

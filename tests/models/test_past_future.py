@@ -70,9 +70,10 @@ def test_wrong_options_of_the_lstm_are_named(options, message):
         build("gdr_lstm", options)
 
 
-def test_an_adaptive_softmax_has_no_embeddings_for_a_bag_of_words():
-    with pytest.raises(UserError, match="--adaptive-softmax-cutoff has no output embeddings for --guided-heads bow"):
-        build("gdr_transformer_base", {"adaptive_softmax_cutoff": [10, 20]})
+@pytest.mark.parametrize("heads", ["bow", "bca", "both"])
+def test_an_adaptive_softmax_does_not_go_with_guided_losses(heads):
+    with pytest.raises(UserError, match="--adaptive-softmax-cutoff does not go with guided losses"):
+        build("gdr_transformer_base", {"adaptive_softmax_cutoff": [10, 20], "guided_heads": heads})
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
@@ -93,6 +94,27 @@ def test_the_source_is_prepared_once_a_sentence(arch, hint, rows, monkeypatch):
             model.decoder(tokens, encoder_out=encoder_out, incremental_state=state)
             tokens = torch.cat([tokens, torch.randint(4, 40, (12, 1))], dim=1)
     assert prepared == [rows]
+
+
+@pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
+def test_copies_of_a_sentence_are_no_beams(arch):
+    """Sampling after a beam search, whose hint is still there: copies end one by one."""
+    model = build(arch)
+    model.set_beam_size(3)
+    batch = make_batch(make_sentences([(7, 5), (4, 5)]))["net_input"]
+    order = torch.arange(2).repeat_interleave(3)
+    kept = torch.tensor([1, 3, 4, 5])  # three rows have ended
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+        tokens, state = torch.randint(4, 40, (6, 3)), {}
+        for step in (1, 2):
+            model.decoder(tokens[:, :step], encoder_out=encoder_out, incremental_state=state)
+        model.decoder.reorder_incremental_state_scripting(state, kept)
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, kept)
+        stepwise = model.decoder(tokens[kept], encoder_out=encoder_out, incremental_state=state)[0]
+        expected = model.decoder(tokens[kept], encoder_out=encoder_out)[0]
+    torch.testing.assert_close(stepwise[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
 
 
 def test_nothing_is_kept_between_calls():

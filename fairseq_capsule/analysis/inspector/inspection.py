@@ -102,7 +102,7 @@ class Inspection:
             content[f"{name}.axes"] = np.array(list(array.axes))
             content.update({f"{name}.{axis}": np.array(labels) for axis, labels in array.axes.items()})
         written = io.BytesIO()
-        np.savez_compressed(written, allow_pickle=False, **content)
+        np.savez_compressed(written, **content)
         write_whole(path, written.getvalue())
 
 

@@ -120,7 +120,7 @@ VIEWS = (
         "past_future",
         "PAST and FUTURE",
         "Before each word of the translation, a row, is said: how much of each source word is translated (PAST), "
-        "is not (FUTURE), or is neither.",
+        "is not (FUTURE), or is neither; of two attentions, what each takes of it.",
         tuple(
             Panel("assignment", content, "target", "source", "share", (("content", content),)) for content in CONTENTS
         ),
