@@ -25,8 +25,9 @@ def build_models(archs: List[str], further: Dict[str, object], task, device: str
     """The models by their names; `further` options are the first one's."""
     ours = next((arch for arch in archs if "transformer" != arch != "lstm"), archs[0])
     models = {}
+    of_ours = further if ours == archs[0] else {}
     for arch in archs:
-        options = baseline_options(ours) if arch in ("transformer", "lstm") else preset_options(arch)
+        options = baseline_options(ours, **of_ours) if arch in ("transformer", "lstm") else preset_options(arch)
         options = {**options, **further} if arch == archs[0] else options
         models[arch] = build(arch, task, **options).to(device)
     return models

@@ -47,13 +47,13 @@ def baseline_of(arch: str) -> str:
     return "lstm" if arch.endswith("_lstm") else "transformer"
 
 
-def baseline_options(arch: str) -> Dict[str, object]:
-    """The options of fairseq's model of an architecture's size: its own ones, or, where it is no Transformer, those of
-    the Transformer's preset of that size."""
+def baseline_options(arch: str, **further) -> Dict[str, object]:
+    """The options of fairseq's model of an architecture's size: its own ones with `further` ones of the architecture,
+    or, where it is no Transformer, those of the Transformer's preset of that size."""
     if arch.startswith(("capsnmt", "simple_aggregation")):
         size = arch.rpartition("_")[2] if arch != "capsnmt" else "base"
         return preset_options(f"capsule_transformer_{size}")
-    return preset_options(arch)
+    return preset_options(arch, **further)
 
 
 def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:

@@ -71,7 +71,7 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
     without_losses = {**options, "guided_heads": "none"} if guided else options
     models = {
         args.arch: build(args.arch, task, **without_losses),
-        args.baseline: build(args.baseline, task, **baseline_options(args.arch)),
+        args.baseline: build(args.baseline, task, **baseline_options(args.arch, **dict(args.option))),
     }
     criterions = dict.fromkeys(models, plain)
     if guided and args.mode == "train":

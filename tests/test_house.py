@@ -1,11 +1,14 @@
 """The house rules that a machine can check."""
 
 import ast
+import importlib
+import re
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "fairseq_capsule"
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "fairseq_capsule"
 
 # What a room may import of the package; imports go one way.
 ALLOWED = {
@@ -47,6 +50,15 @@ def test_imports_go_one_way(room):
                 assert parts[1] in ALLOWED[room] | {room}, f"{path} imports {name}"
             if room in WITHOUT_FAIRSEQ:
                 assert parts[0] not in ("fairseq", "hydra", "omegaconf"), f"{path} imports {name}"
+
+
+@pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda page: page.name)
+def test_python_in_the_documents_imports_what_there_is(page):
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom):
+                module = importlib.import_module(node.module)
+                assert all(hasattr(module, alias.name) for alias in node.names)
 
 
 def test_files_stay_short():

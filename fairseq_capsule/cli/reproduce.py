@@ -39,6 +39,7 @@ def run(args: argparse.Namespace) -> None:
     if args.dry_run:
         print(planning.described(jobs))
         return
+    planning.refuse_missing_folders(jobs)
     logs = places.runs / scale.name / "jobs"
     if args.launcher == "slurm":
         numbers = launching.launch_on_slurm(jobs, logs)

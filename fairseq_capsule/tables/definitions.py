@@ -104,7 +104,9 @@ def table_names() -> List[str]:
     """Raises UserError: the package does not lie in a checkout, where the definitions are."""
     names = sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
     if not names:
-        raise UserError(f"{CONFIGS / 'tables'}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)")
+        raise UserError(
+            f"{CONFIGS / 'tables'}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)"
+        )
     return names
 
 

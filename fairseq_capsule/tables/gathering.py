@@ -8,10 +8,10 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 from fairseq_capsule.tables.definitions import Column, Row, Table
 from fairseq_capsule.tables.measures import (
     MEASURES,
-    PLAIN,
-    RATIOS,
+    TIMED,
     Value,
     applies,
+    is_one,
     read_json,
     reason_file,
     report_file,
@@ -95,7 +95,7 @@ def _points(table: Table, row: Row, column: Column, scale: Scale, seeds: List[in
     for run, other in runs:
         if not applies(column.measure, run):
             return {"": Figures(missing="")}
-        if column.measure in RATIOS and run.config in PLAIN:
+        if is_one(column.measure, run):
             return {"": Figures((1.0,))}
         figure = (
             _score(run, other, column, places)
@@ -149,7 +149,8 @@ def _report(run: Run, column: Column, places: Places) -> Found:
     found = read_json(report_file(run, source, places))
     if found is None:
         reason = reason_file(report_file(run, source, places))
-        return _why(run, places) or (reason.read_text().strip() if reason.exists() else f"{source} is not measured")
+        untrained = None if source in TIMED else _why(run, places)
+        return untrained or (reason.read_text().strip() if reason.exists() else f"{source} is not measured")
     return MEASURES[column.measure].read(found), None, None
 
 
@@ -168,7 +169,7 @@ def _label(table: Table, column: Column, scale: Scale, seeds: List[int], places:
     for row in table.rows:
         for seed in seeds if row.run else ():
             run, _ = compared_runs(table, row, column, scale, seed, places)
-            for split in column.splits:
+            for split in column.splits if applies(column.measure, run) else ():
                 scores = read_json(scores_file(run, split, places))
                 if scores:
                     score = scores["scores"][MEASURES[column.measure].score]

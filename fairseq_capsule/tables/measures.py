@@ -2,16 +2,14 @@
 
 import json
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
-from hydra import compose, initialize_config_dir
-from hydra.errors import HydraException
 from omegaconf import DictConfig
 
-from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Words
+from fairseq_capsule.analysis.scoring import DIACRITICS_OPTIONAL
+from fairseq_capsule.tables.configurations import composed
+from fairseq_capsule.tables.definitions import REPOSITORY, Words
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
 # A figure, or several, each with what it is of: the words of the source.
@@ -39,20 +37,6 @@ class Measure:
     read: Callable[[Dict[str, Any]], Value]
     digits: int = 2
     score: Optional[str] = None
-
-
-@lru_cache(maxsize=None)
-def composed(configs: str, config: str, overrides: Words) -> DictConfig:
-    """A configuration as Hydra composes it.
-
-    Raises:
-        UserError: it is not there, or an override is not one of its settings.
-    """
-    try:
-        with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
-            return compose(config, list(overrides))
-    except HydraException as error:
-        raise UserError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
 
 
 def composed_of(run: Run) -> DictConfig:
@@ -101,7 +85,7 @@ def _of_checkpoint(command: str) -> Callable[[Run, Places], List[str]]:
     return made
 
 
-def _model_options(run: Run) -> Tuple[str, List[str]]:
+def model_options(run: Run) -> Tuple[str, List[str]]:
     """The architecture of a run, and its options as the benchmarks take them: whole numbers and choices."""
     model = composed_of(run).model
     kept = {name: value for name, value in model.items() if type(value) in (int, str) and name != "_name"}
@@ -110,7 +94,7 @@ def _model_options(run: Run) -> Tuple[str, List[str]]:
 
 def _throughput(mode: str) -> Callable[[Run, Places], List[str]]:
     def command(run: Run, places: Places) -> List[str]:
-        arch, options = _model_options(run)
+        arch, options = model_options(run)
         script = str(REPOSITORY / "benchmarks" / "throughput.py")
         return ["python", script, "--arch", arch, *options, "--mode", mode, *run.setting.throughput, "--json"]
 
@@ -118,7 +102,7 @@ def _throughput(mode: str) -> Callable[[Run, Places], List[str]]:
 
 
 def _latency(run: Run, places: Places) -> List[str]:
-    arch, options = _model_options(run)
+    arch, options = model_options(run)
     script = str(REPOSITORY / "benchmarks" / "latency.py")
     return ["python", script, "--archs", arch, "transformer", *options, *run.setting.latency, "--lengths", "--json"]
 
@@ -184,6 +168,7 @@ def _losses_ratio(found: Dict[str, Any]) -> float:
 
 MEASURES: Dict[str, Measure] = {
     "bleu": _score("tokenised_bleu"),
+    "bleu_without_diacritics": _score("tokenised_bleu_without_diacritics"),
     **{
         name: _score(name) for name in ("compound_split_bleu", "detokenised_bleu", "chrf", "rouge1", "rouge2", "rougeL")
     },
@@ -210,11 +195,19 @@ MEASURES: Dict[str, Measure] = {
 TIMED = {"throughput-train", "throughput-generate", "latency"}
 SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
 RATIOS = ("speed_train", "speed_generate")
-PLAIN = (GIVEN, "transformer", "continued", "lstm")  # fairseq's own models: their speeds are 1
+PLAIN = (GIVEN, "transformer", "continued", "lstm")  # configurations of fairseq's own models
+OFF = ("model.past_future=none", "model.global_representation=none")  # what makes one of the others
+
+
+def is_one(measure: str, run: Run) -> bool:
+    """Whether a figure is that of fairseq's own model beside itself: 1, and not measured."""
+    return measure in RATIOS and (run.config in PLAIN or any(word in OFF for word in run.overrides))
 
 
 def applies(measure: str, run: Run) -> bool:
     """Whether a run has such a figure at all."""
+    if measure == "bleu_without_diacritics":
+        return composed_of(run).task.target_lang in DIACRITICS_OPTIONAL
     if measure.startswith("overlap"):
         return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
     return measure.startswith("probe") == (run.config == "probe")

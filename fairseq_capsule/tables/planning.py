@@ -9,18 +9,21 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Column, Table
 from fairseq_capsule.tables.measures import (
     MEASURES,
-    PLAIN,
-    RATIOS,
     SCORED,
+    TIMED,
     Step,
     applies,
     composed_of,
+    is_one,
     read_json,
     report_step,
     scores_file,
 )
 from fairseq_capsule.tables.runs import GIVEN, PROBE, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
+
+
+TIMING = 0.2  # hours, for what is only timed
 
 
 @dataclass(frozen=True)
@@ -44,13 +47,18 @@ class _Wanted:
 
     def add(self, column: Column, run: Run, against: Optional[Run]) -> None:
         measure = MEASURES[column.measure]
-        if not applies(column.measure, run) or (column.measure in RATIOS and run.config in PLAIN):
+        if not applies(column.measure, run) or is_one(column.measure, run):
             return
         scored = measure.source is None or measure.source in SCORED
         splits = [split for split in column.splits if split in run.setting.splits] if scored else []
         self.splits = tuple(dict.fromkeys([*self.splits, *splits]))
         self.sources = tuple(dict.fromkeys([*self.sources, *filter(None, [measure.source])]))
         self.against = against if measure.source is None else self.against
+
+    @property
+    def untrained(self) -> bool:
+        """Whether all of it is timed, for which a model need not be trained."""
+        return bool(self.sources) and not self.splits and TIMED.issuperset(self.sources)
 
 
 def plan(
@@ -87,7 +95,11 @@ def plan(
         )
 
     jobs: Dict[str, Job] = {}
+    needed = {other for run in wanted for other in (run.baseline, run.teacher, wanted[run].against)}
     for run in _in_order(wanted):
+        if wanted[run].untrained and run not in needed:
+            jobs[run.name] = _timing(run, wanted[run], places, gpus)
+            continue
         before = [_prepare(run, places), *([_distill(run.teacher, places, gpus)] if run.teacher else [])]
         for job in (*before, _row_job(run, wanted[run], places, baseline, gpus)):
             jobs.setdefault(job.name, job)
@@ -139,6 +151,12 @@ def _distill(teacher: Run, places: Places, gpus: Optional[int]) -> Job:
     hours = teacher.regime.hours / 10
     step = Step(command, folder / "manifest.tsv")
     return Job(f"distill {teacher.name}", _missing([step]), (teacher.name,), _used(teacher, gpus), hours)
+
+
+def _timing(run: Run, wanted: _Wanted, places: Places, gpus: Optional[int]) -> Job:
+    used = min(1, _used(run, gpus))
+    reports = [report_step(run, source, places, used) for source in wanted.sources]
+    return Job(run.name, _missing(reports), (), used, TIMING)
 
 
 def _row_job(run: Run, wanted: _Wanted, places: Places, baseline: Optional[Path], gpus: Optional[int]) -> Job:
@@ -222,3 +240,18 @@ def needed_by(jobs: Sequence[Job], failed: Set[str]) -> Set[str]:
         if waiting & set(job.after):
             waiting.add(job.name)
     return waiting - failed
+
+
+def refuse_missing_folders(jobs: Sequence[Job]) -> None:
+    """Raise a UserError for a corpus that is handed out under a licence and not there, before anything is run.
+
+    In the commands that prepare such a corpus its folder stands as a word in capitals.
+    """
+    for job in jobs:
+        for step in job.steps:
+            for word in step.command:
+                if word.isupper() and word.isalpha() and not Path(word).is_dir():
+                    raise UserError(
+                        f"{job.name}: no folder {word} here, where the licensed corpus is looked for: link it there, or "
+                        f"run {Path(step.command[0]).name} first (see docs/corpora.md)"
+                    )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Optional, Tuple
 
+from fairseq_capsule.tables.configurations import without_defaults
 from fairseq_capsule.tables.definitions import Column, Row, Table, Words
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
 
@@ -21,7 +22,7 @@ class Run:
 
     Attributes:
         config: the configuration's name in configs/CORPUS.
-        overrides: those of its row and its corpus, sorted.
+        overrides: those of its row and its corpus that change something, sorted.
         baseline: the run that it starts from.
         teacher: the run whose translations it learns.
     """
@@ -106,6 +107,8 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         words = [word.format_map(named) for word in words]
         overrides = tuple(sorted([*words, *([] if setting.stands_in else of_corpus)]))
         baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
+        regime = setting.on_baseline if baseline else setting.from_scratch
+        overrides = without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
         run = Run(scale.name, setting, config, overrides, seed, baseline, teacher)
         # Of a teacher the size does not matter.
         starts = not words and any(other.on == row.label for other in table.rows)

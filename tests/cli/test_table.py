@@ -54,7 +54,7 @@ def test_outside_a_checkout_there_are_no_tables(capsys, monkeypatch, tmp_path, a
 
 
 def test_seeds_may_be_a_range(capsys, tmp_path):
-    arguments = ["wang-table3", "--seeds", "2-3", "--dry-run", "--runs", tmp_path, "--data", tmp_path]
+    arguments = ["duan-table2", "--seeds", "2-3", "--dry-run", "--runs", tmp_path, "--data", tmp_path]
     assert main(["reproduce", *map(str, arguments)]) == 0
     printed = capsys.readouterr().out
     assert "common.seed=2 " in printed and "common.seed=3 " in printed and "common.seed=1 " not in printed

@@ -40,7 +40,8 @@ def test_another_number_of_iterations_needs_shared_weights():
             build("capsnmt", {"aggregation_iterations": number}).load_state_dict(trained)
     shared = {"aggregation_weights": "shared"}
     with pytest.raises(
-        UserError, match="--aggregation-weights: the checkpoint has weights of its own for each iteration, the model is to have shared"
+        UserError,
+        match="--aggregation-weights: the checkpoint has weights of its own for each iteration, the model is to have shared",
     ):
         build("capsnmt", shared).load_state_dict(trained)
     trained = build("capsnmt", {"aggregation_iterations": 3, **shared}).state_dict()

@@ -55,7 +55,9 @@ def test_what_else_does_without_agreements_is_said(arch, trained, options, other
 
 def test_weights_of_one_iteration_are_not_called_shared():
     trained = build("capsnmt", {"aggregation_iterations": 1}).state_dict()
-    with pytest.raises(UserError, match="weights shared by all iterations, or for one alone, the model is to have ones"):
+    with pytest.raises(
+        UserError, match="weights shared by all iterations, or for one alone, the model is to have ones"
+    ):
         build("capsnmt", {}).load_state_dict(trained)
 
 

@@ -1,12 +1,16 @@
 """Plans, as lists of jobs: nothing is run."""
 
+import importlib
 import os
 
 import pytest
+import torch
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.definitions import load_table
-from fairseq_capsule.tables.planning import described, needed_by, plan
+from fairseq_capsule.tables.definitions import REPOSITORY, load_table
+from fairseq_capsule.tables.measures import is_one, model_options
+from fairseq_capsule.tables.planning import described, needed_by, plan, refuse_missing_folders
+from fairseq_capsule.tables.runs import run_of
 from fairseq_capsule.tables.scales import load_scale
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
@@ -92,6 +96,53 @@ def test_scores_that_were_compared_with_another_run_are_made_again(places):
 def test_tables_share_runs(places):
     first, second = (set(jobs_of(table, SMALL, places)) for table in ("duan-table2", "duan-table4"))
     assert TRANSFORMER in first & second and len(first & second) == 3  # the corpus, the Transformer, the encoder row
+
+
+def test_overrides_that_change_nothing_make_no_other_run(places):
+    """Six capsules and three iterations are what the configuration has."""
+    ours = "small/multi30k/capsnmt/seed1"
+    assert ours in jobs_of("wang-figure3", SMALL, places) and ours in jobs_of("wang-table1", SMALL, places)
+    names = jobs_of("weng-figure4", SMALL, places)
+    assert "small/multi30k/gret_transformer+on-transformer/seed1" in names
+    assert "small/multi30k/gret_transformer+global_capsules-16+on-transformer/seed1" in names
+    assert len(names) == 3 + 20 and not any("capsules-32" in name or "iterations-3" in name for name in names)
+
+
+def test_what_is_only_timed_is_not_trained(places):
+    jobs = jobs_of("wang-table3", PAPER, places)
+    assert len(jobs) == 4 and "prepare wmt14-en-de-50k" not in jobs
+    for job in jobs.values():
+        assert [step.reports for step in job.steps] == [True] and job.gpus == 1 and not job.after
+    assert "--beam 8" in " ".join(jobs["paper/wmt14-en-de-50k/capsnmt+recipe-wang/seed1"].steps[0].command)
+
+
+def test_a_licensed_corpus_that_is_not_there_is_named_before_anything_runs(places, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    jobs = plan(load_table("duan-table2"), PAPER, places)
+    with pytest.raises(UserError, match="no folder CWMT here, .* or run prepare-wmt17-zh-en.sh first"):
+        refuse_missing_folders(jobs)
+    (tmp_path / "CWMT").mkdir()
+    refuse_missing_folders(jobs)
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+@pytest.mark.parametrize("name", ["zheng-table1", "weng-table3", "weng-table4"])
+def test_speeds_are_beside_a_model_of_the_same_size(name, scale, places, monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    systems = importlib.import_module("systems")
+    task, table = systems.build_task(1000), load_table(name)
+    column = next(column for column in table.columns if column.measure == "speed_generate")
+    runs = [run_of(table, row, column, scale, 1, places) for row in table.in_order()]
+    measured = [run for run in runs if not is_one(column.measure, run)]
+    assert 1 < len(measured) < len(runs)
+    for run in measured:
+        arch, words = model_options(run)
+        options = dict(map(systems.option, words[1::2]))
+        with torch.device("meta"):
+            ours = systems.build(arch, task, **{**systems.preset_options(arch), **options})
+            theirs = systems.build(systems.baseline_of(arch), task, **systems.baseline_options(arch, **options))
+        sizes = [{name: tuple(value.shape) for name, value in model.named_parameters()} for model in (ours, theirs)]
+        assert sizes[1].items() <= sizes[0].items(), run.name
 
 
 def test_seeds_are_trainings_of_their_own(places):

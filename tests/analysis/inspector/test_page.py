@@ -72,6 +72,8 @@ def test_the_archive_names_every_axis(tmp_path):
         assert archive["encoder_vertical.layer"].tolist() == ["2"] and "against.global_coupling" in archive
 
 
-@pytest.mark.parametrize("words, text", [(("a@@", "b", "c", "</s>"), "ab c"), (("▁a", "b", "▁c", "</s>"), "ab c"), (("</s>",), "")])
+@pytest.mark.parametrize(
+    "words, text", [(("a@@", "b", "c", "</s>"), "ab c"), (("▁a", "b", "▁c", "</s>"), "ab c"), (("</s>",), "")]
+)
 def test_plain_text(words, text):
     assert page.plain(words) == text
