@@ -4,8 +4,8 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule.models.flat_config import option
 
-# Weights of agreements: they exist where there is more than one iteration. Part → their names, what sets the number, what
-# else does without them.
+# Weights of agreements: they exist where there is more than one iteration. Part → their names, what sets the number,
+# what else does without them.
 AGREEMENTS = {
     "decoder.past_future.routing.": ("agreement_", "past_future_iterations", ", or another --past-future"),
     "encoder.aggregation.": ("score.", "aggregation_iterations", ", or --aggregation-scoring votes"),

@@ -22,7 +22,6 @@ from fairseq_capsule.tables.measures import (
 from fairseq_capsule.tables.runs import GIVEN, PROBE, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
 
-
 TIMING = 0.2  # hours, for what is only timed
 
 
@@ -90,8 +89,8 @@ def plan(
         raise UserError(f"--baseline {baseline}: no such checkpoint")
     if baseline and not any(run.config == GIVEN for run in wanted):
         raise UserError(
-            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or is taught by it; "
-            "leave it out"
+            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or is taught "
+            "by it; leave it out"
         )
 
     jobs: Dict[str, Job] = {}
@@ -252,6 +251,6 @@ def refuse_missing_folders(jobs: Sequence[Job]) -> None:
             for word in step.command:
                 if word.isupper() and word.isalpha() and not Path(word).is_dir():
                     raise UserError(
-                        f"{job.name}: no folder {word} here, where the licensed corpus is looked for: link it there, or "
-                        f"run {Path(step.command[0]).name} first (see docs/corpora.md)"
+                        f"{job.name}: no folder {word} here, where the licensed corpus is looked for: link it there, "
+                        f"or run {Path(step.command[0]).name} first (see docs/corpora.md)"
                     )

@@ -41,7 +41,7 @@ def test_another_number_of_iterations_needs_shared_weights():
     shared = {"aggregation_weights": "shared"}
     with pytest.raises(
         UserError,
-        match="--aggregation-weights: the checkpoint has weights of its own for each iteration, the model is to have shared",
+        match="--aggregation-weights: the checkpoint has weights of its own for each iteration, the model is to have",
     ):
         build("capsnmt", shared).load_state_dict(trained)
     trained = build("capsnmt", {"aggregation_iterations": 3, **shared}).state_dict()

@@ -58,7 +58,8 @@ def gather(model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
       capsules added to the logits, of the layers that route;
     - `cross_attention` `[layer, head, target, source]`, an LSTM's `[target, source]`;
     - `assignment` `[target, source, content]`: the share of each source word in PAST, FUTURE and neither, before the
-      target word of that row is said (of two attentions: what PAST and FUTURE each take of it); `past_words`, `past_probabilities`, `future_…` `[target, rank]`;
+      target word of that row is said (of two attentions: what PAST and FUTURE each take of it); `past_words`,
+      `past_probabilities`, `future_…` `[target, rank]`;
     - `global_coupling` `[layer, iteration, source, capsule]`: each word's share of a capsule; `global_weights`
       `[layer, capsule]`; `global_gate` `[target, dimension]` and its mean `global_gate_mean` `[target]`;
     - `capsule_coupling` `[iteration, source, capsule]`: the share of each word that went to each capsule of CapsNMT.
