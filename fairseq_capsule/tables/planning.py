@@ -89,8 +89,8 @@ def plan(
         raise UserError(f"--baseline {baseline}: no such checkpoint")
     if baseline and not any(run.config == GIVEN for run in wanted):
         raise UserError(
-            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or is taught "
-            "by it; leave it out"
+            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or is "
+            "taught by it; leave it out"
         )
 
     jobs: Dict[str, Job] = {}
