@@ -1,5 +1,6 @@
 """`capsnmt`: translation through a fixed number of capsules, in time linear in the sentence (Wang et al. 2019)."""
 
+import math
 from typing import Dict, List, Optional
 
 import torch
@@ -22,6 +23,11 @@ from fairseq_capsule.routing import RoutingResult
 # A sentence's beam times embeddings that a CPU's caches do not hold: with these on the left it takes half the time,
 # which is most of a step's.
 FEW_ROWS, BEYOND_CACHE = 16, 2**22
+
+
+def scaled(embeddings: nn.Embedding, tokens: Tensor) -> Tensor:
+    """Embeddings times `√d`, as a Transformer's: with the norm of layer-normed states."""
+    return math.sqrt(embeddings.embedding_dim) * embeddings(tokens)
 
 
 class CapsNMTEncoder(FairseqEncoder):
@@ -68,7 +74,7 @@ class CapsNMTEncoder(FairseqEncoder):
         # An LSTM must meet the words before the padding.
         tokens = utils.convert_padding_direction(src_tokens, padding, left_to_right=True)
         mask = tokens.eq(padding)
-        embedded = self.dropout(self.embed_tokens(tokens))
+        embedded = self.dropout(scaled(self.embed_tokens, tokens))
         lengths = (~mask).sum(1).clamp(min=1)
         capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
         if coupling is not None:
@@ -122,7 +128,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
         capsules = encoder_out["encoder_out"][0].transpose(0, 1)
-        features = self.dropout(self.embed_tokens(prev_output_tokens))
+        features = self.dropout(scaled(self.embed_tokens, prev_output_tokens))
         # What the source alone decides is kept while decoding.
         source = kept.get("source")
         if source is None:
@@ -235,11 +241,12 @@ def _aggregation(config: CapsNMTConfig) -> nn.Module:
         position_aware=config.aggregation_positions == "sinusoids",
         separable_scoring=config.aggregation_scoring == "separable",
         leaky=config.leaky_softmax,
+        capsule_scale=config.aggregation_scale or math.sqrt(config.encoder_embed_dim),
     )
 
 
 def _embedding(dictionary, size: int) -> nn.Embedding:
-    """As fairseq's Transformer has it, but never scaled: capsules, whose norm is below 1, are added to embeddings."""
+    """As fairseq's Transformer has it."""
     embedding = nn.Embedding(len(dictionary), size, dictionary.pad())
     nn.init.normal_(embedding.weight, std=size**-0.5)
     nn.init.zeros_(embedding.weight[dictionary.pad()])

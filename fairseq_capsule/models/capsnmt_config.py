@@ -1,6 +1,7 @@
 """The options of `capsnmt` and its presets."""
 
 from dataclasses import dataclass, field
+from typing import Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
@@ -41,6 +42,13 @@ class CapsNMTConfig(FairseqDataclass):
     aggregation_scoring: SCORINGS = field(
         default="separable", metadata={"help": "agreements by a network of their own, or of the votes themselves"}
     )
+    aggregation_scale: Optional[float] = field(
+        default=None,
+        metadata={
+            "help": "what a capsule is multiplied by when the decoder reads it, its position aside (default: the square "
+            "root of its size, the norm of the encoder's states; 1: as it was squashed)"
+        },
+    )
     leaky_softmax: bool = field(
         default=False, metadata={"help": "words may stay with no capsule (the preprint of 2018)"}
     )
@@ -57,6 +65,8 @@ class CapsNMTConfig(FairseqDataclass):
                 raise UserError(f"{option(name)} must be at least 1, not {getattr(self, name)}")
         if self.aggregation_capsules < 2:
             raise UserError(f"--aggregation-capsules must be at least 2, rivals, not {self.aggregation_capsules}")
+        if self.aggregation_scale is not None and self.aggregation_scale <= 0:
+            raise UserError(f"--aggregation-scale must be above 0, not {self.aggregation_scale}")
         if self.encoder_embed_dim % 2:
             raise UserError(f"--encoder-embed-dim must be even, half for each direction, not {self.encoder_embed_dim}")
         if self.decoder_embed_dim != self.encoder_embed_dim:

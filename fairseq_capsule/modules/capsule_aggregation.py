@@ -27,6 +27,8 @@ class CapsuleAggregation(nn.Module):
             wherever they are read: in an agreement and in the result.
         separable_scoring: agreements by `g`.
         leaky: a child may stay with none of the parents (the 2018 preprint).
+        capsule_scale: the result has capsules times this. Squashing leaves them a norm below 1, where a layer norm
+            gives `√d` and positions have `√(d/2)`.
 
     Parameters:
         vote_weight: `W_j^t`, `[r, M, d, d]`, or `[1, M, d, d]` where it is shared.
@@ -45,12 +47,14 @@ class CapsuleAggregation(nn.Module):
         position_aware: bool = True,
         separable_scoring: bool = True,
         leaky: bool = False,
+        capsule_scale: float = 1.0,
     ):
         super().__init__()
         check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
         self.num_capsules = num_capsules
         self.iterations = iterations
         self.position_aware = position_aware
+        self.capsule_scale = capsule_scale
         self.competition = "leaky" if leaky else "output"
         self.vote_weight = xavier(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
         self.score = feed_forward(embed_dim, embed_dim, embed_dim) if separable_scoring and iterations > 1 else None
@@ -95,7 +99,7 @@ class CapsuleAggregation(nn.Module):
             agreement=agreement,
             final_logits=False,
         )
-        return routed._replace(capsules=routed.capsules + parents)
+        return routed._replace(capsules=self.capsule_scale * routed.capsules + parents)
 
 
 class SimpleAggregation(nn.Module):

@@ -55,6 +55,17 @@ def test_as_the_paper_s_loops(options, mask):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("position_aware", [True, False])
+def test_a_scale_is_of_the_capsules_and_not_of_their_positions(position_aware):
+    module, hidden = make(position_aware=position_aware)
+    squashed = module(hidden)
+    module.capsule_scale = 5.0
+    places = sinusoids(torch.arange(1, 4), 7) * position_aware
+    capsules, coupling, _ = module(hidden)
+    torch.testing.assert_close(capsules - places, 5 * (squashed.capsules - places), rtol=1e-10, atol=1e-10)
+    assert torch.equal(coupling, squashed.coupling)
+
+
 def test_parameters_that_would_do_nothing_are_not_there():
     assert make(iterations=1)[0].score is None
     assert make(separable_scoring=False)[0].score is None
