@@ -45,8 +45,8 @@ class CapsNMTConfig(FairseqDataclass):
     aggregation_scale: Optional[float] = field(
         default=None,
         metadata={
-            "help": "what a capsule is multiplied by when the decoder reads it, its position aside (default: the square "
-            "root of its size, the norm of the encoder's states; 1: as it was squashed)"
+            "help": "what a capsule is multiplied by when the decoder reads it, its position aside (default: the "
+            "square root of its size, the norm of the encoder's states; 1: as it was squashed)"
         },
     )
     leaky_softmax: bool = field(
