@@ -65,7 +65,7 @@ OPTIONS = [
     ("capsnmt", {"aggregation_weights": "shared", "aggregation_positions": "none", "aggregation_scoring": "votes"}),
     ("capsnmt", {"aggregation_positions": "none", "aggregation_scoring": "votes", "share_all_embeddings": True}),
     ("capsnmt", {"aggregation_scoring": "votes", "aggregation_capsules": 3, "aggregation_iterations": 2}),
-    ("capsnmt", {"aggregation_scale": 1.0, "aggregation_positions": "none"}),
+    ("capsnmt", {"aggregation_scale": 1.0, "aggregation_positions": "result"}),
     ("capsnmt", {"aggregation_iterations": 1, "decoder_layers": 1, "encoder_layers": 1}),
     ("simple_aggregation_tiny", {"decoder_context": "concat"}),
     ("gdr_lstm", {"encoder_directions": 1, "encoder_hidden_size": 20, "share_all_embeddings": True}),

@@ -25,11 +25,6 @@ from fairseq_capsule.routing import RoutingResult
 FEW_ROWS, BEYOND_CACHE = 16, 2**22
 
 
-def scaled(embeddings: nn.Embedding, tokens: Tensor) -> Tensor:
-    """Embeddings times `√d`, as a Transformer's: with the norm of layer-normed states."""
-    return math.sqrt(embeddings.embedding_dim) * embeddings(tokens)
-
-
 class CapsNMTEncoder(FairseqEncoder):
     """Bidirectional LSTM layers, and the aggregation of their states.
 
@@ -74,7 +69,7 @@ class CapsNMTEncoder(FairseqEncoder):
         # An LSTM must meet the words before the padding.
         tokens = utils.convert_padding_direction(src_tokens, padding, left_to_right=True)
         mask = tokens.eq(padding)
-        embedded = self.dropout(scaled(self.embed_tokens, tokens))
+        embedded = self.dropout(self.embed_tokens(tokens))
         lengths = (~mask).sum(1).clamp(min=1)
         capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
         if coupling is not None:
@@ -128,7 +123,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
         capsules = encoder_out["encoder_out"][0].transpose(0, 1)
-        features = self.dropout(scaled(self.embed_tokens, prev_output_tokens))
+        features = self.dropout(self.embed_tokens(prev_output_tokens))
         # What the source alone decides is kept while decoding.
         source = kept.get("source")
         if source is None:
@@ -238,7 +233,8 @@ def _aggregation(config: CapsNMTConfig) -> nn.Module:
         config.aggregation_capsules,
         config.aggregation_iterations,
         share_weights=config.aggregation_weights == "shared",
-        position_aware=config.aggregation_positions == "sinusoids",
+        position_aware=config.aggregation_positions != "none",
+        result_positions=config.aggregation_positions == "result",
         separable_scoring=config.aggregation_scoring == "separable",
         leaky=config.leaky_softmax,
         capsule_scale=config.aggregation_scale or math.sqrt(config.encoder_embed_dim),
@@ -246,7 +242,8 @@ def _aggregation(config: CapsNMTConfig) -> nn.Module:
 
 
 def _embedding(dictionary, size: int) -> nn.Embedding:
-    """As fairseq's Transformer has it."""
+    """As fairseq's Transformer has it, but never scaled: the vectors of the source, which are added to embeddings, are
+    to stand out at first."""
     embedding = nn.Embedding(len(dictionary), size, dictionary.pad())
     nn.init.normal_(embedding.weight, std=size**-0.5)
     nn.init.zeros_(embedding.weight[dictionary.pad()])

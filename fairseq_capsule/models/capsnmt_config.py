@@ -10,7 +10,7 @@ from fairseq_capsule.models.flat_config import option, preset
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
-POSITIONS = ChoiceEnum(["sinusoids", "none"])
+POSITIONS = ChoiceEnum(["routing", "result", "none"])
 SCORINGS = ChoiceEnum(["separable", "votes"])
 CONTEXTS = ChoiceEnum(["attention", "concat"])
 
@@ -37,7 +37,11 @@ class CapsNMTConfig(FairseqDataclass):
         default="own", metadata={"help": "votes of each iteration by weights of its own, or by shared ones"}
     )
     aggregation_positions: POSITIONS = field(
-        default="sinusoids", metadata={"help": "what is added to children and parents for their positions"}
+        default="routing",
+        metadata={
+            "help": "where sinusoids of their positions are added: to children, and to parents where agreements read "
+            "them; to what the decoder reads too; nowhere"
+        },
     )
     aggregation_scoring: SCORINGS = field(
         default="separable", metadata={"help": "agreements by a network of their own, or of the votes themselves"}

@@ -29,6 +29,7 @@ class CapsuleAggregation(nn.Module):
         leaky: a child may stay with none of the parents (the 2018 preprint).
         capsule_scale: the result has capsules times this. Squashing leaves them a norm below 1, where a layer norm
             gives `√d` and positions have `√(d/2)`.
+        result_positions: with `position_aware`, whether the result has the parents' positions too, or agreements alone.
 
     Parameters:
         vote_weight: `W_j^t`, `[r, M, d, d]`, or `[1, M, d, d]` where it is shared.
@@ -48,6 +49,7 @@ class CapsuleAggregation(nn.Module):
         separable_scoring: bool = True,
         leaky: bool = False,
         capsule_scale: float = 1.0,
+        result_positions: bool = True,
     ):
         super().__init__()
         check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
@@ -55,6 +57,7 @@ class CapsuleAggregation(nn.Module):
         self.iterations = iterations
         self.position_aware = position_aware
         self.capsule_scale = capsule_scale
+        self.result_positions = result_positions
         self.competition = "leaky" if leaky else "output"
         self.vote_weight = xavier(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
         self.score = feed_forward(embed_dim, embed_dim, embed_dim) if separable_scoring and iterations > 1 else None
@@ -99,7 +102,8 @@ class CapsuleAggregation(nn.Module):
             agreement=agreement,
             final_logits=False,
         )
-        return routed._replace(capsules=self.capsule_scale * routed.capsules + parents)
+        scaled = self.capsule_scale * routed.capsules
+        return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
 
 
 class SimpleAggregation(nn.Module):

@@ -18,6 +18,10 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
         ({"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even, .*, not 33"),
         ({"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must be --encoder-embed-dim 32"),
         ({"aggregation": "mean"}, "--aggregation must be one of capsule, simple, not mean"),
+        (
+            {"aggregation_positions": "sinusoids"},
+            "--aggregation-positions must be one of routing, result, none, not sinusoids",
+        ),
         ({"aggregation_scale": 0.0}, "--aggregation-scale must be above 0, not 0.0"),
         ({"dropout": 1.0}, "--dropout must be at least 0 and below 1, not 1.0"),
     ],

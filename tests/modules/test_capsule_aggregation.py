@@ -66,6 +66,16 @@ def test_a_scale_is_of_the_capsules_and_not_of_their_positions(position_aware):
     assert torch.equal(coupling, squashed.coupling)
 
 
+def test_positions_may_be_in_agreements_alone():
+    module, hidden = make()
+    whole = module(hidden)
+    module.result_positions = False
+    capsules, coupling, _ = module(hidden)
+    places = sinusoids(torch.arange(1, 4), 7)
+    torch.testing.assert_close(capsules + places, whole.capsules, rtol=1e-10, atol=1e-10)
+    assert torch.equal(coupling, whole.coupling)
+
+
 def test_parameters_that_would_do_nothing_are_not_there():
     assert make(iterations=1)[0].score is None
     assert make(separable_scoring=False)[0].score is None
