@@ -96,14 +96,18 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         dictionary: of the target.
         embed_tokens: its embeddings.
         num_capsules: `M`.
+        capsule_scale: what the capsules were multiplied by; those that attention compares with states are not.
         context: "attention": `u_t = y_t + ATT(C, s_{t-1})`, with the first layer's state `s`; "concat":
             `u_t = y_t + W_c [c_1; …; c_M]`, and each layer goes over the whole target in one call.
         layers, dropout: as for the encoder.
         max_target_positions: the longest target.
     """
 
-    def __init__(self, dictionary, embed_tokens, *, num_capsules, context, layers, dropout, max_target_positions):
+    def __init__(
+        self, dictionary, embed_tokens, *, num_capsules, capsule_scale, context, layers, dropout, max_target_positions
+    ):
         super().__init__(dictionary)
+        self.capsule_scale = capsule_scale
         size = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
         self.dropout = nn.Dropout(dropout)
@@ -127,7 +131,10 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         # What the source alone decides is kept while decoding.
         source = kept.get("source")
         if source is None:
-            source = self.layers[0].key(capsules) if self.context is None else self.context(capsules.flatten(1))
+            if self.context is None:
+                source = self.layers[0].key(capsules / self.capsule_scale)
+            else:
+                source = self.context(capsules.flatten(1))
         states: Dict[str, Optional[Tensor]] = {"source": source}
         for number, layer in enumerate(self.layers):
             state = (kept[f"hidden{number}"], kept[f"cell{number}"]) if kept else None
@@ -192,6 +199,7 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
             target,
             embeddings,
             num_capsules=aggregation.num_capsules,
+            capsule_scale=aggregation.capsule_scale,
             context=config.decoder_context,
             layers=config.decoder_layers,
             dropout=config.dropout,

@@ -110,6 +110,7 @@ class SimpleAggregation(nn.Module):
     """The rival without parameters: `C = [h_max, h_avg, h_1, h_L]` of the words that are no padding (Eq. 2-4)."""
 
     num_capsules = 4
+    capsule_scale = 1.0
 
     def forward(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None

@@ -80,7 +80,7 @@ class AttentiveLSTMLayer(nn.Module):
         Args:
             inputs: `y` `[B, T, size]`.
             capsules: `c` `[B, M, size]`.
-            keys: `self.key(capsules)`.
+            keys: `W_c c`, of the capsules or of what they are multiples of.
             state: as for `LSTMLayer`.
 
         Returns:
