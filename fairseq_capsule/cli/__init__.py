@@ -44,7 +44,7 @@ def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Run one command; returns the exit status: 0, or 1 after a `UserError` or an operating system's error."""
+    """Run one command; returns the exit status: 0, 1 after a `UserError` or a system's error, 130 after Ctrl-C."""
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets it to a level at which libraries tell how they work
     argv = sys.argv[1:] if argv is None else argv
     command = next((argument for argument in argv if not argument.startswith("-")), None)
@@ -55,5 +55,8 @@ def main(argv: Optional[List[str]] = None) -> int:
         message = str(error)
     except OSError as error:  # a full disk, a missing folder: already a line that names the file
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except KeyboardInterrupt:
+        print(f"fairseq-capsule {args.command}: interrupted", file=sys.stderr)
+        return 130
     print(f"fairseq-capsule {args.command}: error: {message}", file=sys.stderr)
     return 1

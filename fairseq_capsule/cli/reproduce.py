@@ -1,6 +1,7 @@
 """`fairseq-capsule reproduce` (scripts/reproduce.sh): runs what is missing of a paper's table, then prints it."""
 
 import argparse
+import signal
 from pathlib import Path
 
 import torch
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> None:
             f"{len(numbers)} jobs: {' '.join(numbers)}; then: fairseq-capsule table {table.name} --scale {scale.name}"
         )
         return
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what it runs is to end with it
     failed = launching.launch_here(jobs, logs)
     results = gathering.gather(table, scale, places)
     print(printing.markdown(results))

@@ -51,9 +51,13 @@ def _failure(command: Sequence[str], output: Optional[IO] = None) -> Optional[st
     """Run a command, passing on what it says to stderr while it says it; why it failed is the last of it."""
     last = "it said nothing"
     with subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace") as process:
-        for line in process.stderr:
-            print(line, end="", file=sys.stderr, flush=True)
-            last = line.strip() or last
+        try:
+            for line in process.stderr:
+                print(line, end="", file=sys.stderr, flush=True)
+                last = line.strip() or last
+        except KeyboardInterrupt:
+            process.terminate()
+            raise
     return last if process.returncode else None
 
 
@@ -73,6 +77,10 @@ def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
             reason = submitted.result()
         except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:
             reason = str(error).splitlines()[0]
+        except KeyboardInterrupt:
+            submitted.cancel()  # a job of submitit's outlives who started it
+            submitted.wait()
+            raise
         if reason:
             failed[job.name] = f"{reason} (all of it: {submitted.paths.stderr})"
             print(f"  failed: {failed[job.name]}", file=sys.stderr, flush=True)

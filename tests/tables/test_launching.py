@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -11,6 +13,19 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.launching import launch_here, launch_on_slurm, run_job
 from fairseq_capsule.tables.measures import Step, reason_file
 from fairseq_capsule.tables.planning import Job
+
+IMPORTS = (
+    "from pathlib import Path; from fairseq_capsule.tables.measures import Step; "
+    "from fairseq_capsule.tables.planning import Job; from fairseq_capsule.tables.launching import launch_here, run_job"
+)
+
+
+def wait_for(path, seconds=60):
+    """Until a file is there."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"no {path}"
+        time.sleep(0.05)
 
 
 def shell(code, product, reports=False):
@@ -35,12 +50,21 @@ def test_what_a_command_says_is_passed_on_while_it_runs(tmp_path):
     log, heard = tmp_path / "log", tmp_path / "heard"
     says = f"echo begun >&2; for i in $(seq 200); do grep -q begun {log} && touch {heard} && exit; sleep 0.05; done"
     job = f"Job('a', (Step(('bash', '-c', {says!r}), Path({str(heard)!r})),))"
-    imports = (
-        "from pathlib import Path; from fairseq_capsule.tables.measures import Step; "
-        "from fairseq_capsule.tables.planning import Job; from fairseq_capsule.tables.launching import run_job"
-    )
     with log.open("w") as stderr:
-        subprocess.run([sys.executable, "-c", f"{imports}; assert run_job({job}) is None"], stderr=stderr, check=True)
+        subprocess.run([sys.executable, "-c", f"{IMPORTS}; assert run_job({job}) is None"], stderr=stderr, check=True)
+
+
+def test_an_interruption_ends_what_is_running(tmp_path):
+    """The signal reaches the launcher alone, unlike Ctrl-C in a terminal, and the job has a process of its own."""
+    running, ended = tmp_path / "running", tmp_path / "ended"
+    code = f"trap 'touch {ended}; exit 1' TERM; touch {running}; sleep 60 & wait"
+    job = f"Job('a', (Step(('bash', '-c', {code!r}), Path('never')),))"
+    launch = f"{IMPORTS}; launch_here([{job}], Path({str(tmp_path)!r}))"
+    with subprocess.Popen([sys.executable, "-c", launch], stderr=subprocess.DEVNULL) as launcher:
+        wait_for(running)
+        launcher.send_signal(signal.SIGINT)
+    assert launcher.returncode != 0
+    assert ended.exists()
 
 
 def test_a_command_has_to_make_what_it_is_for(tmp_path):
