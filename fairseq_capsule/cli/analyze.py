@@ -15,7 +15,7 @@ from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
 from fairseq_capsule.analysis.scoring import Measure, measures
 from fairseq_capsule.analysis.translations import Translations, read_outputs
-from fairseq_capsule.cli.arguments import SUBWORDS, counts, language_code, numbers, positive_int
+from fairseq_capsule.cli.arguments import SUBWORDS, counts, language_code, language_of, numbers, positive_int
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines
 
@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the reference, untokenised: detokenised sacreBLEU (default: tokenised BLEU against the T- lines)",
     )
     lengths.add_argument(
-        "--lang", type=language_code, default="de", help="the translations' language, for Moses (default: %(default)s)"
+        "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
     )
     lengths.add_argument("--lowercase", action="store_true", help="compare without case")
 
@@ -123,7 +123,8 @@ def _bleu(outputs: List[Translations], args: argparse.Namespace) -> Measure:
             raise UserError(
                 f"{args.reference}: {len(reference)} sentences, {outputs[0].path} has {len(outputs[0].sentences)}"
             )
-    return next(m for m in measures(outputs, [reference], args.lang, args.lowercase) if m.name == name)
+    language = args.lang or (language_of(args.reference) if args.reference else "en")
+    return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 
 
 def _coverage(args: argparse.Namespace) -> Report:

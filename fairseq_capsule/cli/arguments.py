@@ -2,7 +2,10 @@
 
 import argparse
 import re
+from pathlib import Path
 from typing import List
+
+from fairseq_capsule.errors import UserError
 
 # fairseq's names of the subwords that it joins.
 SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
@@ -33,6 +36,18 @@ def language_code(text: str) -> str:
     if not re.fullmatch("[a-z]{2}", text):
         raise argparse.ArgumentTypeError(f"{text!r} is no language code of two letters")
     return text
+
+
+def language_of(reference: Path) -> str:
+    """The language that a file's name ends with, as in `test.de`.
+
+    Raises:
+        UserError: it ends with none.
+    """
+    ending = reference.suffix[1:]
+    if not re.fullmatch("[a-z]{2}", ending):
+        raise UserError(f"--lang is missing, and {reference} does not end with a language as test.de does: name it")
+    return ending
 
 
 def numbers(text: str) -> List[int]:

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from fairseq_capsule.analysis import scoring
 from fairseq_capsule.analysis.summary_scores import rouge_measures
 from fairseq_capsule.analysis.translations import read_translations
-from fairseq_capsule.cli.arguments import SUBWORDS, language_code, positive_int
+from fairseq_capsule.cli.arguments import SUBWORDS, language_code, language_of, positive_int
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
 
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "references", nargs="+", type=Path, metavar="REF", help="the reference, untokenised; several are all used"
     )
     parser.add_argument(
-        "--lang", type=language_code, default="de", help="the translations' language, for Moses (default: %(default)s)"
+        "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
     )
     parser.add_argument(
         "--rouge",
@@ -69,14 +69,15 @@ def run(args: argparse.Namespace) -> None:
     for doubt in scoring.doubts(systems, references, args.lowercase):
         print(f"fairseq-capsule score: note: {doubt}", file=sys.stderr)
 
-    if args.output:
-        sentences = scoring.detokenised(systems[0], scoring.Moses(args.lang))
-        write_whole(args.output, "".join(sentence + "\n" for sentence in sentences).encode())
-
     if args.rouge:
+        sentences = systems[0].sentences
         measures = rouge_measures(systems, references, args.lowercase)
     else:
-        measures = scoring.measures(systems, references, args.lang, args.lowercase)
+        language = args.lang or language_of(args.references[0])
+        sentences = scoring.detokenised(systems[0], scoring.Moses(language))
+        measures = scoring.measures(systems, references, language, args.lowercase)
+    if args.output:
+        write_whole(args.output, "".join(sentence + "\n" for sentence in sentences).encode())
     scores = []
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
         score = scoring.evaluate(measure, args.samples, args.seed)

@@ -186,7 +186,7 @@ def test_romanian_with_and_without_diacritics(command, tmp_path):
     marked = ["Țara își așază școala în vârful dealului.", "Şi ţăranii stau acasă în iarna asta."]
     plain = ["Tara isi asaza scoala in varful dealului.", "Si taranii stau acasa in iarna asta."]
     files = write(tmp_path / "plain", plain), write(tmp_path / "marked.ro", marked)
-    printed = json.loads(command("score", *files, "--lang", "ro", "--json").out.splitlines()[-1])["scores"]
+    printed = json.loads(command("score", *files, "--json").out.splitlines()[-1])["scores"]
     assert list(printed) == [name + ending for name in MEASURES for ending in ("", "_without_diacritics")]
     for name in MEASURES:
         assert printed[name]["score"] < 60  # chrF forgives most
@@ -197,7 +197,7 @@ def test_romanian_with_and_without_diacritics(command, tmp_path):
 
 
 def test_several_references(score, tmp_path, reference):
-    first = write(tmp_path / "first", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
+    first = write(tmp_path / "first.de", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
     second = write(tmp_path / "second", [REFERENCES[0], "Ein Zug hält hier.", *REFERENCES[2:]])
     printed = score(reference, first, second)
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
@@ -306,6 +306,10 @@ class TestRefusals:
         with pytest.raises(SystemExit):
             command("score", reference, reference, "--lang", "german")
         assert "--lang: 'german' is no language code of two letters" in capsys.readouterr().err
+
+    def test_no_language(self, refused, reference, tmp_path):
+        nameless = write(tmp_path / "reference", REFERENCES)
+        assert refused("score", reference, nameless).startswith(f"--lang is missing, and {nameless} does not end with")
 
     def test_a_full_disk(self, refused, generated, reference):
         assert refused("score", generated, reference, "--output", "/dev/full").startswith("/dev/full: not written")
