@@ -42,6 +42,7 @@ PACKAGES = {
     "numpy": ("numpy", (1, 21)),
     "hydra-core": ("hydra", (1, 3)),
     "omegaconf": ("omegaconf", (2, 3)),
+    "rouge-score": ("rouge_score", (0, 1, 2)),
     "sacrebleu": ("sacrebleu", (2, 3)),
     "sacremoses": ("sacremoses", (0, 1)),
     "subword-nmt": ("subword_nmt", (0, 3, 8)),

@@ -41,13 +41,15 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
         return list(inspect(self, sentences_of_text(self, lines), beam=beam, against=against))
 
 
-def load(checkpoint: Path, data: Path, **options) -> CapsuleHub:
+def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> CapsuleHub:
     """A trained model, of this package or of fairseq's own, with the dictionaries of binarised data.
 
     Args:
+        checkpoint, data: a file, and the folder that fairseq-preprocess made.
         options: fairseq's, such as `tokenizer`, `bpe` and `bpe_codes`.
     """
+    checkpoint = Path(checkpoint)
     loaded = hub_utils.from_pretrained(
-        str(checkpoint.parent), checkpoint_file=checkpoint.name, data_name_or_path=str(data.resolve()), **options
+        str(checkpoint.parent), checkpoint_file=checkpoint.name, data_name_or_path=str(Path(data).resolve()), **options
     )
     return CapsuleHub(loaded["args"], loaded["task"], loaded["models"])

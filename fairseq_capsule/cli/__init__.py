@@ -21,10 +21,10 @@ COMMANDS = {
     "picture": "draw a sentence's attention, or its PAST and FUTURE",
     "probe": "how much of the target a vector of the source knows",
     "reproduce": "run what is missing of a paper's table, then print it (scripts/reproduce.sh)",
-    "score": "BLEU and chrF of translations, each with its label and signature",
+    "score": "BLEU and chrF of translations, ROUGE of summaries, each with its label and signature",
     "size": "how many parameters a model has",
     "table": "a paper's table with our figures beside the paper's; without a name, all tables",
-    "toy-corpus": "write the embedded English-German-like corpus",
+    "toy-corpus": "write an embedded corpus: English-German-like sentences or headlines of Chinese news",
 }
 
 

@@ -16,7 +16,7 @@ def content_agreement_loss(
 ) -> Tensor:
     """The content agreement loss of a batch, its sentences summed; squared distances are summed over dimensions.
 
-        L = (1/T) Σ_t ‖Ω^P_t − W^P mean(z_1 … z_t)‖² + ‖Ω^F_t − W^F mean(z_t … z_T)‖²
+        L = (1/T) Σ_t ( ‖Ω^P_t − W^P mean(z_1 … z_t)‖² + ‖Ω^F_t − W^F mean(z_t … z_T)‖² )
 
     Args:
         past: `Ω^P` `[B, T, P]`.

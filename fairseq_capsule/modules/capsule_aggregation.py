@@ -24,7 +24,7 @@ class CapsuleAggregation(nn.Module):
         iterations: routing iterations `r`. With 1 there is no agreement, and `g` is not created.
         share_weights: one `W` for all iterations, instead of one for each.
         position_aware: add sinusoids of their positions, both counted from 1, to the children, and to the parents
-            wherever they are read: in an agreement and in the result.
+            where an agreement reads them; in the result if `result_positions` says so.
         separable_scoring: agreements by `g`.
         leaky: a child may stay with none of the parents (the 2018 preprint).
         capsule_scale: the result has capsules times this. Squashing leaves them a norm below 1, where a layer norm
