@@ -27,8 +27,11 @@ def build_models(archs: List[str], further: Dict[str, object], task, device: str
     models = {}
     of_ours = further if ours == archs[0] else {}
     for arch in archs:
-        options = baseline_options(ours, **of_ours) if arch in ("transformer", "lstm") else preset_options(arch)
-        options = {**options, **further} if arch == archs[0] else options
+        of_arch = further if arch == archs[0] else {}
+        if arch in ("transformer", "lstm"):
+            options = {**baseline_options(ours, **of_ours), **of_arch}
+        else:
+            options = preset_options(arch, **of_arch)
         models[arch] = build(arch, task, **options).to(device)
     return models
 

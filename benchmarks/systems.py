@@ -3,9 +3,11 @@
 import itertools
 import math
 from argparse import Namespace
+from dataclasses import fields
 from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
+import yaml
 from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
@@ -31,15 +33,18 @@ def build(arch: str, task: TranslationTask, **options) -> torch.nn.Module:
 
 def preset_options(arch: str, **options) -> Dict[str, object]:
     """An architecture's options; a baseline takes those of the same name."""
-    preset = MODEL_DATACLASS_REGISTRY[arch](share_all_embeddings=True, **options)
+    kind = MODEL_DATACLASS_REGISTRY[arch]
+    texts = {item.name for item in fields(kind) if item.type is str}  # a set of layers may be one number
+    options = {name: str(value) if name in texts else value for name, value in options.items()}
+    preset = kind(share_all_embeddings=True, **options)
     values = {**vars(preset), **(vars(preset.lstm_options()) if hasattr(preset, "lstm_options") else {})}
     return {name: value for name, value in values.items() if value is not None and name != "_name"}
 
 
-def option(text: str) -> Tuple[str, Union[int, str]]:
+def option(text: str) -> Tuple[str, Union[bool, int, float, str]]:
     """An argparse type: `NAME=VALUE`, an option of an architecture."""
     name, _, value = text.partition("=")
-    return name, int(value) if value.lstrip("-").isdigit() else value
+    return name, yaml.safe_load(value)
 
 
 def baseline_of(arch: str) -> str:
@@ -92,9 +97,10 @@ def build_batches(task: TranslationTask, max_tokens: int, number: int, length: i
     for pair in pairs:
         longest = max(longest, len(pair["source"]), len(pair["target"]))
         if longest * (len(batch) + 1) > max_tokens:
-            batches.append(batch)
+            batches += [batch] if batch else []
             batch, longest = [], max(len(pair["source"]), len(pair["target"]))
         batch.append(pair)
+    batches = batches or [batch]
     chosen = torch.linspace(0, len(batches) - 1, number).round().long().tolist()
     return [collated(task, batches[index], device) for index in chosen]
 

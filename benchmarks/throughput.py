@@ -64,7 +64,7 @@ class Projection:
 
 def build_runs(args, task: TranslationTask, batches: List[dict]):
     """What is timed, by name, and its models: the architecture first, in all its ways of training, and the baseline."""
-    options = {**preset_options(args.arch), **dict(args.option)}
+    options = preset_options(args.arch, **dict(args.option))
     smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
     plain = LabelSmoothedCrossEntropyCriterion(task, **smoothed)
     guided = options.get("guided_heads", "none") != "none"

@@ -12,22 +12,12 @@
 source "$(dirname "$0")/common.sh"
 source "$scripts/demo_common.sh"
 
-train=30000 updates=2000 least=80 out=''
-while (($#)); do
-    case $1 in
-        --train) train=$(value "$@"); shift ;;
-        --updates) updates=$(value "$@"); shift ;;
-        --at-least) least=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
-        *) [[ ! $out ]] || die "one folder OUT, not both '$out' and '$1' (see --help)"; out=$1 ;;
-    esac
-    shift
-done
-[[ $out ]] || die "name the folder OUT to make (see --help)"
+train=30000 updates=2000 at_least=80
+take_options "train updates at-least" "$@"
+take_folder
 need_positive --train "$train"
 need_positive --updates "$updates"
-[[ $least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least wants a number, not '$least'"
+[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least wants a number, not '$at_least'"
 ((updates >= 60)) || die "--updates $updates: at least 60, for three checkpoints to average"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 
@@ -53,5 +43,5 @@ step "6 of 6: attention before and after routing"
 fairseq-capsule picture "$out/average.pt" "$out/data/bin" --codes "$out/data/codes" --tokenizer moses \
     --text "$(head -n 1 "$out/data/raw/test.en")" --out "$out/attention.png"
 
-verdict detokenised_bleu BLEU "$least" "$out/scores"
+verdict detokenised_bleu BLEU "$at_least" "$out/scores"
 echo "The picture: $out/attention.png"

@@ -84,6 +84,7 @@ fi
 if [[ $checkpoints =~ ^(last|best):([1-9][0-9]*)$ ]]; then
     # A run that keeps none of its epochs has the checkpoints of every so many updates.
     updates=$(compgen -G "$run/checkpoint[0-9]*.pt" >/dev/null || echo --updates)
+    [[ $checkpoints != best:* ]] || ! compgen -G "$run/checkpoint.best_*.pt" >/dev/null || updates=''
     checkpoint=$run/checkpoint_avg_${checkpoints/:/}${updates:+_updates}.pt
     newer=$(find "$run" -maxdepth 1 -name 'checkpoint*.pt' ! -name 'checkpoint_avg_*' -newer "$checkpoint" 2>/dev/null) ||
         newer=all # there is no average yet

@@ -61,7 +61,10 @@ def accumulation(config, processes, wanted):
     if not size:
         raise ValueError("no size of a batch in it: give dataset.max_tokens=N")
     step = size * processes
-    times = list(OmegaConf.select(config, "optimization.update_freq") or [1])
+    times = OmegaConf.select(config, "optimization.update_freq") or [1]
+    if isinstance(times, int):
+        raise ValueError(f"optimization.update_freq wants a list, [{times}]")
+    times = list(times)
     if wanted:
         if unit != "tokens":
             raise ValueError(f"--effective-tokens {wanted}: batches are of dataset.batch_size={size} sentences here")

@@ -6,7 +6,7 @@ import io
 import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, List, Sequence
+from typing import Any, List, Optional, Sequence
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -27,26 +27,25 @@ class Report:
         kind: its name, which its files have.
         markdown: what a reader sees: a title, what the figures are of, the table.
         rows: objects of one dataclass, whose fields are `column`s.
-        figure: the picture.
+        figure: the picture, where there is one.
     """
 
     kind: str
     markdown: str
     rows: Sequence[Any]
-    figure: Figure
+    figure: Optional[Figure]
 
     def write(self, folder: Path) -> List[Path]:
-        """Write KIND.md, .csv, .png and .svg into a folder, which is made where it is missing; returns their paths.
+        """Write KIND.md and .csv, and of a picture .png and .svg, into a folder, which is made where it is missing.
+
+        Returns their paths.
 
         Raises:
             UserError: one could not be written; what is there is whole.
         """
-        files = {
-            "md": self.markdown.encode(),
-            "csv": comma_separated(self.rows).encode(),
-            "png": _drawn(self.figure, "png"),
-            "svg": _drawn(self.figure, "svg"),
-        }
+        files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
+        if self.figure:
+            files.update({kind: _drawn(self.figure, kind) for kind in ("png", "svg")})
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for suffix, content in files.items():

@@ -89,6 +89,8 @@ def bag_overlap_by_step(
     first = valid & ~same.tril(-1).any(2)  # no earlier word is the same
     last = valid & ~same.triu(1).any(2)
     earlier = number.unsqueeze(1) < number.unsqueeze(2)  # [B, t, τ]: τ < t
+    dtype = torch.promote_types(past.dtype, torch.float32)  # in half precision many words would share the k-th place
+    embeddings = embeddings.to(dtype)
     rates = []
     for features, sizes, bags in (
         (past, before, earlier & first.unsqueeze(1)),
@@ -96,7 +98,7 @@ def bag_overlap_by_step(
     ):
         found = torch.zeros_like(bags)
         for i in range(len(target)):
-            logits = features[i] @ embeddings.t()
+            logits = features[i].to(dtype) @ embeddings.t()
             k = (top * sizes[i]).clamp(1, len(embeddings))
             lowest = logits.topk(int(k.max()), dim=1).values.gather(1, (k - 1).unsqueeze(1))
             found[i] = logits[:, target[i]] >= lowest
@@ -146,10 +148,11 @@ def bag_recall(logits: Tensor, target: Tensor, mask: Tensor, top: int) -> Tensor
     `|top ∩ bag| / |bag|`, which Weng et al. (2020, Table 5) call precision. Arguments as for `bag_prediction_loss`; a
     sentence with an empty bag counts 0.
     """
-    lowest = logits.topk(min(top, logits.size(1)), dim=1).values[:, -1:]
+    probable = logits.topk(min(top, logits.size(1)), dim=1).indices
+    chosen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, probable, True)
     same = target.unsqueeze(2).eq(target.unsqueeze(1)) & ~mask.unsqueeze(1)
     distinct = ~mask & ~same.tril(-1).any(2)
-    found = logits.gather(1, target.masked_fill(mask, 0)).ge(lowest) & distinct
+    found = chosen.gather(1, target.masked_fill(mask, 0)) & distinct
     return (found.sum(1) / distinct.sum(1).clamp(min=1)).sum()
 
 

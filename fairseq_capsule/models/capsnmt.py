@@ -10,6 +10,7 @@ from fairseq.models import (
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
 )
+from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
@@ -41,12 +42,12 @@ class CapsNMTEncoder(FairseqEncoder):
         super().__init__(dictionary)
         size = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
-        self.dropout = nn.Dropout(dropout)
-        self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=dropout) for _ in range(layers))
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
+        self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(layers))
         self.aggregation = aggregation
         self.max_source_positions = max_source_positions
 
-    def forward(self, src_tokens, src_lengths, **unused) -> Dict[str, List[Tensor]]:
+    def forward(self, src_tokens, src_lengths=None) -> Dict[str, List[Tensor]]:
         """Encode sources `[B, I]`.
 
         Returns:
@@ -96,7 +97,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         dictionary: of the target.
         embed_tokens: its embeddings.
         num_capsules: `M`.
-        capsule_scale: what the capsules were multiplied by; those that attention compares with states are not.
+        capsule_scale: what the capsules were multiplied by; attention compares states with what it reads divided by it.
         context: "attention": `u_t = y_t + ATT(C, s_{t-1})`, with the first layer's state `s`; "concat":
             `u_t = y_t + W_c [c_1; …; c_M]`, and each layer goes over the whole target in one call.
         layers, dropout: as for the encoder.
@@ -110,16 +111,17 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.capsule_scale = capsule_scale
         size = embed_tokens.embedding_dim
         self.embed_tokens = embed_tokens
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.context = nn.Linear(num_capsules * size, size, bias=False) if context == "concat" else None
-        first = LSTMLayer(size, dropout=dropout) if context == "concat" else AttentiveLSTMLayer(size, dropout)
-        self.layers = nn.ModuleList([first, *(LSTMLayer(size, dropout=dropout) for _ in range(layers - 1))])
+        first = AttentiveLSTMLayer if self.context is None else LSTMLayer
+        kinds = [first, *[LSTMLayer] * (layers - 1)]
+        self.layers = nn.ModuleList(kind(size, dropout=self.dropout) for kind in kinds)
         self.max_target_positions = max_target_positions
 
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, features_only=False, **unused):
-        """As fairseq's decoders: logits `[B, T, V]`, or features `[B, T, C]`, and a dict with no attention."""
+    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None):
+        """As fairseq's decoders: logits `[B, T, V]`, and a dict with no attention."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
-        return features if features_only else self.output_layer(features), extra
+        return self.output_layer(features), extra
 
     def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
         """Features `[B, T, C]`, of the last step alone with `incremental_state`, and the dict of `forward`."""

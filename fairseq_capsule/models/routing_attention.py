@@ -18,14 +18,12 @@ class Explanation(NamedTuple):
     Attributes:
         before: the attention without routing, `softmax(mask(E))`.
         after: the attention, `softmax(mask(E + Ω↑ + Ω↔))`.
-        logits: `E`, 0 at padded queries and keys; None where the layer does not route.
         vertical: `Ω↑`, or None where the layer has none.
         horizontal: `Ω↔`, or None where the layer has none.
     """
 
     before: Tensor
     after: Tensor
-    logits: Optional[Tensor]
     vertical: Optional[Tensor]
     horizontal: Optional[Tensor]
 
@@ -102,7 +100,7 @@ class RoutingSelfAttention(MultiheadAttention):
         vertical, horizontal = self.routing.capsules(logits, key_padding_mask, factors=(q, k))
         routed = sum((part for part in (vertical, horizontal) if part is not None), logits)
         before, after = (_attend(part, key_padding_mask, attn_mask) for part in (logits, routed))
-        return Explanation(before, after, logits, vertical, horizontal)
+        return Explanation(before, after, vertical, horizontal)
 
     def _project(self, query: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         """Scaled queries, keys and values `[B, H, L, d]`."""

@@ -49,6 +49,9 @@ class HolisticContext(nn.Module):
         state_dim: size of `z` and `o`.
         ffn_dim: inner size of the feed-forward layers.
         heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both".
+
+    Raises:
+        ValueError: heads of another name.
     """
 
     def __init__(
@@ -62,6 +65,8 @@ class HolisticContext(nn.Module):
         heads: str = "none",
     ):
         super().__init__()
+        if heads not in ("none", "bow", "bca", "both"):
+            raise ValueError(f"heads must be none, bow, bca or both, not {heads}")
         self.routing = routing
         self.capsules_per_content = capsules_per_content
         self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim, zero=True)
@@ -79,7 +84,7 @@ class HolisticContext(nn.Module):
         Args:
             state: `z` `[B, T, C]`.
             parts: what the routing prepared of `B` sentences; or of `B / n`, where `n` neighbours of a batch have one
-                source, as the beams of a sentence.
+                source, as the beams of a sentence; `T` is 1 then.
             padding_mask: `[B, I]`, True marks padding of the source.
 
         Returns:

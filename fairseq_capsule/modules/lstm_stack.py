@@ -15,27 +15,28 @@ class LSTMLayer(nn.Module):
     Args:
         size: of the input and the output.
         bidirectional: half of the output reads backwards.
-        dropout: of the LSTM's output.
+        dropout: what drops of the LSTM's output; nothing by default.
 
     Raises:
         ValueError: an odd size, of which there is no half.
     """
 
-    def __init__(self, size: int, bidirectional: bool = False, dropout: float = 0.0):
+    def __init__(self, size: int, bidirectional: bool = False, dropout: Optional[nn.Module] = None):
         super().__init__()
         if bidirectional and size % 2:
             raise ValueError(f"size must be even in a bidirectional LSTM, not {size}")
         hidden = size // 2 if bidirectional else size
         self.lstm = nn.LSTM(size, hidden, batch_first=True, bidirectional=bidirectional)
         self.norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout or nn.Identity()
 
     def forward(self, inputs, state: Optional[LSTMState] = None):
         """All steps at once.
 
         Args:
             inputs: `[B, L, size]`, or such a sequence packed.
-            state: hidden and cell states `[1, B, size]` from which the first step goes on; zeros by default.
+            state: hidden and cell states from which the first step goes on, `[1, B, size]` (`[2, B, size/2]` of a
+                bidirectional layer); zeros by default.
 
         Returns:
             The outputs, packed if the inputs were, and the state after the last step.
@@ -63,14 +64,14 @@ class AttentiveLSTMLayer(nn.Module):
     Args: as for `LSTMLayer`.
     """
 
-    def __init__(self, size: int, dropout: float = 0.0):
+    def __init__(self, size: int, dropout: Optional[nn.Module] = None):
         super().__init__()
         self.cell = nn.LSTMCell(size, size)
         self.query = nn.Linear(size, size, bias=False)
         self.key = nn.Linear(size, size, bias=False)
         self.vector = nn.Parameter(torch.randn(size) / size**0.5)
         self.norm = nn.LayerNorm(size)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = dropout or nn.Identity()
 
     def forward(
         self, inputs: Tensor, capsules: Tensor, keys: Tensor, state: Optional[LSTMState] = None
@@ -80,7 +81,7 @@ class AttentiveLSTMLayer(nn.Module):
         Args:
             inputs: `y` `[B, T, size]`.
             capsules: `c` `[B, M, size]`.
-            keys: `W_c c`, of the capsules or of what they are multiples of.
+            keys: `W_c c` `[B, M, size]`, of the capsules or of what they are multiples of.
             state: as for `LSTMLayer`.
 
         Returns:

@@ -60,7 +60,8 @@ class PastFutureRouting(nn.Module):
             padding_mask: `[B, I]`, True marks source words that take no part.
 
         Returns:
-            `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M], None)`; coupling is 0 at padding.
+            `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M], None)`, `M` what a word can go to: `N`
+            capsules, or the classes of CLF; coupling is 0 at padding.
         """
         return self.route(self.prepare(source, padding_mask), state, padding_mask)
 
@@ -143,6 +144,9 @@ class PastFutureClassifier(PastFutureRouting):
         content_dim: size of PAST, and of FUTURE.
         inner_dim: rows of `W`.
         redundant: whether there is a third class for words that are neither.
+
+    Raises:
+        ValueError: a number below 1.
     """
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int, inner_dim: int, redundant: bool = True):
@@ -168,6 +172,9 @@ class PastFutureAttention(PastFutureRouting):
 
     Args:
         source_dim, state_dim, content_dim: as for `PastFutureClassifier`.
+
+    Raises:
+        ValueError: a number below 1.
     """
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int):

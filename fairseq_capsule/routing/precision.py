@@ -2,7 +2,7 @@
 
 import functools
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -25,16 +25,25 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
     return value
 
 
+def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
 def in_float32(function):
-    """Raise float16 and bfloat16 arguments to float32, autocast off; cast the results back to the first one's dtype.
+    """Raise float16 and bfloat16 arguments to float32, autocast off; cast the results back to the first tensor's dtype.
 
     float32 and float64 pass through untouched.
     """
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
-        first = args[0] if args else next(iter(kwargs.values()))
-        sample = first if isinstance(first, Tensor) else first[0]
+        sample = next(_tensors((*args, *kwargs.values())), None)
+        if sample is None:  # the function knows what to say
+            return function(*args, **kwargs)
         device = sample.device.type
         # To turn off what is off takes as long as a small kernel.
         autocast_off = torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()

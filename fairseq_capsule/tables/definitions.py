@@ -123,7 +123,7 @@ def load_table(name: str) -> Table:
     _require_keys(path, content, {"title", "paper", "columns", "rows", "against", "figure", "notes"})
     if content["paper"] not in PAPERS:
         raise UserError(f"{path}: paper {content['paper']!r} is none of {', '.join(PAPERS)}")
-    columns = tuple(_column(path, label, **spec) for label, spec in content["columns"].items())
+    columns = tuple(_column(label, **spec) for label, spec in content["columns"].items())
     against = content.get("against")
     exempt = {
         against,
@@ -163,7 +163,7 @@ def _without_null(node: Any) -> Any:
     return None if node == "null" else node
 
 
-def _column(path: Path, label: str, measure: str, corpus: str, splits: str = "test") -> Column:
+def _column(label: str, measure: str, corpus: str, splits: str = "test") -> Column:
     return Column(label, measure, tuple(corpus.split()), tuple(splits.split()))
 
 

@@ -1,5 +1,6 @@
 """Running jobs through submitit: here, one after another, or all at once under Slurm, which keeps their order."""
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -50,7 +51,10 @@ def _report(step: Step) -> None:
 def _failure(command: Sequence[str], output: Optional[IO] = None) -> Optional[str]:
     """Run a command, passing on what it says to stderr while it says it; why it failed is the last of it."""
     last = "it said nothing"
-    with subprocess.Popen(command, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    with subprocess.Popen(
+        command, stdout=output, stderr=subprocess.PIPE, text=True, errors="replace", env={**os.environ, "PATH": path}
+    ) as process:
         try:
             for line in process.stderr:
                 print(line, end="", file=sys.stderr, flush=True)
@@ -75,8 +79,10 @@ def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
         print(f"[{number}/{len(jobs)}] {job.name}: about {job.hours:.2g} h; tail -f {log}", flush=True)
         try:
             reason = submitted.result()
-        except (submitit.core.utils.UncompletedJobError, submitit.core.utils.FailedJobError) as error:
-            reason = str(error).splitlines()[0]
+        except submitit.core.utils.FailedJobError as error:  # whose text has the trace between two rules
+            reason = str(error).rpartition("\n---")[0].strip().splitlines()[-1]
+        except submitit.core.utils.UncompletedJobError:
+            reason = "killed, perhaps for want of memory"
         except KeyboardInterrupt:
             submitted.cancel()  # a job of submitit's outlives who started it
             submitted.wait()

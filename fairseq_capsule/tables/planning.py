@@ -1,5 +1,6 @@
 """Plans: which commands are missing for a table, as jobs in their order of dependence. Nothing is run here."""
 
+import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +150,8 @@ def _distill(teacher: Run, places: Places, gpus: Optional[int]) -> Job:
     command = (*_script(["scripts/distill.sh"]), *options, str(places.checkpoint(teacher)), data, str(folder))
     hours = teacher.regime.hours / 10
     step = Step(command, folder / "manifest.tsv")
-    return Job(f"distill {teacher.name}", _missing([step]), (teacher.name,), _used(teacher, gpus), hours)
+    after = (f"prepare {teacher.setting.data}", teacher.name)
+    return Job(f"distill {teacher.name}", _missing([step]), after, _used(teacher, gpus), hours)
 
 
 def _timing(run: Run, wanted: _Wanted, places: Places, gpus: Optional[int]) -> Job:
@@ -175,10 +177,11 @@ def _row_job(run: Run, wanted: _Wanted, places: Places, baseline: Optional[Path]
 
 def _adopt(run: Run, places: Places, baseline: Optional[Path]) -> Step:
     product, task = places.checkpoint(run), composed_of(run).task
-    if baseline and product.exists() and product.resolve() != baseline.resolve():
-        raise UserError(
-            f"{product.parent}: the baseline given here before was {product.resolve()}; name another --runs"
-        )
+    before = product.resolve()
+    if product.is_symlink() and not before.exists():
+        raise UserError(f"{product.parent}: the baseline given here before, {before}, is gone; name another --runs")
+    if baseline and product.exists() and before != baseline.resolve():
+        raise UserError(f"{product.parent}: the baseline given here before was {before}; name another --runs")
     module = ("python", "-m", "fairseq_capsule.tables.given")
     return Step((*module, str(baseline), str(product), task.source_lang, task.target_lang), product)
 
@@ -190,7 +193,7 @@ def _training(run: Run, places: Places, gpus: int) -> List[Step]:
     options = ["--gpus", str(gpus)] if gpus else []
     options += ["--effective-tokens", str(setting.effective_tokens)] if setting.effective_tokens else []
     words = [f"common.seed={run.seed}", *setting.overrides, *run.regime.overrides, *run.overrides]
-    words += [f"task.init_from_baseline={places.checkpoint(run.baseline)}"] if run.baseline else []
+    words += [f"task.init_from_baseline={_quoted(places.checkpoint(run.baseline))}"] if run.baseline else []
     train = (*_script(["scripts/train.sh"]), *options, str(config), str(data / "bin"), str(folder), *words)
     steps = [Step(train, folder / "finished")]
     if run.regime.average and run.config != PROBE:
@@ -198,6 +201,15 @@ def _training(run: Run, places: Places, gpus: int) -> List[Step]:
         average = ("fairseq-capsule", "average", str(folder), *run.regime.average, "--output", str(output))
         steps.append(Step(average, output))
     return steps
+
+
+def _quoted(path: Path) -> str:
+    """As Hydra reads it, whatever is in it; what it would read as it is stays as it is."""
+    text = str(path)
+    if re.fullmatch(r"[\w/.+-]+", text, re.ASCII):
+        return text
+    escaped = re.sub(r"([\\'])", r"\\\1", text)
+    return f"'{escaped}'"
 
 
 def _evaluation(run: Run, wanted: _Wanted, places: Places) -> List[Step]:

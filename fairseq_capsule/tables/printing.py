@@ -7,8 +7,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from matplotlib.figure import Figure as Plot
 
 from fairseq_capsule.analysis.charts import lines, points
-from fairseq_capsule.analysis.reports import Report, comma_separated, escaped
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.analysis.reports import Report, escaped
 from fairseq_capsule.tables.definitions import PAPERS, Row
 from fairseq_capsule.tables.gathering import Figures, Results
 from fairseq_capsule.tables.measures import MEASURES
@@ -84,9 +83,9 @@ def plot(results: Results) -> Optional[Plot]:
     if axis == "rows":
         rows = [row.label for row in table.rows if row.run]
         single = {c: {label: results.cells[label][c].get("", Figures()) for label in rows} for c in columns}
-        means = {table.columns[c].label: {label: [f.mean] for label, f in single[c].items()} for c in columns}
-        spreads = {table.columns[c].label: {label: [f.spread or 0] for label, f in single[c].items()} for c in columns}
-        return points(_flat(means), _flat(spreads), table.title)
+        means = {table.columns[c].label: {label: f.mean for label, f in single[c].items()} for c in columns}
+        spreads = {table.columns[c].label: {label: f.spread or 0 for label, f in single[c].items()} for c in columns}
+        return points(means, spreads, table.title)
     if "series" in table.figure:
         return _grid(results, axis, table.figure["series"])
     panels, ticks = {}, [point for point in _points(results, 0) if point]
@@ -102,14 +101,7 @@ def write(results: Results, folder: Path) -> List[Path]:
     Raises:
         UserError: one could not be written.
     """
-    name, figure = results.table.name, plot(results)
-    if figure:
-        return Report(name, markdown(results), csv_lines(results), figure).write(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.md", folder / f"{name}.csv"]
-    write_whole(paths[0], markdown(results).encode())
-    write_whole(paths[1], comma_separated(csv_lines(results)).encode())
-    return paths
+    return Report(results.table.name, markdown(results), csv_lines(results), plot(results)).write(folder)
 
 
 def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
@@ -180,10 +172,6 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
             values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
             values[ticks.index(row.at[axis])] = _mean(results.cells[row.label][c], "")
     return lines(panels, ticks, axis, table.title)
-
-
-def _flat(panels):
-    return {label: {row: values[0] for row, values in panel.items()} for label, panel in panels.items()}
 
 
 def _mean(points: Dict[str, Figures], point: str) -> Optional[float]:

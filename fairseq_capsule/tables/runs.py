@@ -43,7 +43,8 @@ class Run:
     def title(self) -> str:
         """What determines it, but its scale, corpus and seed; fit for a folder's name and for a value of Hydra's."""
         groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
-        words = [word.rpartition(".")[2] if "." in word.partition("=")[0] else word for word in self.overrides]
+        pairs = [word.partition("=") for word in self.overrides]
+        words = [key.rpartition(".")[2] + equals + value for key, equals, value in pairs]
         words = [self.config, *sorted([*words, *groups])]
         words += [f"on={self.baseline.title}"] if self.baseline else []
         words += [f"teacher={self.teacher.title}"] if self.teacher else []
@@ -88,7 +89,7 @@ class Places:
         return Run(run.scale, run.setting, GIVEN, (), 0)
 
     def has_given(self, run: Run) -> bool:
-        return self.checkpoint(self.given(run)).exists()
+        return self.checkpoint(self.given(run)).is_symlink()
 
 
 def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:

@@ -117,7 +117,8 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         for name, value in options.items():
             if name not in known:
                 raise UserError(f"--eval-rouge-args: {name} is no option of fairseq-generate (beam, lenpen, …)")
-            if (known[name] in (int, bool, str) and type(value) is not known[name]) or (name == "beam" and value < 1):
+            allowed = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}.get(known[name], (type(value),))
+            if type(value) not in allowed or (name == "beam" and value < 1):
                 raise UserError(f"--eval-rouge-args: {name} cannot be {value!r}")
         return options
 

@@ -12,7 +12,7 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
     """Refuse a checkpoint that was trained with other dictionaries.
 
     Checkpoints hold no dictionary: sizes are always compared, words where the folder that the checkpoint was trained on
-    is there.
+    is there with a dictionary of that size; with another one it is another folder by now.
 
     Args:
         label: what the checkpoint is called in an error.
@@ -31,7 +31,8 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
                 "binarise the data with the checkpoint's dictionary"
             )
         file = os.path.join(folder, f"dict.{language}.txt")
-        if os.path.isfile(file) and Dictionary.load(file).symbols != dictionary.symbols:
+        there = Dictionary.load(file) if os.path.isfile(file) else dictionary
+        if len(there) == len(dictionary) and there.symbols != dictionary.symbols:
             raise UserError(
                 f"{label}: the words of {file}, which it was trained with, are not the data's; "
                 "binarise the data with the checkpoint's dictionary"

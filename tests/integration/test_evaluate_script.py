@@ -96,6 +96,13 @@ def test_against_another_run_and_without_case(place, evaluated, prepared):
         assert "case:lc" in found["signature"]
 
 
+def test_the_best_checkpoints_of_a_run_that_keeps_no_others(place, prepared):
+    for number in (1, 2, 3):
+        (place.out / f"checkpoint{number}.pt").rename(place.out / f"checkpoint.best_loss_{number}.5000.pt")
+    process = place.prepare("--checkpoints", "best:2", "--results", "best", "out", prepared)
+    assert "fairseq-generate" in process.errors and (place.out / "checkpoint_avg_best2.pt").exists()
+
+
 def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
     settings = (place.out / "settings").read_text()
     settings = settings.replace("capsule_translation", "capsule_summarization").replace("lang de", "lang summary")

@@ -6,8 +6,10 @@ import sys
 import numpy as np
 import pytest
 
+from fairseq_capsule.analysis.inspector.inspection import joined
 from fairseq_capsule.cli import main
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, train
 
@@ -137,6 +139,18 @@ def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
     other.src_dict.add_symbol("another")
     with pytest.raises(UserError, match="--against: the two models have different dictionaries"):
         hub.inspect("a", against=other)
+
+
+def test_an_ensemble_is_refused(data, trained):
+    hub = load(trained / "checkpoint3.pt", data)
+    hub.models.append(hub.models[0])
+    with pytest.raises(UserError, match="an ensemble of several checkpoints: look into one of them"):
+        hub.inspect("a")
+
+
+def test_characters_that_stand_apart_are_joined():
+    assert joined("某 公 司 <unk>") == "某公司<unk>"
+    assert joined("ein ha@@ us") == "ein haus"
 
 
 def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):

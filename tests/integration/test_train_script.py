@@ -255,6 +255,7 @@ def test_an_interruption_ends_the_training_too(place, data):
             ["{config}", "{data}", "out", "--effective-tokens", "1400"],
             "--effective-tokens 1400 cannot be met: 1 × dataset.max_tokens=1024 is 1024 tokens",
         ),
+        (["{config}", "{data}", "out", "optimization.update_freq=4"], "optimization.update_freq wants a list, [4]"),
         (["{baseline}", "{data}", "out"], "task.init_from_baseline is to be given: task.init_from_baseline=..."),
         (["{sentences}", "{data}", "out", "--effective-tokens", "9"], "batches are of dataset.batch_size=50 sentences"),
     ],

@@ -188,6 +188,14 @@ def test_overlap_by_hand():
     assert int(overlap.past_sentences) == int(overlap.future_sentences) == 1
 
 
+def test_overlap_in_half_precision_tells_words_apart():
+    """Logits 256 and 257 are one number in bfloat16, and the second is the more probable."""
+    features = torch.ones(1, 1, 2, dtype=torch.bfloat16)
+    embeddings = torch.tensor([[256.0, 0], [256, 1]], dtype=torch.bfloat16)
+    overlap = bag_overlap(features, features, embeddings, torch.tensor([[0]]), top=1)
+    assert float(overlap.future) == 0
+
+
 def test_a_sentence_without_a_past_is_left_out():
     features = torch.zeros(2, 2, 4)
     padding = torch.tensor([[False, True], [False, False]])

@@ -5,6 +5,7 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from omegaconf import OmegaConf
 
 from fairseq_capsule.errors import UserError
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
@@ -29,6 +30,16 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 def test_wrong_options_are_refused(options, message):
     with pytest.raises(UserError, match=message):
         build("capsnmt", options)
+
+
+def test_dropout_is_kept_while_generating_where_that_is_asked_for():
+    batch = make_batch(make_sentences(LENGTHS))["net_input"]
+    for names, differs in ((None, True), (["CapsNMTDecoder"], True), (["Another"], False)):
+        model = build("capsnmt", {"dropout": 0.5}).eval()
+        model.prepare_for_inference_(
+            OmegaConf.create({"generation": {"retain_dropout": True, "retain_dropout_modules": names}})
+        )
+        assert torch.equal(model(**batch)[0], model(**batch)[0]) != differs
 
 
 def test_embeddings_of_two_dictionaries_are_not_shared():

@@ -146,6 +146,14 @@ def test_all_padding_gives_zeros(competition):
         assert (part == 0).all()
 
 
+def test_arguments_by_name_and_no_votes():
+    votes = torch.randn(2, 5, 3, 4)
+    by_name = dynamic_routing(iterations=2, votes=votes)
+    torch.testing.assert_close(by_name.capsules, dynamic_routing(votes, 2).capsules)
+    with pytest.raises(ValueError):
+        dynamic_routing([], 0)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_is_routed_in_float32(dtype):
     torch.manual_seed(1)

@@ -100,6 +100,24 @@ def test_what_waits_for_a_failed_job_is_left_out(tmp_path, capfd):
     assert "[3/3] good" in capfd.readouterr().out
 
 
+def test_what_ends_a_job_from_outside_or_inside_is_told(tmp_path):
+    jobs = [
+        Job("killed", (shell("kill -9 $PPID", tmp_path / "x"),)),
+        Job("broken", (Step(("no-such-command",), tmp_path / "x"),)),
+    ]
+    failed = launch_here(jobs, tmp_path / "jobs")
+    assert failed["killed"].startswith("killed, perhaps for want of memory (all of it: ")
+    assert failed["broken"].startswith("FileNotFoundError: [Errno 2] No such file or directory: 'no-such-command'")
+
+
+def test_commands_are_those_of_this_python(tmp_path, monkeypatch):
+    """`.venv/bin/fairseq-capsule reproduce` works where nothing was activated."""
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    found = tmp_path / "found"
+    assert run_job(Job("a", (shell(f"python -c 'import sys; print(sys.prefix)' > {found}", found),))) is None
+    assert found.read_text().strip() == sys.prefix
+
+
 def test_slurm_keeps_the_order(tmp_path, monkeypatch):
     """Scripts that stand for Slurm's: sbatch keeps what it is handed and counts."""
     stubs = tmp_path / "stubs"

@@ -5,12 +5,13 @@ import os
 
 import pytest
 import torch
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import REPOSITORY, load_table
 from fairseq_capsule.tables.measures import is_one, model_options
 from fairseq_capsule.tables.planning import described, needed_by, plan, refuse_missing_folders
-from fairseq_capsule.tables.runs import run_of
+from fairseq_capsule.tables.runs import Places, Run, run_of
 from fairseq_capsule.tables.scales import load_scale
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
@@ -55,7 +56,7 @@ def test_a_student_learns_of_its_teacher(places):
     jobs = jobs_of("wang-table2", SMOKE, places)
     teacher = "smoke/toy/transformer+size-big/seed1"
     student = jobs["smoke/toy/capsnmt+teacher-transformer+size-big/seed1"]
-    assert jobs[f"distill {teacher}"].after == (teacher,)
+    assert jobs[f"distill {teacher}"].after == ("prepare toy", teacher)
     assert f"distill {teacher}" in student.after
     assert str(places.runs / teacher / "distilled" / "bin") in words_of(student)
 
@@ -189,6 +190,27 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
     other.touch()
     with pytest.raises(UserError, match="baseline given here before"):
         plan(load_table("weng-table3"), SMALL, places, baseline=other)
+    checkpoint.unlink()
+    for again in (None, other):
+        with pytest.raises(UserError, match="baseline given here before, .*baseline.pt, is gone; name another --runs"):
+            plan(load_table("weng-table3"), SMALL, places, baseline=again)
+
+
+def test_a_baseline_s_path_is_one_value_for_hydra(tmp_path):
+    places = Places(tmp_path / "a,b's runs", tmp_path / "data")
+    gret = jobs_of("weng-table3", SMALL, places)["small/multi30k/gret_transformer+on-transformer/seed1"]
+    (word,) = (word for word in words_of(gret) if word.startswith("task.init_from_baseline="))
+    parsed = OverridesParser.create().parse_override(word)
+    assert not parsed.is_sweep_override()
+    assert parsed.value() == str(places.runs / TRANSFORMER / "checkpoint_avg_table.pt")
+
+
+def test_decimals_stand_whole_in_a_run_s_name():
+    names = {
+        Run("small", SMALL.setting("duan", "wmt14-en-de", False), "transformer", (f"model.dropout={rate}",), 1).title
+        for rate in ("0.5", "1.5")
+    }
+    assert names == {"transformer+dropout-0.5", "transformer+dropout-1.5"}
 
 
 def test_a_given_baseline_teaches(places, tmp_path):

@@ -75,6 +75,7 @@ def test_an_unknown_character_never_agrees(monkeypatch):
         ('{"baem": 2}', "--eval-rouge-args: baem is no option of fairseq-generate"),
         ('{"beam": "2"}', "--eval-rouge-args: beam cannot be '2'"),
         ('{"beam": 0}', "--eval-rouge-args: beam cannot be 0"),
+        ('{"lenpen": "0.8"}', "--eval-rouge-args: lenpen cannot be '0.8'"),
     ],
 )
 def test_wrong_generation_options_are_refused(wrong, message):

@@ -105,6 +105,10 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
     for language in ("en", "de"):
         make_task().src_dict.save(str(tmp_path / f"dict.{language}.txt"))
     start(tmp_path)
+    others.add_symbol("v40")  # of another size than the checkpoint's: the folder is another one by now
+    for language in ("en", "de"):
+        others.save(str(tmp_path / f"dict.{language}.txt"))
+    start(tmp_path)
 
 
 def test_a_file_without_a_model_is_named(tmp_path):

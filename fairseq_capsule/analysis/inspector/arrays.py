@@ -95,7 +95,7 @@ def _decoder(model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
 
 def _explained(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
     arrays = {}
-    routes = any(layer.logits is not None for layer in layers)
+    routes = any(part is not None for layer in layers for part in (layer.vertical, layer.horizontal))
     for name, field in (
         ("attention_before", "before"),
         ("attention", "after"),

@@ -131,4 +131,4 @@ def _explain(
         x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
     )
     weights = weights.transpose(0, 1)
-    return Explanation(before=weights, after=weights, logits=None, vertical=None, horizontal=None)
+    return Explanation(before=weights, after=weights, vertical=None, horizontal=None)

@@ -15,6 +15,7 @@ from torch import Tensor
 from fairseq_capsule.analysis.inspector.arrays import PLAIN, NamedArray, Sentence, gather
 from fairseq_capsule.analysis.inspector.figures import plot_view
 from fairseq_capsule.analysis.inspector.views import OTHER, View, views_of
+from fairseq_capsule.analysis.translations import characters_apart
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
 
@@ -121,9 +122,11 @@ def inspect(
         against: another model of the same dictionaries, which reads the same translation.
 
     Raises:
-        UserError: a sentence that is empty or longer than a model reads, or dictionaries that differ.
+        UserError: a sentence that is empty or longer than a model reads, an ensemble, or dictionaries that differ.
     """
     hubs = [hub] if against is None else [hub, against]
+    if any(len(each.models) > 1 for each in hubs):
+        raise UserError("an ensemble of several checkpoints: look into one of them at a time")
     longest = min(each.models[0].max_positions()[0] for each in hubs)
     for source in sources:
         if len(source.tokens) < 2:
@@ -165,5 +168,5 @@ def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
 
 
 def joined(line: str) -> str:
-    """A line of subword-nmt's subwords, or of SentencePiece's, as text."""
-    return post_process(line, "sentencepiece" if "▁" in line else "subword_nmt")
+    """A line of subword-nmt's subwords, of SentencePiece's, or of characters that stand apart, as text."""
+    return post_process(line, "sentencepiece" if "▁" in line or characters_apart(line) else "subword_nmt")
