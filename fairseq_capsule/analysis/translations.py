@@ -93,12 +93,8 @@ def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> Lis
 def _joined(line: str, subwords: str) -> str:
     if subwords != "characters":
         return post_process(line, subwords)
-    return post_process(line, "sentencepiece") if characters_apart(line) else line  # which has ▁ for a space too
-
-
-def characters_apart(line: str) -> bool:
-    """Whether a line's tokens are single characters, as those of summaries are."""
-    return all(len(token) == 1 or token == "<unk>" for token in line.split())
+    apart = all(len(token) == 1 or token == "<unk>" for token in line.split())
+    return post_process(line, "sentencepiece") if apart else line  # which has ▁ for a space too
 
 
 def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:

@@ -6,7 +6,6 @@ import sys
 import numpy as np
 import pytest
 
-from fairseq_capsule.analysis.inspector.inspection import joined
 from fairseq_capsule.cli import main
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import load
@@ -146,11 +145,6 @@ def test_an_ensemble_is_refused(data, trained):
     hub.models.append(hub.models[0])
     with pytest.raises(UserError, match="an ensemble of several checkpoints: look into one of them"):
         hub.inspect("a")
-
-
-def test_characters_that_stand_apart_are_joined():
-    assert joined("某 公 司 <unk>") == "某公司<unk>"
-    assert joined("ein ha@@ us") == "ein haus"
 
 
 def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):

@@ -15,7 +15,6 @@ from torch import Tensor
 from fairseq_capsule.analysis.inspector.arrays import PLAIN, NamedArray, Sentence, gather
 from fairseq_capsule.analysis.inspector.figures import plot_view
 from fairseq_capsule.analysis.inspector.views import OTHER, View, views_of
-from fairseq_capsule.analysis.translations import characters_apart
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
 
@@ -168,5 +167,5 @@ def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
 
 
 def joined(line: str) -> str:
-    """A line of subword-nmt's subwords, of SentencePiece's, or of characters that stand apart, as text."""
-    return post_process(line, "sentencepiece" if "▁" in line or characters_apart(line) else "subword_nmt")
+    """A line of subword-nmt's subwords, or of SentencePiece's, as text."""
+    return post_process(line, "sentencepiece" if "▁" in line else "subword_nmt")
