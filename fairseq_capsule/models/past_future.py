@@ -144,8 +144,9 @@ class PastFuture(HolisticContext):
             sentences = sentences[::beams]
         else:
             beams = 1  # they were no beams but copies of a sentence, which go their own ways
+        # Indexing leaves the order in memory as it is, index_select does not.
         reordered = {
-            name: None if part is None else torch.tensor(beams) if name == "beams" else part.index_select(0, sentences)
+            name: None if part is None else torch.tensor(beams) if name == "beams" else part[sentences]
             for name, part in kept.items()
         }
         self.set_incremental_state(incremental_state, "source_parts", reordered)

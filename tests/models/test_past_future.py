@@ -117,6 +117,19 @@ def test_copies_of_a_sentence_are_no_beams(arch):
     torch.testing.assert_close(stepwise[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
 
 
+def test_what_is_kept_stays_as_sums_read_it():
+    """Finished sentences are dropped, and a capsule's votes are still together in memory."""
+    part = build("gdr_transformer_base").decoder.past_future
+    part.set_beam_size(3)
+    source, state = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1), {}
+    with torch.no_grad():
+        part(torch.randn(12, 1, part.routing.state_dim), source, incremental_state=state)
+        before = part.get_incremental_state(state, "source_parts")["values"]
+        part.reorder_incremental_state(state, torch.arange(3, 9))
+    after = part.get_incremental_state(state, "source_parts")["values"]
+    assert torch.equal(after, before[1:3]) and after.transpose(1, 2).is_contiguous()
+
+
 def test_nothing_is_kept_between_calls():
     model = build("gdr_transformer_base")
     before = set(model.decoder.past_future.__dict__)
