@@ -48,7 +48,9 @@ def run(args: argparse.Namespace) -> None:
             f"{len(numbers)} jobs: {' '.join(numbers)}; then: fairseq-capsule table {table.name} --scale {scale.name}"
         )
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what it runs is to end with it
+    # What it runs is to end with it, and by SIGINT: what a script starts in the background begins deaf to that.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
     failed = launching.launch_here(jobs, logs)
     results = gathering.gather(table, scale, places)
     print(printing.markdown(results))

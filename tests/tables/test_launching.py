@@ -59,7 +59,10 @@ def test_an_interruption_ends_what_is_running(tmp_path):
     running, ended = tmp_path / "running", tmp_path / "ended"
     code = f"trap 'touch {ended}; exit 1' TERM; touch {running}; sleep 60 & wait"
     job = f"Job('a', (Step(('bash', '-c', {code!r}), Path('never')),))"
-    launch = f"{IMPORTS}; launch_here([{job}], Path({str(tmp_path)!r}))"
+    hears = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # in a test run that does not, too
+    )
+    launch = f"{hears}; {IMPORTS}; launch_here([{job}], Path({str(tmp_path)!r}))"
     with subprocess.Popen([sys.executable, "-c", launch], stderr=subprocess.DEVNULL) as launcher:
         wait_for(running)
         launcher.send_signal(signal.SIGINT)
