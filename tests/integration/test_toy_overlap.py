@@ -20,7 +20,13 @@ def overlaps(toy, save_dir, *overrides):
     output = run(
         "hydra_train",
         *config,
-        *(f"task.data={toy}", f"checkpoint.save_dir={save_dir}", "common.cpu=true", *overrides),
+        *(
+            f"task.data={toy}",
+            f"checkpoint.save_dir={save_dir}",
+            "common.cpu=true",
+            "task.eval_overlap=true",
+            *overrides,
+        ),
         user_dir=None,
     )
     return [float(re.findall(rf"\| overlap_{content} ([\d.]+)", output)[-1]) for content in ("past", "future")]

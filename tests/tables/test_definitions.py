@@ -49,6 +49,7 @@ def test_every_run_could_start(scale, places):
             known = {item.name for item in fields(registry[config[part]._name])}
             assert set(config[part]) <= known | {"_name"}, run.title
         assert run.baseline is None or "init_from_baseline" in set(config.task)
+        assert not config.task.get("eval_overlap") or config.model.guided_heads in ("bow", "both"), run.title
         assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
         assert run.regime.hours > 0
         assert run.setting.prepare[0].startswith("scripts/prepare-") and run.setting.decode
