@@ -1,7 +1,6 @@
 """`fairseq-capsule reproduce` (scripts/reproduce.sh): runs what is missing of a paper's table, then prints it."""
 
 import argparse
-import signal
 from pathlib import Path
 
 import torch
@@ -48,9 +47,7 @@ def run(args: argparse.Namespace) -> None:
             f"{len(numbers)} jobs: {' '.join(numbers)}; then: fairseq-capsule table {table.name} --scale {scale.name}"
         )
         return
-    # What it runs is to end with it, and by SIGINT: what a script starts in the background begins deaf to that.
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.default_int_handler)
+    launching.heed_signals()
     failed = launching.launch_here(jobs, logs)
     results = gathering.gather(table, scale, places)
     print(printing.markdown(results))

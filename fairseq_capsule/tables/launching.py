@@ -1,6 +1,7 @@
 """Running jobs through submitit: here, one after another, or all at once under Slurm, which keeps their order."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,12 @@ def _failure(command: Sequence[str], output: Optional[IO] = None) -> Optional[st
             process.terminate()
             raise
     return last if process.returncode else None
+
+
+def heed_signals() -> None:
+    """Let SIGTERM end what `launch_here` runs, and SIGINT, to which what a script starts in the background is deaf."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.default_int_handler)
 
 
 def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:

@@ -16,7 +16,8 @@ from fairseq_capsule.tables.planning import Job
 
 IMPORTS = (
     "from pathlib import Path; from fairseq_capsule.tables.measures import Step; "
-    "from fairseq_capsule.tables.planning import Job; from fairseq_capsule.tables.launching import launch_here, run_job"
+    "from fairseq_capsule.tables.planning import Job; "
+    "from fairseq_capsule.tables.launching import heed_signals, launch_here, run_job"
 )
 
 
@@ -54,18 +55,22 @@ def test_what_a_command_says_is_passed_on_while_it_runs(tmp_path):
         subprocess.run([sys.executable, "-c", f"{IMPORTS}; assert run_job({job}) is None"], stderr=stderr, check=True)
 
 
-def test_an_interruption_ends_what_is_running(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("deaf", [False, True])
+def test_an_interruption_ends_what_is_running(tmp_path, number, deaf):
     """The signal reaches the launcher alone, unlike Ctrl-C in a terminal, and the job has a process of its own."""
     running, ended = tmp_path / "running", tmp_path / "ended"
     code = f"trap 'touch {ended}; exit 1' TERM; touch {running}; sleep 60 & wait"
     job = f"Job('a', (Step(('bash', '-c', {code!r}), Path('never')),))"
-    hears = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # in a test run that does not, too
-    )
-    launch = f"{hears}; {IMPORTS}; launch_here([{job}], Path({str(tmp_path)!r}))"
-    with subprocess.Popen([sys.executable, "-c", launch], stderr=subprocess.DEVNULL) as launcher:
+    before = signal.SIG_IGN if deaf else signal.SIG_DFL  # a script's background process, and one of a terminal
+    launch = f"{IMPORTS}; heed_signals(); launch_here([{job}], Path({str(tmp_path)!r}))"
+    with subprocess.Popen(
+        [sys.executable, "-c", launch],
+        stderr=subprocess.DEVNULL,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, before),
+    ) as launcher:
         wait_for(running)
-        launcher.send_signal(signal.SIGINT)
+        launcher.send_signal(number)
     assert launcher.returncode != 0
     assert ended.exists()
 
