@@ -2,6 +2,7 @@
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub
+from fairseq_capsule.models.beams import KnowsBeams
 from fairseq_capsule.models.flat_config import option
 
 # Weights of agreements: they exist where there is more than one iteration. Part → their names, what sets the number,
@@ -22,10 +23,10 @@ class CapsuleModel:
         return CapsuleHub(hub.cfg, hub.task, hub.models)
 
     def set_beam_size(self, beam_size: int) -> None:
-        """Pass a generator's beam size on."""
-        part = getattr(self.decoder, "past_future", None)
-        if part is not None:
-            part.set_beam_size(beam_size)
+        """What a generator says before it decodes: how many neighbours of a batch are one sentence."""
+        for part in self.decoder.modules():
+            if isinstance(part, KnowsBeams):
+                part.beam_size = beam_size
 
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """As fairseq's, which would report another dictionary's embeddings as tensors that do not fit.

@@ -8,6 +8,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.beams import KnowsBeams, project_source_once
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.flat_config import parse_layers, register_presets, validated
@@ -77,7 +78,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         return reordered
 
 
-class CapsuleTransformerDecoder(TransformerDecoderBase):
+class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
     """fairseq's decoder; its layers may route their self-attention under the causal mask, its output may take in the
     vector of the source sentence, and then PAST and FUTURE."""
 
@@ -96,6 +97,8 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
 
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
         """As fairseq's; with PAST and FUTURE, `extra["past_future"]` is a `PastFutureOutput`."""
+        if incremental_state == {}:  # the first step
+            self._project_source_once(encoder_out, incremental_state)
         features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
         if self.context_gate is not None:
             features = self.context_gate(features, encoder_out["global_representation"][0])
@@ -104,6 +107,12 @@ class CapsuleTransformerDecoder(TransformerDecoderBase):
         source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         features, extra["past_future"] = self.past_future(features, source, padding_mask, incremental_state)
         return features, extra
+
+    def _project_source_once(self, encoder_out, incremental_state):
+        source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        beams = self.beams_of(source)
+        if beams > 1:
+            project_source_once(self.layers, source, padding_mask, beams, incremental_state)
 
     @property
     def output_embeddings(self):

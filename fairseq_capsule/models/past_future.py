@@ -9,6 +9,7 @@ from fairseq.incremental_decoding_utils import with_incremental_state
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.beams import IncrementalState, KnowsBeams
 from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.modules import (
     GuidedDynamicRouting,
@@ -19,8 +20,6 @@ from fairseq_capsule.modules import (
     PastFutureRouting,
     SourceParts,
 )
-
-IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
@@ -73,15 +72,11 @@ def check_past_future(config: PastFutureConfig) -> None:
 
 
 @with_incremental_state
-class PastFuture(HolisticContext):
+class PastFuture(KnowsBeams, HolisticContext):
     """`HolisticContext` on fairseq's decoders: what depends on the source alone is kept while decoding.
 
     Args: those of `HolisticContext`.
     """
-
-    def __init__(self, routing: PastFutureRouting, **options):
-        super().__init__(routing, **options)
-        self.beam_size = 1
 
     def forward(
         self,
@@ -109,7 +104,7 @@ class PastFuture(HolisticContext):
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is not None:
             return SourceParts(**{name: part for name, part in kept.items() if name != "beams"})
-        beams = self.beam_size if incremental_state is not None and self._same_in_every_beam(source) else 1
+        beams = 1 if incremental_state is None else self.beams_of(source)
         mask = None if padding_mask is None else padding_mask[::beams]
         parts = self.routing.prepare(source[:, ::beams].transpose(0, 1), mask)
         if incremental_state is None:
@@ -119,17 +114,6 @@ class PastFuture(HolisticContext):
         kept = {**parts._asdict(), "beams": torch.tensor(beams)}
         self.set_incremental_state(incremental_state, "source_parts", kept)
         return parts
-
-    def _same_in_every_beam(self, source: Tensor) -> bool:
-        """Whether every `beam_size` neighbours of a batch are one sentence; a hint may be an older one."""
-        if self.beam_size == 1 or source.size(1) % self.beam_size:
-            return False
-        beams = source.unflatten(1, (-1, self.beam_size))
-        return bool((beams == beams[:, :, :1]).all())
-
-    def set_beam_size(self, beam_size: int) -> None:
-        """What a generator says before it decodes: how many neighbours of a batch are one sentence."""
-        self.beam_size = beam_size
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         """Drop finished sentences. Within a sentence's beams all is the same: nothing is moved there."""

@@ -102,3 +102,29 @@ def test_explain_leaves_nothing_behind():
     shown = attention.explain(x, attn_mask=mask)
     assert shown.vertical is None and (shown.after.triu(1) == 0).all()
     assert {name: value for name, value in vars(attention).items() if not name.startswith("_")} == before
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
+@pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
+def test_the_source_is_projected_once_a_sentence(arch, hint, rows):
+    """Keys and values of the attentions to it; what is kept of them is what fairseq keeps, for every beam."""
+    model, projected = build(arch), []
+    batch = make_batch(make_sentences(LENGTHS))["net_input"]
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, torch.arange(4).repeat_interleave(3))
+        as_fairseq, state = {}, {}
+        model.decoder(torch.full((12, 1), 2), encoder_out=encoder_out, incremental_state=as_fairseq)
+        for layer in model.decoder.layers:
+            for projection in (layer.encoder_attn.k_proj, layer.encoder_attn.v_proj):
+                projection.register_forward_hook(lambda _, inputs, __: projected.append(inputs[0].size(1)))
+        model.set_beam_size(hint)
+        for step in (1, 2):
+            model.decoder(torch.full((12, step), 2), encoder_out=encoder_out, incremental_state=state)
+    assert projected == [rows] * 4
+    for layer in model.decoder.layers:
+        kept = layer.encoder_attn._get_input_buffer(state)
+        expected = layer.encoder_attn._get_input_buffer(as_fairseq)
+        assert kept.keys() == expected.keys()
+        for name, part in expected.items():
+            torch.testing.assert_close(kept[name].to(part), part, rtol=1e-5, atol=1e-6)

@@ -120,7 +120,7 @@ def test_copies_of_a_sentence_are_no_beams(arch):
 def test_what_is_kept_stays_as_sums_read_it():
     """Finished sentences are dropped, and a capsule's votes are still together in memory."""
     part = build("gdr_transformer_base").decoder.past_future
-    part.set_beam_size(3)
+    part.beam_size = 3
     source, state = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1), {}
     with torch.no_grad():
         part(torch.randn(12, 1, part.routing.state_dim), source, incremental_state=state)
