@@ -232,7 +232,7 @@ need_known() { # BIN MEND: refuses a dictionary that does not know the training 
         die "over 5% of the training text is unknown to the dictionary: $2"
 }
 
-in_pieces() { # FOLDER FILTER PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through `FILTER LANG`; all cores, flat memory
+in_pieces() { # FOLDER FILTERS PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through each `FILTER LANG`; all cores, flat memory
     local pieces=$3/pieces lang file
     each_piece "$2" "$pieces" "$1"/*.*[a-z] # a further reference, SPLIT.LANG1, stays as it is
     for lang in $(languages_of "$1"/*.*[a-z]); do
@@ -246,8 +246,8 @@ in_pieces() { # FOLDER FILTER PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through
     rm -r "$pieces"
 }
 
-each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the pieces of a language's files through `FILTER LANG`
-    local filter=$1 pieces=$2 lang file files lines number
+each_piece() { # FILTERS PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the pieces of a language's files through each `FILTER LANG`
+    local filters=$1 pieces=$2 lang file files lines number
     for lang in $(languages_of "${@:3}"); do
         files=()
         for file in "${@:3}"; do
@@ -255,25 +255,29 @@ each_piece() { # FILTER PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the 
         done
         lines=$(cat "${files[@]}" | wc -l)
         # Long enough for a tool's start not to matter, short enough for a tool that reads all its input before it writes.
-        lines=$((lines / cores < 5000 ? 5000 : lines / cores < 50000 ? lines / cores + 1 : 50000))
+        lines=$((lines / cores < 5000 ? 5000 : lines / cores < 200000 ? lines / cores + 1 : 200000))
         mkdir -p "$pieces/$lang"
         cat "${files[@]}" | split --numeric-suffixes --suffix-length=6 --lines=$lines - "$pieces/$lang/"
     done
     number=$(find "$pieces" -type f | wc -l)
-    export -f "$filter" filter_piece # other shells run it: it sees functions and variables that are exported
+    # shellcheck disable=SC2086  a word is a filter
+    export -f $filters filter_piece # other shells run it: it sees functions and variables that are exported
     find "$pieces" -type f -print0 | sort -z |
-        xargs -0 -P "$cores" -I{} bash -c 'set -Eeuo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filter" {} |
-        python -m tqdm --desc "$filter" --unit " pieces" --total "$number" >/dev/null 2>"$PROGRESS"
+        xargs -0 -P "$cores" -I{} bash -c 'set -Eeuo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filters" {} |
+        python -m tqdm --desc "$filters" --unit " pieces" --total "$number" >/dev/null 2>"$PROGRESS"
 }
 
 languages_of() { # .../SPLIT.LANG...: each language once
     printf '%s\n' "${@##*.}" | sort -u
 }
 
-filter_piece() { # FILTER .../LANG/PIECE: writes PIECE.done, and the piece's name for the progress bar
-    local lang=${2%/*}
-    "$1" "${lang##*/}" <"$2" >"$2.done"
-    rm "$2"
+filter_piece() { # FILTERS .../LANG/PIECE: writes PIECE.done, and the piece's name for the progress bar
+    local lang=${2%/*} filter
+    for filter in $1; do # by way of files: sacremoses writes each line at once, for which the next one would wake each time
+        "$filter" "${lang##*/}" <"$2" >"$2.part"
+        mv "$2.part" "$2"
+    done
+    mv "$2" "$2.done"
     echo "$2"
 }
 

@@ -1,7 +1,7 @@
 # Sourced by the scripts that prepare a translation corpus, in common.sh's place: from archives to the data folder of a pair.
 #
-# A script sets its languages and the defaults of its options, writes a function `raw PART` that makes PART/SPLIT.LANG (and
-# its own `tokenise LANG`, where it needs another one), and calls `take_corpus_options NAMES "$@"` and `prepare_corpus`.
+# A script sets its languages and the defaults of its options (and its own `tokenising`, where it needs another one), writes a
+# function `raw PART` that makes PART/SPLIT.LANG, and calls `take_corpus_options NAMES "$@"` and `prepare_corpus`.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -10,6 +10,7 @@ from='' codes='' dict='' limit='' out=''
 merges=32000 bpe=joint        # merges of BPE: one list of both languages, or one of each
 max_length='' ratio=''        # training pairs with a longer sentence, or a larger ratio of lengths, are left out
 hyphens=''                    # options of `sacremoses tokenize`
+tokenising=words              # the filters from raw to tokenised text
 mirror=${MIRROR:-}
 
 take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names and refuses wrong values
@@ -151,10 +152,6 @@ newstests() { # PART URL: --valid's newstests of WMT14's development sets, one b
 
 # --- from raw text to binarised data -----------------------------------------------------------------------------------
 
-tokenise() { # LANG
-    words "$1"
-}
-
 words() { # LANG: normalises punctuation, drops what is not printed, tokenises; cuts Chinese into words
     if [[ $1 == zh ]]; then
         python "$scripts/cut_chinese.py"
@@ -163,7 +160,6 @@ words() { # LANG: normalises punctuation, drops what is not printed, tokenises; 
         tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars tokenize $hyphens
     fi
 }
-export -f words
 
 clean() { # PART: the training pairs that are long enough, short enough and of similar length
     mkdir "$1"
@@ -220,7 +216,7 @@ prepare_corpus() { # makes what is not there yet
     text=tokenised
     enter_corpus
     stage raw raw
-    stage tokenised in_pieces raw tokenise
+    stage tokenised in_pieces raw "$tokenising"
     if [[ $max_length ]]; then
         stage clean clean
         text=clean

@@ -20,6 +20,7 @@
 source "$(dirname "$0")/corpus.sh"
 
 languages=(en de)
+tokenising="tokenise lower"
 merges=10000
 mirror=${MIRROR:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
 declare -A archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2017_flickr [test2]=test_2017_mscoco)
@@ -36,7 +37,7 @@ raw() { # PART: the text of the archives, checked
 }
 
 tokenise() { # LANG
-    sacremoses --quiet --language "$1" normalize tokenize | lower
+    sacremoses --quiet --language "$1" normalize tokenize
 }
 
 take_corpus_options "from limit codes dict" "$@"

@@ -31,6 +31,7 @@
 source "$(dirname "$0")/corpus.sh"
 
 languages=(zh en)
+tokenising="words lower"
 merges=30000 bpe=separate
 max_length=100 ratio=9
 releases=(LDC2002E18 LDC2003E07 LDC2003E14 LDC2004T07 LDC2004T08 LDC2005T06)
@@ -60,10 +61,6 @@ licensed() { # NAME [OTHER]: the file of that name, and not of the other, somewh
     found=$(find -L "$from" -name "$1" ! -name "${2:-}" | sort | head -n 1)
     [[ $found ]] || die "--from $from: $1 is missing: the LDC hands it out under its licence (see --help)"
     echo "$found"
-}
-
-tokenise() { # LANG
-    words "$1" | lower
 }
 
 take_corpus_options "from limit merges bpe max-length ratio codes dict" "$@"

@@ -18,6 +18,7 @@
 source "$(dirname "$0")/corpus.sh"
 
 languages=(en de)
+tokenising=tokenise
 merges=2500
 train=30000 valid=500 test=500 seed=1
 

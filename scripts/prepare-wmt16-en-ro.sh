@@ -31,6 +31,7 @@ source "$(dirname "$0")/corpus.sh"
 languages=(en ro)
 max_length=80 ratio=9
 diacritics=remove
+tokenising="normalise spell_romanian tokenise"
 wmt16=https://data.statmt.org/wmt16/translation-task opus=https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses
 
 raw() { # PART
@@ -41,19 +42,20 @@ raw() { # PART
     held_out "$1" test newstest2016-enro-src.en.sgm newstest2016-enro-ref.ro.sgm $wmt16/test.tgz
 }
 
-normalise_romanian() { # standard input with commas below in the place of cedillas, and without diacritics unless these stay
-    local plain=''
-    [[ $diacritics == keep ]] || plain='y/ȘșȚțĂăÂâÎî/SsTtAaAaIi/'
-    sed "y/ŞşŢţ/ȘșȚț/; $plain"
+normalise() { # LANG
+    tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars
+}
+
+spell_romanian() { # LANG: ro with commas below in the place of cedillas, and without diacritics unless these stay
+    local spelling=''
+    [[ $1 != ro ]] || spelling='y/ŞşŢţ/ȘșȚț/'
+    [[ $1 != ro || $diacritics == keep ]] || spelling+='; y/ȘșȚțĂăÂâÎî/SsTtAaAaIi/'
+    sed "$spelling"
 }
 
 tokenise() { # LANG
-    local normalise=cat
-    [[ $1 != ro ]] || normalise=normalise_romanian
-    tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars | $normalise |
-        sacremoses --quiet --language "$1" tokenize
+    sacremoses --quiet --language "$1" tokenize
 }
-export -f normalise_romanian
 
 take_corpus_options "from diacritics limit merges bpe max-length ratio codes dict" "$@"
 need_tools unzip

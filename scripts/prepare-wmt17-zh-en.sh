@@ -61,7 +61,7 @@ cwmt() { # PART
 short_valid() { # PART: valid, the pairs of valid1 that have few enough words
     local lang
     for lang in zh en; do
-        tokenise $lang <"$1/valid1.$lang" >"$1/words.$lang"
+        words $lang <"$1/valid1.$lang" >"$1/words.$lang"
     done
     python "$scripts/clean_pairs.py" --longest "$max_length" "$1"/words.{zh,en} "$1"/valid.{zh,en} --instead "$1"/valid1.{zh,en}
     rm "$1"/words.{zh,en}
