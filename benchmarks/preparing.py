@@ -67,6 +67,11 @@ def prepare(archives: Path, out: Path, stages: list, memory: list) -> None:
     memory.append(usage.ru_maxrss * 1024)
 
 
+def joined(texts: list, place: Path) -> Path:
+    place.write_bytes(b"".join(text.read_bytes() for text in texts))
+    return place
+
+
 def cut(texts: list, folder: Path, cores: int) -> list:
     """Cuts each text into as many shares as there are cores; (language, share) of each."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -86,12 +91,19 @@ def measure(lines: int, prefix: Path, place: Path, rounds: int, cores: int) -> d
     write_archives(archives, prefix, lines)
     stages, memory = [], []
     prepare(archives, out, [], [])
-    raw, tokenised = ([out / stage / f"train.{language}" for language in LANGUAGES] for stage in ("raw", "tokenised"))
-    both = place / "both"
-    both.write_bytes(b"".join(text.read_bytes() for text in tokenised))
+    both = joined(sorted((out / "tokenised").glob("train.*")), place / "both")  # what merges are learnt from
     codes = shutil.copy(out / "codes", place / "codes")
-    raw_shares = cut(raw, place / "raw", cores)
-    tokenised_shares = cut(tokenised, place / "tokenised", cores)
+    raw_shares, tokenised_shares = (
+        cut(
+            [
+                joined(sorted((out / stage).glob(f"*.{language}")), place / f"{stage}.{language}")
+                for language in LANGUAGES
+            ],
+            place / stage,
+            cores,
+        )
+        for stage in ("raw", "tokenised")
+    )
     learn = LEARN.format(merges=MERGES, cores=cores, text=both).split()
     runs = {
         "prepare": partial(prepare, archives, out, stages, memory),
