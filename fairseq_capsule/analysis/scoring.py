@@ -58,7 +58,8 @@ class Measure:
 class Comparison:
     """The score of another system, and how likely a difference as large as this arises by chance.
 
-    `p` is None where both texts are the same: sacrebleu's p would be its smallest possible one, 1 / (samples + 1).
+    `p` is None where the scores are the same: for the same text, or two texts with nothing right, sacrebleu's p would
+    be its smallest possible one, 1 / (samples + 1).
     """
 
     score: float
@@ -218,7 +219,7 @@ def _paired_bootstrap(measure: Measure, samples: int, seed: int) -> Comparison:
         else:
             os.environ[SEED_VARIABLE] = before
     baseline, ours = (result for column in columns.values() for result in column if isinstance(result, Result))
-    p = None if system == other else ours.p_value
+    p = None if ours.score == baseline.score else ours.p_value
     return Comparison(baseline.score, ours.score - baseline.score, p, samples, seed)
 
 

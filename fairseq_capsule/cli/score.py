@@ -91,7 +91,7 @@ def _report(score: scoring.Score, other: Path) -> str:
     lines = [f"{score.label} = {score.score:.2f}  ({score.text})", f"    {score.line}"]
     if score.against:
         against = score.against
-        p = "the same text, nothing to test" if against.p is None else f"p = {against.p:.4f}"
+        p = "nothing to test" if against.p is None else f"p = {against.p:.4f}"
         lines.append(
             f"    {score.score:.2f} - {against.score:.2f} of {other} = {against.difference:+.2f}, {p} "
             f"(paired bootstrap, {against.samples} samples, seed {against.seed})"

@@ -241,7 +241,14 @@ class TestAgainst:
         printed = score(worse, long_reference, "--against", worse, "--samples", 20)
         assert all(found["p"] is None and found["difference"] == 0 for found in of(printed, "against").values())
         report = command("score", worse, long_reference, "--against", worse, "--samples", 20).out
-        assert report.count("= +0.00, the same text, nothing to test") == 4
+        assert report.count("= +0.00, nothing to test") == 4
+
+    def test_two_texts_as_bad_as_each_other(self, score, long_reference, tmp_path):
+        lines = long_reference.read_text(encoding="utf-8").splitlines()
+        first, second = (write(tmp_path / word, [word] * len(lines)) for word in ("nichts", "garnichts"))
+        against = of(score(first, long_reference, "--against", second, "--samples", 20), "against")
+        assert against["tokenised_bleu"]["p"] is None and against["tokenised_bleu"]["difference"] == 0
+        assert against["chrf"]["p"] is not None and against["chrf"]["difference"] != 0
 
     def test_systems_with_different_targets_share_moses_tokens(self, score, generated, reference, tmp_path):
         text = re.sub(r"(?m)^T-.*", lambda line: line[0].replace("Ein ", "<<unk>> "), GENERATED)
