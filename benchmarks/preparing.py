@@ -72,13 +72,13 @@ def joined(texts: list, place: Path) -> Path:
     return place
 
 
-def cut(texts: list, folder: Path, cores: int) -> list:
-    """Cuts each text into as many shares as there are cores; (language, share) of each."""
-    shutil.rmtree(folder, ignore_errors=True)
+def cut(stage: Path, folder: Path, cores: int) -> list:
+    """Cuts a stage's texts of each language into as many shares as there are cores; (language, share) of each."""
     folder.mkdir()
-    for text in texts:
-        subprocess.run(["split", f"--number=l/{cores}", text, folder / f"{text.name}."], check=True)
-    return [(share.name.split(".")[1], share) for share in sorted(folder.iterdir())]
+    for language in LANGUAGES:
+        text = joined(sorted(stage.glob(f"*.{language}")), folder.with_suffix(f".{language}"))
+        subprocess.run(["split", f"--number=l/{cores}", text, folder / f"{language}."], check=True)
+    return [(share.stem, share) for share in sorted(folder.iterdir())]
 
 
 def in_parallel(command: str, shares: list, cores: int, **settings) -> None:
@@ -93,17 +93,7 @@ def measure(lines: int, prefix: Path, place: Path, rounds: int, cores: int) -> d
     prepare(archives, out, [], [])
     both = joined(sorted((out / "tokenised").glob("train.*")), place / "both")  # what merges are learnt from
     codes = shutil.copy(out / "codes", place / "codes")
-    raw_shares, tokenised_shares = (
-        cut(
-            [
-                joined(sorted((out / stage).glob(f"*.{language}")), place / f"{stage}.{language}")
-                for language in LANGUAGES
-            ],
-            place / stage,
-            cores,
-        )
-        for stage in ("raw", "tokenised")
-    )
+    raw_shares, tokenised_shares = (cut(out / stage, place / stage, cores) for stage in ("raw", "tokenised"))
     learn = LEARN.format(merges=MERGES, cores=cores, text=both).split()
     runs = {
         "prepare": partial(prepare, archives, out, stages, memory),
