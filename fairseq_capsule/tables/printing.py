@@ -150,7 +150,7 @@ def _notes(results: Results) -> Iterator[str]:
             "- In brackets: the difference to "
             + escaped(" or ".join(compared))
             + ", and the p of a paired bootstrap over the "
-            "sentences, one for each seed. ±: the standard deviation over seeds.\n"
+            "sentences, one for each seed that has a difference. ±: the standard deviation over seeds.\n"
         )
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for line in csv_lines(results):

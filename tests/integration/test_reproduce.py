@@ -1,6 +1,7 @@
 """`scripts/reproduce.sh` at the smoke scale, from nothing to the printed table."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +38,9 @@ def test_a_table_from_nothing(folder):
     output = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
     encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
     _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
-    assert paper == "24.87" and float(bleu.split()[0]) >= 0 and "p " in bleu
+    # Six updates may get nothing right, with and without capsules: then there is no difference, and no p.
+    ours = re.fullmatch(r"\d+\.\d\d \(([+-]\d+\.\d\d)(, p [01]\.\d{3})?\)", bleu)
+    assert paper == "24.87" and ours and (ours[2] or ours[1] == "+0.00"), bleu
     assert int(parameters.replace(",", "")) > 100_000
     assert "- Missing: decoder, BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
