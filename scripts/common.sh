@@ -86,6 +86,10 @@ need_dict() { # FILE: a dictionary of fairseq
     [[ ! $wrong ]] || die "--dict $1, line $wrong: not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
 }
 
+exists() { # FILE...: is there one? For patterns, "$folder"/*.pt, where compgen -G would read the folder as one too
+    [[ -e $1 ]]
+}
+
 fingerprint() { # FILE, or nothing when it is to be learnt
     if [[ $1 ]]; then sha256sum "$1" | cut -c 1-12; else echo learnt; fi
 }

@@ -45,7 +45,7 @@ while (($#)); do
 done
 ((${#places[@]} == 2)) || die "name RUN and DATA, not ${#places[@]} places (see --help)"
 run=${places[0]} data=${places[1]}
-compgen -G "$run/checkpoint*.pt" >/dev/null || die "$run: no checkpoints in it; name the run folder of a training"
+exists "$run"/checkpoint*.pt || die "$run: no checkpoints in it; name the run folder of a training"
 [[ -d $data/bin && -d $data/raw ]] || die "$data: no 'bin' and 'raw' in it; name the OUT of a prepare script"
 [[ ! $against || -d $against/$results ]] || die "$against: no '$results' in it; evaluate that run first, in the same way"
 [[ $results != */* ]] || die "--results wants a name, not '$results'"
@@ -63,13 +63,13 @@ need_positive --max-tokens "$max_tokens"
 ((nbest <= beam)) || die "--nbest $nbest: a beam of $beam has no more than $beam; ask for fewer, or a wider beam"
 need_tools fairseq-capsule fairseq-generate flock python
 task=$(setting task._name translation)
-pair=$(compgen -G "$data/bin/*.bin" | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | head -n 1) || true
+pair=$(printf '%s\n' "$data"/bin/*.bin | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | head -n 1) || true
 source=$(setting task.source_lang "${pair% *}") target=$(setting task.target_lang "${pair#* }")
 plugin=$(realpath "$scripts/../fairseq_capsule")
 run=$(realpath "$run") data=$(realpath "$data") against=${against:+$(realpath "$against")}
 IFS=, read -ra splits <<<"${splits:-test}"
 for split in "${splits[@]}"; do
-    compgen -G "$data/bin/$split.*.bin" >/dev/null || die "$data/bin: no split '$split' in it"
+    exists "$data/bin/$split".*.bin || die "$data/bin: no split '$split' in it"
     [[ -f $data/raw/$split.$target ]] || die "$data/raw/$split.$target: no such reference"
     [[ ! $against || -f $against/$results/$split/generate.out ]] || die "$against: '$split' was not evaluated; do that first"
 done
@@ -83,8 +83,8 @@ if [[ ! $checkpoints ]]; then
 fi
 if [[ $checkpoints =~ ^(last|best):([1-9][0-9]*)$ ]]; then
     # A run that keeps none of its epochs has the checkpoints of every so many updates.
-    updates=$(compgen -G "$run/checkpoint[0-9]*.pt" >/dev/null || echo --updates)
-    [[ $checkpoints != best:* ]] || ! compgen -G "$run/checkpoint.best_*.pt" >/dev/null || updates=''
+    updates=$(exists "$run"/checkpoint[0-9]*.pt || echo --updates)
+    [[ $checkpoints != best:* ]] || ! exists "$run"/checkpoint.best_*.pt || updates=''
     checkpoint=$run/checkpoint_avg_${checkpoints/:/}${updates:+_updates}.pt
     newer=$(find "$run" -maxdepth 1 -name 'checkpoint*.pt' ! -name 'checkpoint_avg_*' -newer "$checkpoint" 2>/dev/null) ||
         newer=all # there is no average yet
@@ -120,7 +120,7 @@ score() { # PART
 evaluate() { # SPLIT
     local split=$1 references scoring told
     references=("$data/raw/$split.$target")
-    mapfile -O 1 -t references < <(compgen -G "$data/raw/$split.$target[0-9]*" | sort)
+    mapfile -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.$target[0-9]*" | sort)
     scoring=(--lang "$target")
     [[ $task != capsule_summarization ]] || scoring=(--rouge)
     [[ ! $lowercase ]] || scoring+=(--lowercase)

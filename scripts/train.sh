@@ -44,7 +44,7 @@ config=${places[0]} data=${places[1]} out=${places[2]}
 [[ ! $processes || $gpus == @(all|0) ]] || die "--gpus and --processes: there is one process a GPU; name one of the two"
 [[ $config == *.yaml && -f $config ]] || die "$config: no such YAML file; name one as configs/toy/combined.yaml"
 [[ -d $data ]] || die "$data: no such data folder"
-compgen -G "$data/train.*.bin" >/dev/null ||
+exists "$data"/train.*.bin ||
     die "$data: no binarised training set in it; name the folder that fairseq-preprocess made, OUT/bin of a prepare script"
 plugin=$(realpath "$scripts/../fairseq_capsule")
 [[ -f $plugin/__init__.py ]] || die "$plugin is missing: call the script in a clone of the repository"

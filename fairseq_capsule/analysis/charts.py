@@ -18,8 +18,7 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
     figure, axes = _panels(panels, title, width=max(4.2, 0.5 * len(ticks)))
     for axis, systems in zip(axes, panels.values()):
         for number, (system, values) in enumerate(systems.items()):
-            heights = [float("nan") if value is None else value for value in values]
-            axis.plot(range(len(ticks)), heights, label=system, **_style(number))
+            axis.plot(range(len(ticks)), [_height(value) for value in values], label=system, **_style(number))
         axis.set_xticks(range(len(ticks)), ticks, fontsize=8)
         axis.set_xlabel(axis_label, fontsize=9)
         axis.grid(alpha=0.3)
@@ -28,12 +27,12 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
 
 
 def points(panels: Panels, spreads: Panels, title: str) -> Figure:
-    """A panel a measure, in each a point a system with its spread to either side."""
+    """A panel a measure, in each a point a system with its spread to either side; a place where it has none."""
     systems = list(next(iter(panels.values())))
     figure, axes = _panels(panels, title, width=1.8 + 0.5 * len(systems))
     for axis, (label, values) in zip(axes, panels.items()):
         for number, system in enumerate(systems):
-            axis.errorbar(number, values[system], yerr=spreads[label][system], capsize=4, **_style(number))
+            axis.errorbar(number, _height(values[system]), yerr=spreads[label][system], capsize=4, **_style(number))
         axis.set_xticks(range(len(systems)), systems, rotation=30, ha="right", fontsize=8)
         axis.margins(x=0.2)
         axis.grid(axis="y", alpha=0.3)
@@ -50,6 +49,11 @@ def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
     axis.set_xlabel(axis_label, fontsize=9)
     axis.set_ylabel("sentences", fontsize=9)
     return figure
+
+
+def _height(value: Optional[float]) -> float:
+    """As matplotlib takes it, which leaves out what is no number."""
+    return float("nan") if value is None else value
 
 
 def _style(number: int) -> Dict[str, str]:

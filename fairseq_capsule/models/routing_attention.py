@@ -1,15 +1,14 @@
 """fairseq's self-attention with routed logits."""
 
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import torch
 from fairseq import utils
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
+from fairseq_capsule.models.beams import IncrementalState
 from fairseq_capsule.modules import AttentionRouting
-
-IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
 class Explanation(NamedTuple):

@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import IO, Dict, List, Optional, Sequence
 
 import submitit
+import torch
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
 from fairseq_capsule.tables.measures import Step, reason_file
 from fairseq_capsule.tables.planning import Job, needed_by
 
-WEEK = 7 * 24 * 60  # minutes: local jobs are not to be stopped, and submitit gives them five minutes
+YEAR = 365 * 24 * 60  # minutes: local jobs are not to be stopped, and submitit gives them two minutes
 
 
 def run_job(job: Job) -> Optional[str]:
@@ -80,8 +81,8 @@ def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
         if job.name in needed_by(jobs, set(failed)):
             continue
         start = time.monotonic()
-        executor.update_parameters(timeout_min=WEEK, gpus_per_node=job.gpus)
-        submitted = executor.submit(run_job, job)
+        executor.update_parameters(timeout_min=YEAR)
+        submitted = executor.submit(_run_on, _visible_gpus()[: job.gpus], job)
         log = submitted.paths.stderr.with_suffix(".*")
         print(f"[{number}/{len(jobs)}] {job.name}: about {job.hours:.2g} h; tail -f {log}", flush=True)
         try:
@@ -100,6 +101,18 @@ def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
         else:
             print(f"  done in {time.monotonic() - start:.0f} s", flush=True)
     return failed
+
+
+def _visible_gpus() -> List[str]:
+    """Their names for CUDA_VISIBLE_DEVICES."""
+    names = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [str(number) for number in range(torch.cuda.device_count())] if names is None else names.split(",")
+
+
+def _run_on(gpus: Sequence[str], job: Job) -> Optional[str]:
+    """`run_job` on these GPUs: submitit would count them from 0, whichever are given to who launches."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    return run_job(job)
 
 
 def launch_on_slurm(jobs: Sequence[Job], logs: Path) -> List[str]:

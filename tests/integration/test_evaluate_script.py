@@ -21,7 +21,7 @@ printf '%s\t%s\n' S-1 '三 ▁ 四' T-1 '三 ▁ 四' H-1 "-0.1	三 四" D-1 "-0
 @pytest.fixture(scope="module")
 def prepared(data, tmp_path_factory):
     """As a prepare script leaves it."""
-    folder = tmp_path_factory.mktemp("prepared")
+    folder = tmp_path_factory.mktemp("prepared [1]")  # to a shell a pattern, of which the folder is no match
     (folder / "bin").symlink_to(data)
     (folder / "raw").symlink_to(data.parent)
     return folder
@@ -30,7 +30,7 @@ def prepared(data, tmp_path_factory):
 @pytest.fixture(scope="module")
 def evaluated(trained_run, prepared, tmp_path_factory):
     """The place of a run that was evaluated; what the script said is its `process`."""
-    place = copied(trained_run.out, tmp_path_factory.mktemp("evaluated"))
+    place = copied(trained_run.out, tmp_path_factory.mktemp("evaluated [1]"))
     place.process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
     assert place.process.returncode == 0, place.process.errors
     return place

@@ -272,6 +272,16 @@ def test_wrong_arguments(place, data, arguments, message):
     assert not place.out.exists()
 
 
+def test_a_folder_whose_name_is_a_pattern_to_a_shell(place, data):
+    place.stub("fairseq-hydra-train", FAILS)
+    (place.root / "data [1]").symlink_to(data)
+    (place.root / "data 1").mkdir()
+    process = place.prepare(SCRIPTED[0], "data [1]", "out")
+    assert place.refused(process, "ValueError: out of luck")
+    process = place.prepare(SCRIPTED[0], "data 1", "out")
+    assert place.refused(process, "data 1: no binarised training set in it")
+
+
 def test_without_the_plugin(place, data):
     (place.root / "fairseq_capsule").unlink()
     process = place.prepare(*SCRIPTED, data, "out")

@@ -183,6 +183,17 @@ def test_a_figure_by_a_grid(runs):
     assert [label.get_text() for label in axis.get_xticklabels()] == ["2", "3", "4", "5"]
 
 
+def test_a_figure_of_rows_keeps_the_place_of_one_that_is_missing(runs, tmp_path):
+    for split, bleu in (("test", 40.0), ("test1", 30.0), ("test2", 20.0)):
+        runs.score("gdr_transformer+past_future-clf+on-transformer", bleu, split=split)
+    results = runs.gathered("zheng-figure6")
+    [axis] = plot(results).axes
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    drawn = [list(point.lines[0].get_ydata()) for point in axis.containers]
+    assert len(labels) == len(drawn) == 5 and drawn[labels.index("CLF")] == [30.0]
+    assert len(write(results, tmp_path)) == 4
+
+
 def test_nothing_is_drawn_of_nothing(runs, tmp_path):
     results = runs.gathered("wang-figure3")
     assert plot(results) is None

@@ -10,9 +10,11 @@ import time
 import pytest
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.launching import launch_here, launch_on_slurm, run_job
+from fairseq_capsule.tables.definitions import load_table, table_names
+from fairseq_capsule.tables.launching import YEAR, launch_here, launch_on_slurm, run_job
 from fairseq_capsule.tables.measures import Step, reason_file
-from fairseq_capsule.tables.planning import Job
+from fairseq_capsule.tables.planning import Job, plan
+from fairseq_capsule.tables.scales import load_scale
 
 IMPORTS = (
     "from pathlib import Path; from fairseq_capsule.tables.measures import Step; "
@@ -116,6 +118,23 @@ def test_what_ends_a_job_from_outside_or_inside_is_told(tmp_path):
     failed = launch_here(jobs, tmp_path / "jobs")
     assert failed["killed"].startswith("killed, perhaps for want of memory (all of it: ")
     assert failed["broken"].startswith("FileNotFoundError: [Errno 2] No such file or directory: 'no-such-command'")
+
+
+@pytest.mark.parametrize("visible, gpus, seen", [("GPU-f1,3", 1, "GPU-f1"), ("2,3", 2, "2,3"), ("2,3", 0, "")])
+def test_a_job_sees_no_gpu_that_its_launcher_does_not(tmp_path, monkeypatch, visible, gpus, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    found = tmp_path / "found"
+    steps = (shell(f"echo $CUDA_VISIBLE_DEVICES > {found}", found),)
+    assert launch_here([Job("a", steps, gpus=gpus)], tmp_path / "jobs") == {}
+    assert found.read_text() == f"{seen}\n"
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == visible
+
+
+def test_local_jobs_may_take_as_long_as_they_are_guessed_to(places):
+    guesses = [
+        job.hours for name in table_names() for job in plan(load_table(name), load_scale("paper"), places, gpus=1)
+    ]
+    assert 60 * max(guesses) < YEAR / 4
 
 
 def test_commands_are_those_of_this_python(tmp_path, monkeypatch):
