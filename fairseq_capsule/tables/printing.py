@@ -149,8 +149,8 @@ def _notes(results: Results) -> Iterator[str]:
         yield (
             "- In brackets: the difference to "
             + escaped(" or ".join(compared))
-            + ", and the p of a paired bootstrap over the sentences, one for each seed that has a difference; a mean over "
-            "several test sets has none. ±: the standard deviation over seeds.\n"
+            + ", and the p of a paired bootstrap over the sentences, one for each seed that has a difference; a mean "
+            "over several test sets has none. ±: the standard deviation over seeds.\n"
         )
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for line in csv_lines(results):
