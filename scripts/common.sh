@@ -4,6 +4,7 @@
 # when it is whole, so that whatever bears its final name is finished, and running a script again goes on where it stopped.
 # A folder of texts holds files named SPLIT.LANG.
 
+# With pipefail nothing may leave a pipe early, as head does: the first line of what a command says is `sed -n 1p`.
 set -euo pipefail
 shopt -s inherit_errexit
 unset CDPATH

@@ -110,7 +110,7 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
         [[ $file != *.tar ]] || zipped=''
         told=$(cat "${files[@]}" | tar --extract $zipped --warning=no-unknown-keyword --warning=no-alone-zero-block --directory "$1/members" --no-anchored --transform 's|.*/||' $2 2>&1) || true
     fi
-    told=$(grep -vE '^$|Not found in archive|xiting with failure status|filename not matched|trailing garbage ignored' <<<"$told" | head -n 1) || true
+    told=$(grep -vE '^$|Not found in archive|xiting with failure status|filename not matched|trailing garbage ignored' <<<"$told" | sed -n 1p) || true
     [[ ! $told ]] || die "${files[*]}: cannot be unpacked ($told): fetch it again, or make room on the disk"
     for member in $2; do
         [[ -f $1/members/$member ]] || die "$file has no $member: is this the right archive?"

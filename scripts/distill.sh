@@ -80,7 +80,7 @@ if [[ ! -e bin ]]; then
     find shards -name '*.out.log' -delete
     seq 0 $((shards - 1)) |
         xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode {}' 2>/dev/null ||
-        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | head -n 1 | xargs tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
+        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | sed -n 1p | xargs tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
 fi
 stage bin collect
 cat counted

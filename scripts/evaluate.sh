@@ -63,7 +63,7 @@ need_positive --max-tokens "$max_tokens"
 ((nbest <= beam)) || die "--nbest $nbest: a beam of $beam has no more than $beam; ask for fewer, or a wider beam"
 need_tools fairseq-capsule fairseq-generate flock python
 task=$(setting task._name translation)
-pair=$(printf '%s\n' "$data"/bin/*.bin | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | head -n 1) || true
+pair=$(printf '%s\n' "$data"/bin/*.bin | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | sed -n 1p) || true
 source=$(setting task.source_lang "${pair% *}") target=$(setting task.target_lang "${pair#* }")
 plugin=$(realpath "$scripts/../fairseq_capsule")
 run=$(realpath "$run") data=$(realpath "$data") against=${against:+$(realpath "$against")}

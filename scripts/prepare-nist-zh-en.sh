@@ -58,7 +58,7 @@ raw() { # PART
 
 licensed() { # NAME [OTHER]: the file of that name, and not of the other, somewhere in --from's folder
     local found
-    found=$(find -L "$from" -name "$1" ! -name "${2:-}" | sort | head -n 1)
+    found=$(find -L "$from" -name "$1" ! -name "${2:-}" | sort | sed -n 1p)
     [[ $found ]] || die "--from $from: $1 is missing: the LDC hands it out under its licence (see --help)"
     echo "$found"
 }

@@ -49,8 +49,8 @@ raw() { # PART
 cwmt() { # PART
     local chinese english files
     for files in casia2015 casict2015 datum Book{1..20} NEU; do
-        chinese=$(find -L "$cwmt" -name "${files}_c[hn].txt" | sort | head -n 1)
-        english=$(find -L "$cwmt" -name "${files}_en.txt" | sort | head -n 1)
+        chinese=$(find -L "$cwmt" -name "${files}_c[hn].txt" | sort | sed -n 1p)
+        english=$(find -L "$cwmt" -name "${files}_en.txt" | sort | sed -n 1p)
         [[ $chinese && $english ]] || die "--cwmt $cwmt: ${files}_ch.txt (or _cn) or ${files}_en.txt of CWMT is missing"
         append_pairs "$1" "$chinese" "$english"
         remember "$1" "$chinese"

@@ -45,7 +45,7 @@ note_start() { # PROCESSES BATCH SEED DATA PLUGIN
     note version python "$(python -c 'import platform; print(platform.python_version())')"
     versions fairseq-capsule fairseq fairseq-fixed torch numpy hydra-core >>manifest.tsv
     note git "$(git -C "$5" describe --always --abbrev=40 --dirty --exclude '*' 2>/dev/null || echo unknown)"
-    note host "$(hostname)" "$cores × $(sed -n 's/^model name.*: //p' /proc/cpuinfo | head -n 1)"
+    note host "$(hostname)" "$cores × $(sed -n 's/^model name.*: //p' /proc/cpuinfo | sed -n 1p)"
     nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader 2>/dev/null |
         sed 's/^/gpu\t/' >>manifest.tsv || true
     note processes "$1"

@@ -82,7 +82,8 @@ if ((nodes > 1)); then
     if [[ ! ${MASTER_ADDR:-} ]]; then
         step=${SLURM_STEP_NODELIST:-${SLURM_JOB_NODELIST:-}}
         [[ $step ]] || die "--nodes $nodes: MASTER_ADDR is not set; give it the name of the first node"
-        MASTER_ADDR=$(scontrol show hostnames "$step" | head -n 1)
+        MASTER_ADDR=$(scontrol show hostnames "$step" 2>/dev/null | sed -n 1p) && [[ $MASTER_ADDR ]] ||
+            die "--nodes $nodes: scontrol does not name the first node of $step; set MASTER_ADDR to it"
     fi
     # Jobs that share a node must not share a port.
     launcher=(--nnodes "$nodes" --node-rank "$node" --master-addr "$MASTER_ADDR"
@@ -134,10 +135,11 @@ launch() { # from the caller's folder, to which paths among the settings are rel
 }
 
 train() { # adds this start's output to the log and shows its telling lines; the status is fairseq's
-    local child status=0
+    local child='' status=0
+    trap 'interrupted=yes; kill $child 2>/dev/null || true' HUP INT TERM
     launch >>$log 2>&1 & # it keeps the lock: if this script is killed, nobody gets in before its training has ended
     child=$!
-    trap 'interrupted=yes; kill $child 2>/dev/null || true' HUP INT TERM
+    [[ ! $interrupted ]] || kill $child 2>/dev/null || true # interrupted before it had a name
     tail -c "+$((logged + 1))" -f -s 0.2 --pid=$child $log 9<&- |
         sed -unE 's/^\[[^]]*\]\[(train_inner|valid[0-9]*|fairseq_capsule[^]]*)\]\[INFO\] - /  /p
             s/^\[[^]]*\]\[[^]]*\]\[INFO\] - (Loaded checkpoint)/  \1/p

@@ -64,3 +64,8 @@ def test_python_in_the_documents_imports_what_there_is(page):
 def test_files_stay_short():
     for path in PACKAGE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 320, path
+
+
+def test_pipes_of_the_scripts_are_read_to_their_end():
+    for path in (ROOT / "scripts").glob("*.sh"):
+        assert not re.search(r"\| *(head|grep -\w*[qm])\b", path.read_text(encoding="utf-8")), path
