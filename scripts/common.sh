@@ -12,7 +12,7 @@ unset CDPATH
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=${0##*/}
 command_line="$program${*:+ ${*@Q}}"
-cores=$(nproc)
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # which would heed them; these are processes
 stages=()
 PROGRESS=/dev/null # where progress is shown; other output goes to the logs of the stages
 [[ ! -t 2 ]] || ! { : >/dev/tty; } 2>/dev/null || PROGRESS=/dev/tty

@@ -83,9 +83,9 @@ def launch_here(jobs: Sequence[Job], logs: Path) -> Dict[str, str]:
         start = time.monotonic()
         executor.update_parameters(timeout_min=YEAR)
         submitted = executor.submit(_run_on, _visible_gpus()[: job.gpus], job)
-        log = submitted.paths.stderr.with_suffix(".*")
-        print(f"[{number}/{len(jobs)}] {job.name}: about {job.hours:.2g} h; tail -f {log}", flush=True)
         try:
+            log = submitted.paths.stderr.with_suffix(".*")
+            print(f"[{number}/{len(jobs)}] {job.name}: about {job.hours:.2g} h; tail -f {log}", flush=True)
             reason = submitted.result()
         except submitit.core.utils.FailedJobError as error:  # whose text has the trace between two rules
             reason = str(error).rpartition("\n---")[0].strip().splitlines()[-1]

@@ -3,10 +3,12 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PLUGIN = REPOSITORY / "fairseq_capsule"
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # fairseq's commands beside this Python
 
 SMALL_LSTM = "--encoder-embed-dim 32 --decoder-embed-dim 32 --decoder-out-embed-dim 32".split()
 SMALL_CAPSNMT = "--encoder-embed-dim 32 --decoder-embed-dim 32 --encoder-layers 2 --decoder-layers 2".split()
@@ -53,6 +55,15 @@ def train(data, save_dir, *arguments, arch="capsule_transformer_tiny", **options
     criterion = GUIDED if arch.startswith("gdr_") else ["--criterion", CRITERION]
     settings = ["--arch", arch, *small, *TRAINING, *criterion, "--save-dir", save_dir]
     return run("train", data, *settings, *arguments, **options)
+
+
+def wait_for(path, process=None, seconds=300):
+    """Until a file is there, which the process, if one is named, is to make."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        assert time.monotonic() < end, f"no {path}"
+        assert process is None or process.poll() is None, f"{process.args} ended without {path}"
+        time.sleep(0.02)
 
 
 def last_line(output):

@@ -3,9 +3,13 @@
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
+from tests.integration.commands import PATH
+
+# Without what a machine may say of its GPUs or of a job of Slurm's that the tests run in.
+ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
@@ -16,7 +20,8 @@ class Workplace:
         self.root, self.stubs, self.out, self.script = root, root / "stubs", root / "out", script
         self.stubs.mkdir()
         shutil.copytree(SCRIPTS, root / "scripts")
-        self.path = f"{self.stubs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.path = f"{self.stubs}:{PATH}"
+        self.stub("nvidia-smi", "exit 9")  # no GPU, whatever there is
 
     def stub(self, tool, body):
         (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
@@ -24,13 +29,14 @@ class Workplace:
 
     def unstub(self):
         for tool in self.stubs.iterdir():
-            tool.unlink()
+            if tool.name != "nvidia-smi":
+                tool.unlink()
 
     def start(self, *command, **environment):
         return subprocess.Popen(
             [str(part) for part in command],
             cwd=self.root,
-            env={**os.environ, "PATH": self.path, **environment},
+            env={**ENVIRONMENT, "PATH": self.path, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -5,12 +5,14 @@ import subprocess
 
 import pytest
 
-from tests.integration.commands import REPOSITORY
+from tests.integration.commands import PATH, REPOSITORY
 
 
-def demo(script, *arguments):
+def demo(folder, script, *arguments):
     finished = subprocess.run(
         [REPOSITORY / "scripts" / script, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "PATH": PATH},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -27,7 +29,7 @@ def demo(script, *arguments):
 )
 def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
-    status, output = demo(script, "--train", 1500, "--updates", 60, "--at-least", 0, out)
+    status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 0, out)
     assert status == 0, output
     assert "update 60: loss" in output
     assert measure in output
@@ -38,9 +40,8 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
         return
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
-    status, output = demo(
-        script, "--train", 1500, "--updates", 60, "--at-least", 80, out
-    )  # trained already: only scored
+    # Trained already: only scored.
+    status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 80, out)
     assert status == 1
     assert "below 80: it has not learnt" in output.splitlines()[-1]
 
@@ -57,8 +58,8 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
         (["--fast", "out"], "no option --fast"),
     ],
 )
-def test_wrong_arguments_are_named(script, arguments, message):
-    status, output = demo(script, *arguments)
+def test_wrong_arguments_are_named(tmp_path, script, arguments, message):
+    status, output = demo(tmp_path, script, *arguments)
     assert status == 1
     assert message in output.splitlines()[-1]
-    assert not os.path.exists("out")
+    assert not list(tmp_path.iterdir())

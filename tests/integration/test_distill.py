@@ -32,8 +32,9 @@ def test_targets_are_what_the_teacher_says(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
     assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
     assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
-    options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 4096"
-    output = run("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options.split())
+    options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 400".split()
+    command = ("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options)
+    output = run(*command, env={"OMP_NUM_THREADS": "1"})  # batches and threads as the script's: rounded the same
     said = {int(number): text for number, text in re.findall(r"^H-(\d+)\t\S+\t(.*)$", output, re.MULTILINE)}
     own, distilled = targets(data), targets(workplace.out / "bin")
     assert len(distilled) == len(said) == len(own) == 300

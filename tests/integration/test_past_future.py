@@ -25,8 +25,10 @@ def baselines(data, tmp_path_factory):
 
 
 def hypotheses(checkpoint, data):
+    """By the sentence's number; and their scores."""
     output = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, "--required-batch-size-multiple", 1)
-    return sorted(re.findall(r"^H-\d+.*", output, re.M))
+    found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)", output, re.M)
+    return {number: text for number, _, text in found}, {number: float(score) for number, score, _ in found}
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,10 @@ def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines,
     output = train(data, tmp_path / "untrained", *start, "--max-update", 1, "--lr", 0, arch=arch)
     assert re.search(r"took \d+ of the model's \d+ parameters; new: decoder.past_future", output)
     # At the start it translates as the baseline does.
-    assert hypotheses(tmp_path / "untrained/checkpoint_last.pt", data) == hypotheses(baselines[kind], data)
+    texts, scores = hypotheses(tmp_path / "untrained/checkpoint_last.pt", data)
+    baseline_texts, baseline_scores = hypotheses(baselines[kind], data)
+    assert len(texts) == 20 and texts == baseline_texts
+    assert scores == pytest.approx(baseline_scores, abs=1e-4)
 
     output = train(data, tmp_path, *start, "--max-epoch", 1, arch=arch)
     for part in ("train", "valid"):

@@ -5,10 +5,10 @@ import gzip
 import hashlib
 import os
 import shutil
-import time
 
 import pytest
 
+from tests.integration.commands import wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
 from tests.integration.preparing import Workplace, contents, read
 
@@ -132,16 +132,13 @@ def test_orphans_of_a_killed_run_do_no_harm(archives, workplace):
         "sacremoses", f"touch {workplace.root}/begun; sleep 1; echo an orphan wrote this; touch {workplace.root}/ended"
     )
     killed = workplace.start("scripts/prepare-multi30k.sh", "--from", archives, "out")
-    while not (workplace.root / "begun").exists():
-        assert killed.poll() is None
-        time.sleep(0.01)
+    wait_for(workplace.root / "begun", killed)
     killed.kill()  # the script alone: its children live on
     killed.wait()
     workplace.stub("sacremoses", "cat")
     workplace.stub("subword-nmt", "exit 1")
     workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'codes' failed")
-    while not (workplace.root / "ended").exists():
-        time.sleep(0.01)
+    wait_for(workplace.root / "ended")
     assert finished(out) == ["raw", "tokenised"]
     assert sorted(file.name for file in (out / "tokenised").iterdir()) == sorted(
         f"{s}.{lang}" for s in ARCHIVES for lang in ("en", "de")

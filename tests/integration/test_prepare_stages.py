@@ -43,6 +43,12 @@ def test_a_stage_stops_at_its_first_failure(workplace):
     assert sorted(file.name for file in (workplace.root / "out").iterdir()) == ["folder.log", "settings.part"]
 
 
+def test_processes_are_as_many_as_cores_whatever_the_threads(workplace):
+    workplace.stub("nproc", 'echo "${OMP_NUM_THREADS:-3}"')
+    process = workplace.run("bash", "-c", "source scripts/common.sh; echo $cores", OMP_NUM_THREADS="1")
+    assert process.output == "3\n"
+
+
 def test_codes_are_those_of_the_whole_text(workplace):
     """Words are counted in pieces, which must not change what is learnt."""
     rng = random.Random(1)

@@ -3,23 +3,20 @@
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from fairseq_capsule.tables.definitions import table_names
-from tests.integration.commands import REPOSITORY
+from tests.integration.commands import PATH, REPOSITORY
 
 SCRIPT = REPOSITORY / "scripts" / "reproduce.sh"
 
 
 def reproduce(folder, *arguments):
     command = [SCRIPT, *arguments, "--scale", "smoke", "--runs", folder / "runs", "--data", folder / "data"]
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     finished = subprocess.run(
         [str(word) for word in command],
-        env={**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PATH": PATH, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

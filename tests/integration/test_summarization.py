@@ -40,7 +40,7 @@ def test_hydra_validates_by_rouge(headlines, tmp_path, capsys):
         stdin="成都市政府宣布,地铁3号线将于5月1日开通。\n",
     )
     assert "地 铁 3 号 线" in spoken  # what the model read
-    assert re.search(r"^D-0\t\S+\t\S+$", spoken, re.MULTILINE)
+    assert re.search(r"^D-0\t\S+\t.+$", spoken, re.MULTILINE)
 
 
 def test_the_best_checkpoint_needs_rouge(headlines, tmp_path):

@@ -1,17 +1,19 @@
 """On the embedded corpus PAST and FUTURE learn what they are to know."""
 
+import os
 import re
 import subprocess
 
 import pytest
 
-from tests.integration.commands import REPOSITORY, run
+from tests.integration.commands import PATH, REPOSITORY, run
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     out = tmp_path_factory.mktemp("toy") / "data"
-    subprocess.run([REPOSITORY / "scripts/prepare-toy.sh", out], check=True, stdout=subprocess.DEVNULL)
+    environment = {**os.environ, "PATH": PATH}
+    subprocess.run([REPOSITORY / "scripts/prepare-toy.sh", out], check=True, stdout=subprocess.DEVNULL, env=environment)
     return out / "bin"
 
 

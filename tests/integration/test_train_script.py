@@ -3,12 +3,11 @@
 import re
 import shutil
 import signal
-import time
 
 import pytest
 from fairseq import checkpoint_utils
 
-from tests.integration.commands import REPOSITORY, SCRIPTED
+from tests.integration.commands import REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
 from tests.integration.test_training import assert_same_parameters
 
@@ -231,8 +230,7 @@ def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place
 def test_an_interruption_ends_the_training_too(place, data):
     place.stub("fairseq-hydra-train", "echo $$ >child; exec sleep 60")
     process = place.start("scripts/train.sh", *SCRIPTED, data, "out")
-    while not (place.root / "child").exists():
-        time.sleep(0.05)
+    wait_for(place.root / "child", process)
     process.terminate()
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1

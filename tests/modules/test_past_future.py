@@ -125,7 +125,7 @@ def test_the_two_attentions():
     torch.testing.assert_close(capsules[b, t, 1], logits.softmax(0) @ values)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2))
 def test_properties_of_guided_routing(words, steps, iterations, redundant):
     module = make("gdr", num_capsules=4 + redundant, iterations=iterations)

@@ -88,7 +88,7 @@ def test_the_last_token_alone(iterations):
         torch.testing.assert_close(route_last_token(prefix, iterations), whole[:, :, -1:], rtol=0, atol=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     heads=st.integers(1, 4),
     length=st.integers(1, 6),

@@ -102,7 +102,7 @@ def test_final_logits_can_be_left_out():
     assert dynamic_routing(votes, 3, agreement=agreement).logits is not None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     sizes=st.tuples(*(st.integers(1, 6) for _ in range(3))),
     iterations=st.integers(1, 4),

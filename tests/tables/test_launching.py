@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -15,20 +14,13 @@ from fairseq_capsule.tables.launching import YEAR, launch_here, launch_on_slurm,
 from fairseq_capsule.tables.measures import Step, reason_file
 from fairseq_capsule.tables.planning import Job, plan
 from fairseq_capsule.tables.scales import load_scale
+from tests.integration.commands import wait_for
 
 IMPORTS = (
     "from pathlib import Path; from fairseq_capsule.tables.measures import Step; "
     "from fairseq_capsule.tables.planning import Job; "
     "from fairseq_capsule.tables.launching import heed_signals, launch_here, run_job"
 )
-
-
-def wait_for(path, seconds=60):
-    """Until a file is there."""
-    end = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < end, f"no {path}"
-        time.sleep(0.05)
 
 
 def shell(code, product, reports=False):
@@ -62,7 +54,9 @@ def test_what_a_command_says_is_passed_on_while_it_runs(tmp_path):
 def test_an_interruption_ends_what_is_running(tmp_path, number, deaf):
     """The signal reaches the launcher alone, unlike Ctrl-C in a terminal, and the job has a process of its own."""
     running, ended = tmp_path / "running", tmp_path / "ended"
-    code = f"trap 'touch {ended}; exit 1' TERM; touch {running}; sleep 60 & wait"
+    # It runs once the job passes on what it says.
+    heard = f"until grep -qs begun {tmp_path}/*/*.err; do sleep 0.05; done; touch {running}"
+    code = f"trap 'touch {ended}; exit 1' TERM; echo begun >&2; {heard}; sleep 60 & wait"
     job = f"Job('a', (Step(('bash', '-c', {code!r}), Path('never')),))"
     before = signal.SIG_IGN if deaf else signal.SIG_DFL  # a script's background process, and one of a terminal
     launch = f"{IMPORTS}; heed_signals(); launch_here([{job}], Path({str(tmp_path)!r}))"
@@ -71,10 +65,10 @@ def test_an_interruption_ends_what_is_running(tmp_path, number, deaf):
         stderr=subprocess.DEVNULL,
         preexec_fn=lambda: signal.signal(signal.SIGINT, before),
     ) as launcher:
-        wait_for(running)
+        wait_for(running, launcher)
         launcher.send_signal(number)
     assert launcher.returncode != 0
-    assert ended.exists()
+    wait_for(ended)
 
 
 def test_a_command_has_to_make_what_it_is_for(tmp_path):
