@@ -12,11 +12,12 @@ logged() { # LOG FILTER COMMAND...: the output goes to LOG, what FILTER keeps of
 }
 
 train() { # UPDATES LOG DATA OPTION...: a model of 2+2 layers, a checkpoint every 20th of the way, the last three kept
+    # Without a process that loads the data: torch may wait for its end for 5 seconds, every epoch.
     logged "$2" 's/.*num_updates=([0-9]+).*/&\n/; s/.*\bloss=([0-9.]+).*num_updates=([0-9]+).*/  update \2: loss \1/p' \
         fairseq-train "$3" --user-dir "$plugin" --encoder-layers 2 --decoder-layers 2 --share-all-embeddings --dropout 0 \
         --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9,0.98)' --lr 4e-3 --lr-scheduler inverse_sqrt \
-        --required-batch-size-multiple 1 --max-update "$1" --disable-validation --no-epoch-checkpoints \
+        --required-batch-size-multiple 1 --num-workers 0 --max-update "$1" --disable-validation --no-epoch-checkpoints \
         --save-interval-updates $(($1 / 20)) --keep-interval-updates 3 \
         --seed 1 --cpu --no-progress-bar --log-format simple --log-interval $(($1 / 20)) "${@:4}"
 }

@@ -55,7 +55,7 @@ def training(tmp_path_factory):
         "bin -s en -t de --arch transformer --encoder-layers 1 --decoder-layers 1 --encoder-embed-dim 8 "
         "--decoder-embed-dim 8 --encoder-ffn-embed-dim 8 --decoder-ffn-embed-dim 8 --encoder-attention-heads 2 "
         "--decoder-attention-heads 2 --share-decoder-input-output-embed --optimizer adam --lr 0.01 --max-tokens 200 "
-        "--max-epoch 3 --keep-best-checkpoints 2 --save-dir run --cpu --seed 1",
+        "--max-epoch 3 --keep-best-checkpoints 2 --save-dir run --cpu --seed 1 --num-workers 0",
     )
     return folder
 

@@ -16,7 +16,11 @@ SMALL = (
     "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4 --encoder-layers 2 "
     "--decoder-embed-dim 32 --decoder-ffn-embed-dim 48 --decoder-attention-heads 4 --decoder-layers 2"
 ).split()
-TRAINING = "--optimizer adam --lr 2e-3 --max-tokens 400 --label-smoothing 0.1 --cpu --seed 1 --no-progress-bar".split()
+# A process that loads the data may not end when torch asks it to, which then waits for 5 seconds, every epoch.
+TRAINING = [
+    *"--optimizer adam --lr 2e-3 --max-tokens 400 --label-smoothing 0.1 --cpu --seed 1 --no-progress-bar".split(),
+    *"--num-workers 0".split(),
+]
 CRITERION = "label_smoothed_cross_entropy"
 # A training by scripts/train.sh: without dropout, which would be drawn differently in two processes.
 SCRIPTED = [

@@ -26,7 +26,8 @@ def baselines(data, tmp_path_factory):
 
 def hypotheses(checkpoint, data):
     """By the sentence's number; and their scores."""
-    output = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, "--required-batch-size-multiple", 1)
+    options = "--cpu --beam 3 --max-len-b 20 --required-batch-size-multiple 1".split()
+    output = run("generate", data, "--path", checkpoint, *options)
     found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)", output, re.M)
     return {number: text for number, _, text in found}, {number: float(score) for number, score, _ in found}
 
@@ -79,7 +80,7 @@ def test_hydra(data, tmp_path, baselines):
         user_dir=None,
     )
     assert "done training" in output and "bow_loss" in output
-    assert len(hypotheses(tmp_path / "run/checkpoint_last.pt", data)) == 20
+    assert len(hypotheses(tmp_path / "run/checkpoint_last.pt", data)[0]) == 20
 
 
 @pytest.mark.parametrize(

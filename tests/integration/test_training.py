@@ -29,11 +29,11 @@ def assert_same_parameters(one, other):
 # Without this fairseq silently leaves out the last batch of a split whose number of sentences is no multiple of 8.
 ALL = ("--required-batch-size-multiple", 1)
 
-SHORT_BATCHES = ("--max-tokens", "100", "--no-epoch-checkpoints")
+SHORT_BATCHES = ("--max-tokens", "200", "--no-epoch-checkpoints")
 
 # At the sizes of the tests a preset's base, big and tiny are one and the same, and capsule_transformer is the base one.
-# Simple aggregation has nothing that CapsNMT has not.
-DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "_lstm")) and not arch.startswith("simple_")]
+# Simple aggregation has nothing that CapsNMT has not, and capsule_lstm nothing that gdr_lstm has not.
+DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "gdr_lstm")) and not arch.startswith("simple_")]
 
 
 @pytest.mark.parametrize(
@@ -42,10 +42,10 @@ DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "_lstm")) 
 def test_resuming_is_never_stopping(data, tmp_path, arch):
     """Bit for bit, from the middle of an epoch that is not the one the run began in."""
     ours = ("--task", "capsule_translation", *SHORT_BATCHES)  # fairseq's own task forms its batches once a run
-    train(data, tmp_path / "stopped", *ours, "--max-update", 30, arch=arch)
-    output = train(data, tmp_path / "stopped", *ours, "--max-update", 55, arch=arch)
-    assert "epoch 2 @ 30 updates" in output and "epoch 003" in output
-    train(data, tmp_path / "straight", *ours, "--max-update", 55, arch=arch)
+    train(data, tmp_path / "stopped", *ours, "--max-update", 15, arch=arch)
+    output = train(data, tmp_path / "stopped", *ours, "--max-update", 26, arch=arch)
+    assert "epoch 2 @ 15 updates" in output and "epoch 003" in output
+    train(data, tmp_path / "straight", *ours, "--max-update", 26, arch=arch)
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 
@@ -90,7 +90,8 @@ def test_hydra(data, tmp_path):
     cfg = checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "run/checkpoint_last.pt"))["cfg"]
     assert cfg["model"]["_name"] == "capsule_transformer_tiny"
     assert cfg["model"]["encoder_layers"] == 1
-    assert "BLEU4" in run("generate", data, "--path", tmp_path / "run/checkpoint_last.pt", "--cpu")
+    checkpoint = tmp_path / "run/checkpoint_last.pt"
+    assert "BLEU4" in run("generate", data, "--path", checkpoint, "--cpu", "--max-len-b", 20)
 
     refused = run("hydra_train", *config, *overrides, "model.routing_iterations=0", user_dir=None, succeeds=False)
     assert "--routing-iterations must be at least 1, not 0" in refused
@@ -123,10 +124,10 @@ def train_with_two_processes(data, save_dir, *arguments, arch):
 )
 def test_two_processes_train_stop_and_resume(data, tmp_path, arch):
     ours = ("--task", "capsule_translation", *SHORT_BATCHES)
-    train_with_two_processes(data, tmp_path / "stopped", *ours, "--max-update", 4, arch=arch)
-    output = train_with_two_processes(data, tmp_path / "stopped", *ours, "--max-update", 16, arch=arch)
-    assert "epoch 1 @ 4 updates" in output and "epoch 002" in output
-    train_with_two_processes(data, tmp_path / "straight", *ours, "--max-update", 16, arch=arch)
+    train_with_two_processes(data, tmp_path / "stopped", *ours, "--max-update", 3, arch=arch)
+    output = train_with_two_processes(data, tmp_path / "stopped", *ours, "--max-update", 8, arch=arch)
+    assert "epoch 1 @ 3 updates" in output and "epoch 002" in output
+    train_with_two_processes(data, tmp_path / "straight", *ours, "--max-update", 8, arch=arch)
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 
