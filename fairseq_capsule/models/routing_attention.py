@@ -9,6 +9,7 @@ from torch import Tensor
 
 from fairseq_capsule.models.beams import IncrementalState
 from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.routing import block_logits, missing_positions
 
 
 class Explanation(NamedTuple):
@@ -73,14 +74,11 @@ class RoutingSelfAttention(MultiheadAttention):
             The output `[L, B, C]`, and the attention `[B, L, L]` (`[H, B, L, L]` with `need_head_weights`) or None.
         """
         q, k, v = self._project(query)
-        if incremental_state is not None:
-            q, k, v, key_padding_mask = self._extend(incremental_state, q, k, v, key_padding_mask)
-        q, k = _zero_padding(key_padding_mask, q, k)
-        logits = q @ k.transpose(2, 3)
         if incremental_state is None:
-            logits = self.routing(logits, key_padding_mask, factors=(q, k))
+            q, k = _zero_padding(key_padding_mask, q, k)
+            logits = self.routing(q @ k.transpose(2, 3), key_padding_mask, factors=(q, k))
         else:
-            logits = self.routing.forward_last(logits)
+            logits, v, key_padding_mask = self._extend(incremental_state, q, k, v, key_padding_mask)
         weights = _attend(logits, key_padding_mask, attn_mask)
         output = self.dropout_module(weights.type_as(v)) @ v
         output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))
@@ -111,24 +109,44 @@ class RoutingSelfAttention(MultiheadAttention):
 
     def _extend(
         self, incremental_state: IncrementalState, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor]
-    ) -> Tuple[Tensor, Tensor, Tensor, Optional[Tensor]]:
+    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
         """Append the new position to what is kept of the earlier ones.
 
-        Queries are kept beside keys and values: the routing of the last token takes the logits of all earlier ones,
-        and to compute them again is cheaper than to keep and to reorder their `L²` numbers.
+        Queries are kept beside keys and values, and of every position the logits within its block: the routing of the
+        last position requires no others (routing/last_token.py). All of it grows linearly with the prefix.
+
+        Returns:
+            The new position's routed logits `[B, H, 1, L]`, the values and the padding mask of all positions.
         """
         saved = self._get_input_buffer(incremental_state)
-        previous_mask = saved.get("prev_key_padding_mask")
-        if "prev_key" in saved:
-            q = torch.cat([saved["prev_query"], q], dim=2)
-            k = torch.cat([saved["prev_key"], k], dim=2)
-            v = torch.cat([saved["prev_value"], v], dim=2)
+        v = _append(saved.get("prev_value"), v)
+        length = v.size(2)
         mask = self._append_prev_key_padding_mask(
-            key_padding_mask, previous_mask, batch_size=k.size(0), src_len=k.size(2), static_kv=False
+            key_padding_mask,
+            saved.get("prev_key_padding_mask"),
+            batch_size=v.size(0),
+            src_len=length,
+            static_kv=False,
         )
-        state = {"prev_query": q, "prev_key": k, "prev_value": v, "prev_key_padding_mask": mask}
-        self._set_input_buffer(incremental_state, state)
-        return q, k, v, None if mask is None else mask.bool()
+        padding_mask = None if mask is None else mask.bool()
+        q, k = _zero_padding(None if padding_mask is None else padding_mask[:, -1:], q, k)
+        missing = missing_positions(length)
+        queries = _append(saved.get("prev_query"), q, missing)
+        keys = _append(saved.get("prev_key"), k, missing)
+        row = q @ keys[:, :, :length].transpose(2, 3)
+        logits = _append(saved.get("prev_logits"), block_logits(row), missing)
+        state = {"prev_query": queries, "prev_key": keys, "prev_value": v, "prev_logits": logits}
+        state = {name: rows[:, :, :length] for name, rows in state.items()}
+        self._set_input_buffer(incremental_state, {**state, "prev_key_padding_mask": mask})
+        return self.routing.forward_last(queries, keys, logits, row), v, padding_mask
+
+
+def _append(saved: Optional[Tensor], new: Tensor, missing: int = 0) -> Tensor:
+    """`new` after `saved` along dimension 2, then `missing` positions of 0."""
+    rows = [new] if saved is None else [saved, new]
+    if missing:
+        rows.append(new.new_zeros(*new.shape[:2], missing, new.size(3)))
+    return torch.cat(rows, dim=2) if len(rows) > 1 else new
 
 
 def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:

@@ -111,6 +111,11 @@ class AttentionRouting(nn.Module):
                 logits = logits + capsules
         return logits
 
-    def forward_last(self, logits: Tensor) -> Tensor:
-        """The last query's row of `forward`, `[B, H, 1, L]`, from the prefix's logits `[B, H, L, L]`."""
-        return logits[:, :, -1:] + route_last_token(logits, self.iterations)
+    def forward_last(self, queries: Tensor, keys: Tensor, logits: Tensor, row: Tensor) -> Tensor:
+        """The last query's row of `forward`, `[B, H, 1, L]`.
+
+        Args:
+            queries, keys, logits: as in `route_last_token`; positions of 0 may follow the last.
+            row: the last row of `E`, `[B, H, 1, L]`.
+        """
+        return row + route_last_token(queries, keys, logits, self.iterations)[..., : row.size(3)]

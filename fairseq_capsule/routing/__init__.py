@@ -1,16 +1,18 @@
 """Capsule routing as pure tensor functions: no parameters, no state, torch alone."""
 
 from fairseq_capsule.routing.additive import additive_scores, squared_exponential
-from fairseq_capsule.routing.attention import horizontal_routing, route_last_token, vertical_routing
+from fairseq_capsule.routing.attention import horizontal_routing, vertical_routing
 from fairseq_capsule.routing.contractions import dot_product_agreement
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
 from fairseq_capsule.routing.guided import guided_routing
+from fairseq_capsule.routing.last_token import block_logits, missing_positions, route_last_token
 from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash, squash_scale
 
 __all__ = [
     "RoutingResult",
     "additive_scores",
+    "block_logits",
     "dot_product_agreement",
     "dynamic_routing",
     "guided_routing",
@@ -18,6 +20,7 @@ __all__ = [
     "in_float32",
     "leaky_softmax",
     "masked_softmax",
+    "missing_positions",
     "route_last_token",
     "squash",
     "squash_scale",

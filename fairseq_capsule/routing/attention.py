@@ -8,12 +8,16 @@ from typing import Optional, Tuple
 
 from torch import Tensor
 
+from fairseq_capsule.routing.causal import causal_routing
 from fairseq_capsule.routing.positional import positional_routing
 from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import masked_softmax, squash, squash_scale
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2
+# From this length on, causal routing in blocks is faster than products of the logits. Measured on one core with
+# benchmarks/routing.py, 8 heads of 64: TODO
+BLOCKS_PAY = 224
 
 
 @in_float32
@@ -72,7 +76,7 @@ def horizontal_routing(
         key_padding_mask: `[B, K]`, True marks padded keys.
         causal: whether keys after a query are left out of its votes, as in a decoder (§3.4.3).
         factors: `(q [B, H, L, d], k [B, H, K, d])` with `logits = q kᵀ`. The rank `d` of the logits makes the cost
-            quadratic in length instead of cubic; of no use, and ignored, where `causal` cuts into them.
+            quadratic in length instead of cubic; used where that is faster.
 
     Returns:
         The output capsules `Ω` `[B, H, L, K]`, 0 at padded queries.
@@ -81,33 +85,17 @@ def horizontal_routing(
         ValueError: fewer than 1 iteration.
     """
     _check(iterations)
-    if factors is None or causal or logits.size(3) < FACTORS_PAY * factors[0].size(3):
-        votes, basis = _clean(logits, padding_mask, key_padding_mask), None
-        votes = votes.tril() if causal else votes
+    pay = BLOCKS_PAY if causal else FACTORS_PAY * (0 if factors is None else factors[0].size(3))
+    if factors is None or logits.size(3) < pay:
+        votes = _clean(logits, padding_mask, key_padding_mask)
+        capsules = positional_routing(votes.tril() if causal else votes, iterations)
     else:
-        votes, basis = _zero(factors[0], padding_mask), _zero(factors[1], key_padding_mask)
-    return _zero(positional_routing(votes, iterations, basis), padding_mask)
-
-
-@in_float32
-def route_last_token(logits: Tensor, iterations: int) -> Tensor:
-    """The last of the routings of `horizontal_routing(logits, iterations, causal=True)`, for decoding step by step.
-
-    Args:
-        logits: `[B, H, L, L]` of the whole prefix; what is above the diagonal is not read.
-        iterations: routing iterations, at least 1.
-
-    Returns:
-        The last position's output capsules `[B, H, 1, L]`.
-    """
-    _check(iterations)
-    votes = logits.tril()
-    sums = votes.sum(2, keepdim=True) / votes.size(1)
-    weights = 0
-    for _ in range(iterations - 1):
-        weights = weights + squash(sums) @ votes.transpose(2, 3)
-        sums = weights.softmax(dim=1) @ votes
-    return squash(sums)
+        queries, keys = _zero(factors[0], padding_mask), _zero(factors[1], key_padding_mask)
+        if causal:
+            capsules = causal_routing(queries, keys, iterations)
+        else:
+            capsules = positional_routing(queries, iterations, keys)
+    return _zero(capsules, padding_mask)
 
 
 def _check(iterations: int) -> None:

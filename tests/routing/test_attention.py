@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import horizontal_routing, route_last_token, vertical_routing
+from fairseq_capsule.routing import horizontal_routing, vertical_routing
 from tests.references import routing as reference
 from tests.routing.test_dynamic import masks, same_with_gradient
 
@@ -78,16 +78,6 @@ def test_gradcheck(factored):
     )
 
 
-@pytest.mark.parametrize("iterations", [1, 2, 3])
-def test_the_last_token_alone(iterations):
-    q, k = attention_inputs()
-    logits = q @ k.transpose(2, 3)
-    for length in range(1, 8):
-        prefix = logits[:, :, :length, :length]
-        whole = horizontal_routing(prefix, iterations, causal=True)
-        torch.testing.assert_close(route_last_token(prefix, iterations), whole[:, :, -1:], rtol=0, atol=1e-12)
-
-
 @settings(max_examples=30)
 @given(
     heads=st.integers(1, 4),
@@ -143,7 +133,7 @@ def test_half_precision_is_routed_in_float32(dtype):
         torch.testing.assert_close(routing(logits), routing(logits.float()).to(dtype))
 
 
-@pytest.mark.parametrize("routing", [vertical_routing, horizontal_routing, route_last_token])
+@pytest.mark.parametrize("routing", [vertical_routing, horizontal_routing])
 def test_no_iterations(routing):
     with pytest.raises(ValueError, match="at least 1, not 0"):
         routing(torch.randn(1, 2, 3, 3), 0)

@@ -1,0 +1,134 @@
+"""The time of a decoding step by the length of the prefix, for an architecture and for fairseq's model of its size.
+
+    python benchmarks/decoding.py --arch capsule_transformer_base --json
+
+A step is what beam search asks of a decoder: reorder what is kept of the hypotheses, then compute the next word's
+logits. Both models decode the same random words with the same random reorderings, step by step in alternation. The
+figure at a prefix is the median of the `--window` steps that end there.
+
+The last line is a JSON object: `rows` (milliseconds by prefix), `ratio` (the architecture's step divided by fairseq's)
+and `extra_growth` (what the architecture adds to fairseq's step at 480 words, divided by the same at 96; 5 is linear).
+With `--plot FILE --before REPORT` the rows are drawn beside those of an earlier report.
+"""
+
+import argparse
+import json
+import statistics
+from functools import partial
+from pathlib import Path
+from typing import Dict, List, Optional
+
+import torch
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from measure import environment, seconds, seeded
+from systems import baseline_of, baseline_options, build, build_sentences, build_task, option, preset_options
+from tqdm import trange
+
+# Between these prefixes `extra_growth` is measured.
+SHORT, LONG = 96, 480
+
+
+class Decoding:
+    """Beam search without the search: one sentence, `beam` hypotheses, words and reorderings given."""
+
+    def __init__(self, model: torch.nn.Module, sentence: dict, beam: int):
+        self.decoder = model.eval().decoder
+        model.make_generation_fast_()
+        encoded = model.encoder.forward_torchscript(sentence["net_input"])
+        order = torch.zeros(beam, dtype=torch.long, device=sentence["net_input"]["src_tokens"].device)
+        self.encoded = model.encoder.reorder_encoder_out(encoded, order)
+        self.state: Dict[str, Dict[str, Optional[torch.Tensor]]] = {}
+
+    def step(self, tokens: torch.Tensor, order: torch.Tensor) -> None:
+        if self.state:
+            self.decoder.reorder_incremental_state_scripting(self.state, order)
+        self.decoder(tokens, encoder_out=self.encoded, incremental_state=self.state)
+
+
+def step_times(models: Dict[str, torch.nn.Module], sentence: dict, words: int, args) -> Dict[str, List[float]]:
+    """Seconds of each model's steps, one after another, up to the longest prefix."""
+    runs = {name: Decoding(model, sentence, args.beam) for name, model in models.items()}
+    times: Dict[str, List[float]] = {name: [] for name in runs}
+    tokens = torch.randint(4, words, (args.beam, max(args.prefixes)), device=args.device)
+    for index in trange(max(args.prefixes), desc=" / ".join(runs), leave=False):
+        order = torch.randint(args.beam, (args.beam,), device=args.device)
+        for name in runs if index % 2 else reversed(list(runs)):
+            run = partial(runs[name].step, tokens[:, : index + 1], order)
+            times[name].append(seconds(run, args.device))
+    return times
+
+
+def plot(path: Path, report: dict, before: Optional[dict]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    arch, baseline = report["arch"], report["baseline"]
+    curves = {f"fairseq's {baseline}": (report, baseline), arch: (report, arch)}
+    if before is not None:
+        curves[f"{arch}, before"] = (before, arch)
+    figure, axes = pyplot.subplots(figsize=(6, 3.5))
+    for label, (source, name) in curves.items():
+        points = [(row["prefix"], row["milliseconds"][name]) for row in source["rows"]]
+        axes.plot(*zip(*points), marker="o", label=label)
+    axes.set(xlabel="words of the prefix", ylabel="milliseconds a step", xlim=(0, None), ylim=(0, None))
+    axes.legend()
+    axes.grid(alpha=0.3)
+    figure.tight_layout()
+    figure.savefig(path, dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--arch", default="capsule_transformer_base", choices=sorted(MODEL_DATACLASS_REGISTRY))
+    parser.add_argument(
+        "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the architecture"
+    )
+    parser.add_argument("--prefixes", type=int, nargs="+", default=[32, 96, 160, 224, 288, 352, 416, 480, 512])
+    parser.add_argument("--window", type=int, default=16, help="steps of which a figure is the median")
+    parser.add_argument("--source", type=int, default=20, help="words of the source")
+    parser.add_argument("--vocabulary", type=int, default=9712, help="dictionary entries (default: Multi30k's 9,712)")
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=1, help="decodings whose steps are taken together")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures into an image")
+    parser.add_argument("--before", type=Path, metavar="REPORT", help="an earlier run's output, drawn as well")
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+    args = parser.parse_args()
+    if min(args.prefixes) < args.window:
+        parser.error(f"--prefixes must be at least --window, {args.window}")
+
+    baseline = baseline_of(args.arch)
+    further = dict(args.option)
+    with seeded(1), torch.no_grad():
+        task = build_task(args.vocabulary)
+        options = {args.arch: preset_options(args.arch, **further), baseline: baseline_options(args.arch, **further)}
+        models = {name: build(name, task, **options[name]).to(args.device) for name in options}
+        [sentence] = build_sentences(task, 1, args.source, args.device)
+        rounds = [step_times(models, sentence, args.vocabulary, args) for _ in range(args.rounds)]
+    rows = []
+    for prefix in args.prefixes:
+        ending = slice(prefix - args.window, prefix)
+        steps = {name: [1000 * s for times in rounds for s in times[name][ending]] for name in models}
+        milliseconds = {name: statistics.median(found) for name, found in steps.items()}
+        ours, fairseq = milliseconds[args.arch], milliseconds[baseline]
+        rows.append({"prefix": prefix, "milliseconds": milliseconds, "ratio": ours / fairseq, "extra": ours - fairseq})
+        print(
+            f"{prefix:5} words: {args.arch} {ours:7.1f} ms, {baseline} {fairseq:7.1f} ms, ratio {ours / fairseq:5.2f}"
+        )
+    settings = {name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()}
+    report = {"arch": args.arch, "baseline": baseline, "rows": rows, "settings": settings, **environment(args.device)}
+    extra = {row["prefix"]: row["extra"] for row in rows}
+    if {SHORT, LONG} <= set(extra):
+        report["extra_growth"] = extra[LONG] / extra[SHORT]
+        print(f"what is added to fairseq's step grows {report['extra_growth']:.1f} times from {SHORT} to {LONG} words")
+    if args.plot:
+        before = json.loads(args.before.read_text().splitlines()[-1]) if args.before else None
+        plot(args.plot, report, before)
+    if args.json:
+        print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()
