@@ -1,11 +1,12 @@
-"""The cost of routing an encoder's attention logits, forward and backward, by length.
+"""The cost of routing a self-attention's logits, forward and backward, by length.
 
     python benchmarks/routing.py --json
 
-Compares, at 128 to 1,024 words: the capsule-Transformer's encoder attention (vertical and horizontal routing),
-fairseq's attention, attention with explicit weights (what fairseq's computes when asked for them; memory is compared
-with it), and the paper's literal loops (at 128 words, forward alone). The last line is a JSON object; `exponent` is the
-growth of time between 256 and 1,024 words.
+Compares, at 128 to 2,048 words: the capsule-Transformer's encoder attention (vertical and horizontal routing) and its
+decoder attention (horizontal routing under the causal mask), fairseq's attention, attention with explicit weights (what
+fairseq's computes when asked for them; memory is compared with it), and the paper's literal loops (at 128 words, their
+forward alone). The last line is a JSON object: `exponent` is the growth of the encoder's time between 256 and 1,024 words,
+`causal_exponent` that of the decoder's between 512 and 2,048, and `causal_ratio` its time by fairseq's at 1,024.
 """
 
 import argparse
@@ -52,7 +53,7 @@ def loops(attention, x, heads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[128, 256, 512, 1024])
+    parser.add_argument("--lengths", type=int, nargs="+", default=[128, 256, 512, 1024, 2048])
     parser.add_argument("--embed-dim", type=int, default=512)
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--batch", type=int, default=1, help="sentences")
@@ -68,28 +69,41 @@ def main():
             shape = length, args.batch, args.embed_dim, args.device
             plain = MultiheadAttention(args.embed_dim, args.heads, self_attention=True)
             routed = RoutingSelfAttention(args.embed_dim, args.heads, AttentionRouting(args.heads))
+            causal = AttentionRouting(args.heads, vertical=False, causal=True)
+            causal = RoutingSelfAttention(args.embed_dim, args.heads, causal)
+            future = torch.full((length, length), float("-inf"), device=args.device).triu(1)
             runs = {
                 "routed": Step(routed, *shape, need_weights=False),
+                "causal": Step(causal, *shape, need_weights=False, attn_mask=future),
                 "fairseq": Step(plain, *shape, need_weights=False),
                 "explicit": Step(plain, *shape, need_weights=True),
             }
         times = alternate(runs, args.rounds, args.device)
         row = {"length": length, **{name: statistics.median(times[name]) for name in runs}}
         row["peak_memory_bytes"] = {name: peak_memory(run, args.device) for name, run in runs.items()}
-        row["memory_ratio"] = row["peak_memory_bytes"]["routed"] / row["peak_memory_bytes"]["explicit"]
+        peak = row["peak_memory_bytes"]
+        row["memory_ratio"] = peak["routed"] / peak["explicit"]
+        row["causal_memory_ratio"] = peak["causal"] / peak["explicit"]
         if length == 128 and not args.no_loops:
             row["loops"] = seconds(partial(loops, routed, runs["routed"].x, args.heads), args.device)
         rows.append(row)
         loop_text = f", the loops' forward alone {row['loops']:.1f} s" if "loops" in row else ""
         print(
-            f"{length:5} words: routed {1e3 * row['routed']:8.1f} ms, fairseq {1e3 * row['fairseq']:7.1f} ms, explicit "
-            f"weights {1e3 * row['explicit']:7.1f} ms, memory {row['memory_ratio']:.2f} of explicit weights'{loop_text}"
+            f"{length:5} words: routed {1e3 * row['routed']:8.1f} ms, causal {1e3 * row['causal']:8.1f} ms, fairseq "
+            f"{1e3 * row['fairseq']:7.1f} ms, explicit weights {1e3 * row['explicit']:7.1f} ms, memory "
+            f"{row['memory_ratio']:.2f} and {row['causal_memory_ratio']:.2f} of explicit weights'{loop_text}"
         )
     report = {"rows": rows, "settings": vars(args), **environment(args.device)}
-    seconds_at = {row["length"]: row["routed"] for row in rows}
-    if {256, 1024} <= set(seconds_at):
-        report["exponent"] = math.log(seconds_at[1024] / seconds_at[256]) / math.log(4)
+    at = {row["length"]: row for row in rows}
+    if {256, 1024} <= set(at):
+        report["exponent"] = math.log(at[1024]["routed"] / at[256]["routed"]) / math.log(4)
         print(f"time grows with length to the power of {report['exponent']:.2f} between 256 and 1,024 words")
+    if {512, 2048} <= set(at):
+        report["causal_exponent"] = math.log(at[2048]["causal"] / at[512]["causal"]) / math.log(4)
+        print(f"causal: to the power of {report['causal_exponent']:.2f} between 512 and 2,048 words")
+    if 1024 in at:
+        report["causal_ratio"] = at[1024]["causal"] / at[1024]["fairseq"]
+        print(f"causal: {report['causal_ratio']:.1f} times fairseq's attention at 1,024 words")
     for row in rows:
         if "loops" not in row:
             continue

@@ -9,6 +9,7 @@ from fairseq.models import build_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.flat_config import parse_layers
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
+from fairseq_capsule.routing.causal import BLOCK
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
@@ -128,3 +129,57 @@ def test_the_source_is_projected_once_a_sentence(arch, hint, rows):
         assert kept.keys() == expected.keys()
         for name, part in expected.items():
             torch.testing.assert_close(kept[name].to(part), part, rtol=1e-5, atol=1e-6)
+
+
+def test_decoding_beyond_a_block():
+    """Step by step equals at once on both sides of the blocks' ends, under reorderings within the beams and when a
+    sentence is dropped; what is kept grows linearly; a step changes nothing of what an earlier one kept."""
+    model = build("capsule_transformer", {"decoder_layers": 1})
+    beam, steps = 2, 2 * BLOCK + 2
+    batch = make_batch(make_sentences([(7, 5), (4, 5), (10, 5)]))
+    kept_numbers = {}
+    torch.manual_seed(1)
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
+        order = torch.arange(3).repeat_interleave(beam)
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+        tokens = torch.randint(4, 40, (3 * beam, steps))
+        state = {}
+        for step in range(steps):
+            if step % 3 == 1:
+                sentences = torch.arange(len(tokens) // beam)
+                new_order = (sentences[:, None] * beam + torch.randint(beam, (len(sentences), beam))).flatten()
+                if step == BLOCK + 3:  # the sentence in the middle is finished
+                    new_order = new_order[[0, 1, 4, 5]]
+                    encoder_out = model.encoder.reorder_encoder_out(encoder_out, new_order)
+                tokens = tokens[new_order]
+                model.decoder.reorder_incremental_state_scripting(state, new_order)
+            before = {name: dict(part) for name, part in state.items()}
+            prefix = tokens[:, : step + 1]
+            logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
+            [kept] = [part for part in state.values() if "prev_query" in part]
+            kept_numbers[step + 1] = sum(t.numel() for t in kept.values() if t is not None) / len(tokens)
+            if step % BLOCK not in (0, 1, BLOCK - 2, BLOCK - 1):
+                continue
+            expected = model.decoder(prefix, encoder_out=encoder_out)[0]
+            torch.testing.assert_close(logits[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
+            again = model.decoder(prefix, encoder_out=encoder_out, incremental_state=before)[0]
+            assert torch.equal(again, logits)
+    assert len(tokens) == 2 * beam
+    assert all(numbers == length * kept_numbers[1] for length, numbers in kept_numbers.items())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_decoding_beyond_a_block_in_half_precision(dtype):
+    model = build("capsule_transformer", {"decoder_layers": 1}).to(dtype)
+    batch = make_batch(make_sentences([(7, 5)]))
+    tokens = torch.randint(4, 40, (1, BLOCK + 3), generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
+        whole = model.decoder(tokens, encoder_out=encoder_out)[0]
+        state = {}
+        for step in range(tokens.size(1)):
+            logits = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+            assert logits.dtype == dtype
+            difference = (logits[:, -1] - whole[:, step]).float().abs().max()
+            assert difference <= 8 * torch.finfo(dtype).eps * whole.float().abs().max()
