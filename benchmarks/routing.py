@@ -5,8 +5,8 @@
 Compares, at 128 to 2,048 words: the capsule-Transformer's encoder attention (vertical and horizontal routing) and its
 decoder attention (horizontal routing under the causal mask), fairseq's attention, attention with explicit weights (what
 fairseq's computes when asked for them; memory is compared with it), and the paper's literal loops (at 128 words, their
-forward alone). The last line is a JSON object: `exponent` is the growth of the encoder's time between 256 and 1,024 words,
-`causal_exponent` that of the decoder's between 512 and 2,048, and `causal_ratio` its time by fairseq's at 1,024.
+forward alone). The last line is a JSON object: `exponent` is the growth of the encoder's time between 256 and 1,024
+words, `causal_exponent` that of the decoder's between 512 and 2,048, and `causal_ratio` its time by fairseq's at 1,024.
 """
 
 import argparse

@@ -150,18 +150,20 @@ class _CausalRouting(torch.autograd.Function):
             part = CausalVotes(*(whole[:, :, : rows.blocks].contiguous() for whole in votes))
             sums = rows.of(totals).unsqueeze(2) @ part.keys.mT
             sums = sums.sub_(offsets[:, :, : rows.blocks].unsqueeze(3)).mul_(rows.mask)
-            kept.append(sums)
+            squared_norm = _squared_norm(sums)
+            kept += [sums, squared_norm]
             weights = None
             for _ in range(iterations - 1):
-                capsules = sums * squash_scale(_squared_norm(sums))
+                capsules = sums * squash_scale(squared_norm)
                 before = part.before(capsules)
                 agreements = part.agreements(capsules, before)
                 weights = agreements if weights is None else weights.add_(agreements)
                 couplings = weights.softmax(dim=1).mul_(rows.mask)
                 after = part.after(couplings)
                 sums = part.sums(couplings, after)
-                kept += [before, couplings, after, sums]
-            capsules = sums * squash_scale(_squared_norm(sums))
+                squared_norm = _squared_norm(sums)
+                kept += [before, couplings, after, sums, squared_norm]
+            capsules = sums * squash_scale(squared_norm)
             columns = min(rows.blocks * queries.size(3), length)
             rows.of(result)[..., :columns] = capsules.transpose(2, 3).flatten(3)[..., :columns]
         ctx.iterations, ctx.chunk = iterations, chunk
@@ -181,19 +183,19 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
     votes_gradient = [torch.zeros_like(whole) for whole in votes]
     totals_gradient = torch.zeros_like(totals)
     offsets_gradient = queries.new_zeros(queries.shape[:4])
-    each = 1 + 4 * (ctx.iterations - 1)
+    each = 2 + 5 * (ctx.iterations - 1)
     for index, rows in enumerate(_Rows.all(gradient.size(2), ctx.chunk, queries)):
         part = CausalVotes(*(whole[:, :, : rows.blocks].contiguous() for whole in votes))
         part_gradient = [whole[:, :, : rows.blocks] for whole in votes_gradient]
-        sums, *steps = kept[index * each : (index + 1) * each]
+        first, steps = kept[index * each : index * each + 2], kept[index * each + 2 : (index + 1) * each]
         columns = rows.blocks * queries.size(3)
         capsules_gradient = rows.of(gradient)[..., :columns]
         capsules_gradient = pad(capsules_gradient, (0, columns - capsules_gradient.size(3)))
         capsules_gradient = capsules_gradient.unflatten(3, (rows.blocks, -1)).transpose(2, 3)
         weights_gradient = None
         for i in reversed(range(ctx.iterations - 1)):
-            before, couplings, after, sums_after = steps[4 * i : 4 * i + 4]
-            sums_gradient = _squash_backward(capsules_gradient, sums_after)
+            before, couplings, after, *squashed = steps[5 * i : 5 * i + 5]
+            sums_gradient = _squash_backward(capsules_gradient, *squashed)
             before_gradient = part.before(sums_gradient)
             _add_gradient(part_gradient, couplings, after, sums_gradient, before_gradient)
             coupling_gradient = part.agreements(sums_gradient, before_gradient)
@@ -202,22 +204,21 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
             # A weight is the sum of all agreements so far: an agreement's gradient is that of all weights from it on.
             weights_gradient = logits_gradient if weights_gradient is None else weights_gradient.add_(logits_gradient)
 
-            sums_before = steps[4 * i - 1] if i else sums
+            sums, squared_norm = steps[5 * i - 2 : 5 * i] if i else first
             after_gradient = part.after(weights_gradient)
             capsules_gradient = part.sums(weights_gradient, after_gradient)
-            capsules = sums_before * squash_scale(_squared_norm(sums_before))
+            capsules = sums * squash_scale(squared_norm)
             _add_gradient(part_gradient, weights_gradient, after_gradient, capsules, before)
-        sums_gradient = _squash_backward(capsules_gradient, sums).mul_(rows.mask)
+        sums_gradient = _squash_backward(capsules_gradient, *first).mul_(rows.mask)
         rows.of(totals_gradient).add_((sums_gradient @ part.keys).sum(2))
         part_gradient[1].add_(sums_gradient.mT @ rows.of(totals).unsqueeze(2))
         offsets_gradient[:, :, : rows.blocks] -= sums_gradient.sum(3)
     return *votes_gradient, totals_gradient, offsets_gradient
 
 
-def _squash_backward(gradient: Tensor, sums: Tensor) -> Tensor:
-    n = _squared_norm(sums)
-    n_gradient = squash_scale_derivative(n) * (gradient * sums).sum((2, 4), keepdim=True)
-    return (gradient * squash_scale(n)).addcmul_(n_gradient, sums, value=2)
+def _squash_backward(gradient: Tensor, sums: Tensor, squared_norm: Tensor) -> Tensor:
+    norm_gradient = squash_scale_derivative(squared_norm) * (gradient * sums).sum((2, 4), keepdim=True)
+    return (gradient * squash_scale(squared_norm)).addcmul_(norm_gradient, sums, value=2)
 
 
 def _add_gradient(
