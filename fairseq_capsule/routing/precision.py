@@ -2,7 +2,7 @@
 
 import functools
 from contextlib import nullcontext
-from typing import Any, Iterable, Iterator
+from typing import Any, ContextManager, Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -33,6 +33,13 @@ def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
+def without_autocast(device: str) -> ContextManager:
+    """A context in which autocast is off; nothing where it is off already, since to turn it off takes time too."""
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.autocast(device, enabled=False)
+    return nullcontext()
+
+
 def in_float32(function):
     """Raise float16 and bfloat16 arguments to float32, autocast off; cast the results back to the first tensor's dtype.
 
@@ -44,10 +51,7 @@ def in_float32(function):
         sample = next(_tensors((*args, *kwargs.values())), None)
         if sample is None:  # the function knows what to say
             return function(*args, **kwargs)
-        device = sample.device.type
-        # To turn off what is off takes as long as a small kernel.
-        autocast_off = torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
-        with autocast_off:
+        with without_autocast(sample.device.type):
             result = function(*map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()})
         return _cast(result, sample.dtype)
 

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairseq_capsule.routing.precision import without_autocast
 from fairseq_capsule.routing.squash import SquashParts, squash_gradient, squash_parts
 
 
@@ -61,7 +62,7 @@ class _VerticalRouting(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
-        with torch.autocast(capsules_gradient.device.type, enabled=False):
+        with without_autocast(capsules_gradient.device.type):
             return _backward(ctx, capsules_gradient, weights_gradient), None, None
 
 
