@@ -111,4 +111,4 @@ def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Te
         packed, _ = layer(packed)
     # torch would sort the lengths back too, and wait for the GPU to tell it the order.
     outputs, _ = pad_packed_sequence(PackedSequence(*packed[:2]), batch_first=True, total_length=inputs.size(1))
-    return outputs.index_select(0, packed.unsorted_indices)
+    return outputs[packed.unsorted_indices]

@@ -1,11 +1,12 @@
 """Routing sums exponentials of sums of squares: it is done in at least float32, whatever the model's own precision."""
 
 import functools
-from contextlib import nullcontext
-from typing import Any, ContextManager, Iterable, Iterator
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor
+
+from fairseq_capsule.autocast import without_autocast
 
 
 def _raised(value: Any) -> Any:
@@ -31,13 +32,6 @@ def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
             yield value
         elif isinstance(value, (list, tuple)):
             yield from _tensors(value)
-
-
-def without_autocast(device: str) -> ContextManager:
-    """A context in which autocast is off; nothing where it is off already, since to turn it off takes time too."""
-    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
-        return torch.autocast(device, enabled=False)
-    return nullcontext()
 
 
 def in_float32(function):
