@@ -14,6 +14,7 @@ JSON object: by architecture `training` and `decoding`, and the same of its `bas
 """
 
 import argparse
+import itertools
 import json
 from collections import Counter
 from typing import Callable, Dict
@@ -21,7 +22,16 @@ from typing import Callable, Dict
 import torch
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from measure import environment, seeded
-from systems import baseline_of, baseline_options, build, build_criterion, build_task, collated, preset_options
+from systems import (
+    baseline_of,
+    baseline_options,
+    build,
+    build_criterion,
+    build_task,
+    collated,
+    draw_pairs,
+    preset_options,
+)
 from torch.utils._python_dispatch import TorchDispatchMode
 
 LAYERS, WORDS, BEAM = 6, 20, 5
@@ -81,10 +91,7 @@ class Steps:
             options = narrow_options(arch, of or arch)
             self.model = build(arch, task, **options)
             self.criterion = build_criterion(task, options if arch == (of or arch) else {})
-            pairs = [
-                {"id": n, **{side: torch.randint(4, 100, (WORDS,)) for side in ("source", "target")}}
-                for n in range(3)
-            ]
+            pairs = list(itertools.islice(draw_pairs(task, WORDS), 3))
         self.batch, self.sentence = collated(task, pairs, "cpu"), collated(task, pairs[:1], "cpu")
 
     def train(self) -> None:

@@ -11,6 +11,7 @@ import pytest
 import torch
 from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from tests.zoo import (
     CASES,
@@ -27,6 +28,7 @@ from tests.zoo import (
 LENGTHS = [(4, 2), (2, 3)]
 BEAM, LONGEST = 3, 5  # with the end of sentence
 aten = torch.ops.aten
+TAKES_CPU_TENSORS = {aten.index.Tensor, aten.copy_.default, aten._pack_padded_sequence.default}
 
 every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
@@ -43,6 +45,10 @@ class Synchronisations(TorchDispatchMode):
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        tensors = [part for part in tree_leaves((args, kwargs)) if isinstance(part, torch.Tensor)]
+        if function not in TAKES_CPU_TENSORS and any(tensor.is_meta for tensor in tensors):
+            # Not all of the meta device's kernels say so.
+            assert all(tensor.is_meta or not tensor.dim() for tensor in tensors), f"{function} on two devices"
         if args and isinstance(args[0], torch.Tensor) and args[0].is_meta:
             if function is aten._local_scalar_dense.default:
                 self.count += 1
