@@ -40,6 +40,7 @@ from systems import (
 )
 
 from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
+from fairseq_capsule.memory import keep_memory
 
 PROJECTION = "one vocabulary projection"
 OFF = "off"
@@ -132,6 +133,8 @@ def main():
     if args.baseline == OFF and not mechanisms_off(args.arch):
         parser.error(f"--baseline {OFF}: {args.arch} has no mechanism that can be off; name an architecture")
 
+    if args.mode == "train" and args.device == "cpu":
+        keep_memory()  # as a training by fairseq's trainer does, here for both models
     with seeded(1):
         task = build_task(args.vocabulary)
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)
