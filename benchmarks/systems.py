@@ -9,11 +9,14 @@ from typing import Dict, Iterator, List, Optional, Tuple, Union
 import torch
 import yaml
 from fairseq import utils
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from fairseq_capsule.criterions import GuidedLossesCriterion
 
 # Subwords of Multi30k's training sentences with 10,000 joint merges, end of sentence included: mean and deviation of
 # the logarithm of their number.
@@ -47,6 +50,12 @@ def option(text: str) -> Tuple[str, Union[bool, int, float, str]]:
     return name, yaml.safe_load(value)
 
 
+def mechanisms_off(arch: str) -> Dict[str, str]:
+    """The options that turn off every mechanism of an architecture; empty where its mechanism is the model itself."""
+    mechanisms = ("encoder_routing", "decoder_routing", "past_future", "guided_heads", "global_representation")
+    return {name: "none" for name in mechanisms if name in MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__}
+
+
 def baseline_of(arch: str) -> str:
     """fairseq's architecture that an architecture of ours is compared with."""
     return "lstm" if arch.endswith("_lstm") else "transformer"
@@ -59,6 +68,21 @@ def baseline_options(arch: str, **further) -> Dict[str, object]:
         size = arch.rpartition("_")[2] if arch != "capsnmt" else "base"
         return preset_options(f"capsule_transformer_{size}")
     return preset_options(arch, **further)
+
+
+def guided_weights(options: Dict[str, object]) -> Dict[str, float]:
+    """The weights of the guided losses of an architecture with these options: 1 for those that it has the heads of."""
+    heads = options.get("guided_heads", "none")
+    return {f"{loss}_weight": float(heads in (loss, "both")) for loss in ("bow", "bca")}
+
+
+def build_criterion(task: TranslationTask, options: Dict[str, object], **further) -> torch.nn.Module:
+    """The loss that an architecture with these options is trained with; `further` ones are of its guided losses."""
+    smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
+    weights = guided_weights(options)
+    if not any(weights.values()):
+        return LabelSmoothedCrossEntropyCriterion(task, **smoothed)
+    return GuidedLossesCriterion(task, **smoothed, **weights, **further)
 
 
 def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:

@@ -4,6 +4,10 @@
 
     python benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --option global_gate=none
 
+With `--baseline off` the other model is the architecture itself with every mechanism off: fairseq's numbers, computed
+by this package's models. In generation these project a sentence's source once, fairseq's once for every hypothesis, so
+part of the speed beside fairseq's own model is not the mechanism's.
+
 An architecture with guided losses trains in three ways: without them, with those that it has, and with the bag of words
 taken of a quarter of the target steps. What two more vocabulary projections leave of the baseline's speed is printed as
 `bound`: `t_base / (t_base + 2 t_out)`, `t_out` being one projection with its log-softmax, forward and backward.
@@ -18,16 +22,28 @@ import statistics
 from typing import List
 
 import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 from measure import alternate, environment, median_ratio, peak_memory, seeded
-from systems import Generation, baseline_of, baseline_options, build, build_batches, build_task, option, preset_options
+from systems import (
+    Generation,
+    baseline_of,
+    baseline_options,
+    build,
+    build_batches,
+    build_criterion,
+    build_task,
+    guided_weights,
+    mechanisms_off,
+    option,
+    preset_options,
+)
 
-from fairseq_capsule.criterions import GuidedLossesCriterion
 from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
+from fairseq_capsule.memory import keep_memory
 
 PROJECTION = "one vocabulary projection"
+OFF = "off"
 
 
 class Training:
@@ -65,23 +81,22 @@ class Projection:
 def build_runs(args, task: TranslationTask, batches: List[dict]):
     """What is timed, by name, and its models: the architecture first, in all its ways of training, and the baseline."""
     options = preset_options(args.arch, **dict(args.option))
-    smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
-    plain = LabelSmoothedCrossEntropyCriterion(task, **smoothed)
-    guided = options.get("guided_heads", "none") != "none"
+    weights = guided_weights(options)
+    guided = any(weights.values())
     without_losses = {**options, "guided_heads": "none"} if guided else options
-    models = {
-        args.arch: build(args.arch, task, **without_losses),
-        args.baseline: build(args.baseline, task, **baseline_options(args.arch, **dict(args.option))),
-    }
-    criterions = dict.fromkeys(models, plain)
+    if args.baseline == OFF:
+        baseline = build(args.arch, task, **{**options, **mechanisms_off(args.arch)})
+    else:
+        baseline = build(args.baseline, task, **baseline_options(args.arch, **dict(args.option)))
+    models = {args.arch: build(args.arch, task, **without_losses), args.baseline: baseline}
+    criterions = dict.fromkeys(models, build_criterion(task, without_losses))
     if guided and args.mode == "train":
-        weights = {f"{loss}_weight": float(options["guided_heads"] in (loss, "both")) for loss in ("bow", "bca")}
         ways = {f"{args.arch} + losses": 1.0}
         if weights["bow_weight"]:
             ways[f"{args.arch} + losses, a quarter of the steps"] = 0.25
         for name, steps in ways.items():
             models[name] = build(args.arch, task, **options)
-            criterions[name] = GuidedLossesCriterion(task, **smoothed, **weights, bow_steps=steps)
+            criterions[name] = build_criterion(task, options, bow_steps=steps)
     for model in models.values():
         model.to(args.device)
     if args.mode == "generate":
@@ -96,7 +111,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
     parser.add_argument(
-        "--baseline", choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH", help="(default: transformer, or lstm)"
+        "--baseline",
+        choices=[*sorted(ARCH_MODEL_REGISTRY), OFF],
+        metavar="ARCH",
+        help="(default: transformer, or lstm); off: the architecture with every mechanism off",
     )
     parser.add_argument(
         "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the architecture"
@@ -112,7 +130,11 @@ def main():
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
     args.baseline = args.baseline or baseline_of(args.arch)
+    if args.baseline == OFF and not mechanisms_off(args.arch):
+        parser.error(f"--baseline {OFF}: {args.arch} has no mechanism that can be off; name an architecture")
 
+    if args.mode == "train" and args.device == "cpu":
+        keep_memory()  # as a training by fairseq's trainer does, here for both models
     with seeded(1):
         task = build_task(args.vocabulary)
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)
@@ -140,7 +162,8 @@ def main():
         speed, memory = report["tokens_per_second"][name], report["peak_memory_bytes"][name] / 2**20
         print(f"{name:56} {speed:10.0f} tokens/s {memory:8.0f} MiB")
     for name, ratio in report["ratios"].items():
-        print(f"{name} runs at {ratio:.3f} of {args.baseline}'s speed ({args.mode})")
+        other = "its own speed with every mechanism off" if args.baseline == OFF else f"{args.baseline}'s speed"
+        print(f"{name} runs at {ratio:.3f} of {other} ({args.mode})")
     if "bound" in report:
         print(f"two more vocabulary projections leave {report['bound']:.3f} of it")
     if args.json:

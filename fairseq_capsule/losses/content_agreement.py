@@ -5,6 +5,8 @@ from typing import Optional
 import torch
 from torch import Tensor
 
+from fairseq_capsule.autocast import without_autocast
+
 
 def content_agreement_loss(
     past: Tensor,
@@ -30,7 +32,7 @@ def content_agreement_loss(
     )
     # In float16 neither a sum over a sentence nor a squared distance is safe.
     exact = torch.promote_types(state.dtype, torch.float32)
-    with torch.autocast(state.device.type, enabled=False):
+    with without_autocast(state.device.type):
         state = state.to(exact).masked_fill(~valid.unsqueeze(-1), 0)
         number = valid.cumsum(1).unsqueeze(-1)
         length = number[:, -1:]

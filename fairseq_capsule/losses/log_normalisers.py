@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairseq_capsule.autocast import autocast_dtype, without_autocast
+
 # Logits held at once: four megabytes in float32 on a CPU; on a GPU enough to fill it.
 BLOCK = {"cpu": 2**20, "cuda": 2**26}
 
@@ -24,8 +26,8 @@ def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tens
     rows = weights.nonzero().squeeze(1)
     device = features.device.type
     # Inside the function autocast would cast some of its products and leave others.
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else features.dtype
-    with torch.autocast(device, enabled=False):
+    dtype = autocast_dtype(device) or features.dtype
+    with without_autocast(device):
         return _WeightedLogNormalisers.apply(
             features[rows].to(dtype), embeddings.to(dtype), weights[rows], torch.is_grad_enabled()
         )

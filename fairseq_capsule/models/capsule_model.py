@@ -2,6 +2,7 @@
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub
+from fairseq_capsule.memory import keep_memory
 from fairseq_capsule.models.beams import KnowsBeams
 from fairseq_capsule.models.flat_config import option
 
@@ -21,6 +22,15 @@ class CapsuleModel:
         """As fairseq's; what it gives has `inspect` too."""
         hub = super().from_pretrained(*args, **kwargs)
         return CapsuleHub(hub.cfg, hub.task, hub.models)
+
+    def set_num_updates(self, num_updates: int) -> None:
+        """As fairseq's: what its trainer says before every update. On a CPU the process keeps its memory from here on.
+
+        Importing the package, building a model and translating with it change nothing of the process.
+        """
+        if next(self.parameters()).device.type == "cpu":
+            keep_memory()
+        super().set_num_updates(num_updates)
 
     def set_beam_size(self, beam_size: int) -> None:
         """What a generator says before it decodes: how many neighbours of a batch are one sentence."""

@@ -2,9 +2,11 @@
 
 from typing import NamedTuple, Optional, Tuple
 
+import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token, vertical_routing
+from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token
+from fairseq_capsule.routing.vertical import route_heads
 
 
 class RoutedCapsules(NamedTuple):
@@ -22,8 +24,8 @@ class RoutedCapsules(NamedTuple):
 @in_float32  # not only the routing: a sum of vote weights over a long sentence is beyond float16
 def accepted_capsules(
     logits: Tensor, weight: Tensor, bias: Tensor, iterations: int, *, padding_mask: Optional[Tensor] = None
-) -> Tensor:
-    """`Ω↑ = λ_h Ω` `[B, H, L, K]`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
+) -> Tuple[Tensor, Tensor]:
+    """The factors of `Ω↑ = λ_h Ω`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
 
     Args:
         logits: `E` `[B, H, L, K]`, 0 at padded queries and keys.
@@ -31,10 +33,13 @@ def accepted_capsules(
         bias: `b` `[H]`.
         iterations: routing iterations.
         padding_mask: `[B, L]`, True marks padding.
+
+    Returns:
+        `λ` `[B, H, 1, 1]` and `Ω` `[B, 1, L, K]`.
     """
-    omega, weights = vertical_routing(logits, iterations, padding_mask=padding_mask)
-    acceptance = nn.functional.linear(weights.sum(-1), weight, bias).softmax(dim=-1)
-    return acceptance[:, :, None, None] * omega.unsqueeze(1)
+    omega, weights = route_heads(logits.transpose(1, 2), iterations, padding_mask)
+    acceptance = nn.functional.linear(weights.sum(1), weight, bias).softmax(dim=-1)
+    return acceptance[:, :, None, None], omega.unsqueeze(1)
 
 
 class AttentionRouting(nn.Module):
@@ -90,26 +95,31 @@ class AttentionRouting(nn.Module):
             padding_mask: `[B, L]`, True marks padding.
             factors: `(q [B, H, L, d], k [B, H, L, d])` with `E = q kᵀ`, their padded rows 0; used where it pays.
         """
-        vertical = horizontal = None
-        if self.acceptance is not None:
-            vertical = accepted_capsules(
-                logits, self.acceptance.weight, self.acceptance.bias, self.iterations, padding_mask=padding_mask
-            )
-        if self.horizontal:
-            horizontal = horizontal_routing(
-                logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
-            )
-        return RoutedCapsules(vertical, horizontal)
+        vertical = None if self.acceptance is None else torch.mul(*self._vertical(logits, padding_mask))
+        return RoutedCapsules(vertical, self._horizontal(logits, padding_mask, factors))
 
+    @in_float32  # half precision is raised, and the sum cast back, once for both parts
     def forward(
         self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
     ) -> Tensor:
         """`E + Ω↑ + Ω↔` `[B, H, L, L]`; arguments as in `capsules`."""
-        vertical, horizontal = self.capsules(logits, padding_mask, factors)
-        for capsules in (vertical, horizontal):
-            if capsules is not None:
-                logits = logits + capsules
-        return logits
+        routed = logits if self.acceptance is None else torch.addcmul(logits, *self._vertical(logits, padding_mask))
+        horizontal = self._horizontal(logits, padding_mask, factors)
+        return routed if horizontal is None else routed + horizontal
+
+    def _vertical(self, logits: Tensor, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+        assert self.acceptance is not None
+        weight, bias = self.acceptance.weight, self.acceptance.bias
+        return accepted_capsules(logits, weight, bias, self.iterations, padding_mask=padding_mask)
+
+    def _horizontal(
+        self, logits: Tensor, padding_mask: Optional[Tensor], factors: Optional[Tuple[Tensor, Tensor]]
+    ) -> Optional[Tensor]:
+        if not self.horizontal:
+            return None
+        return horizontal_routing(
+            logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
+        )
 
     def forward_last(self, queries: Tensor, keys: Tensor, logits: Tensor, row: Tensor) -> Tensor:
         """The last query's row of `forward`, `[B, H, 1, L]`.

@@ -1,12 +1,15 @@
-"""One vector for a sequence: capsules that its words are routed to, and their pooling (Weng et al. 2020, §2.1)."""
+"""One vector for a sequence: capsules that its words are routed to, and their pooling (Weng et al. 2020, §2.1).
 
-from typing import Optional
+The vectors of several layers do not depend on each other. `together` computes them in batched products: as many kernels
+as for one layer. Parameters stay those of each layer's own module.
+"""
 
-import torch
+from typing import Optional, Sequence, cast
+
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.feed_forward import feed_forward
-from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
+from fairseq_capsule.modules.feed_forward import feed_forward, feed_forward_together
+from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, stacked, xavier
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 POOLINGS = ("attentive", "mean", "concat")
@@ -64,10 +67,8 @@ class CapsulePooling(nn.Module):
         Returns:
             `RoutingResult(capsules [B, K, d_c], coupling [B, I, K], None)`.
         """
-        votes = by_output(cast_votes(hidden, self.vote_weight))
-        return dynamic_routing(
-            votes, iterations or self.iterations, padding_mask=padding_mask, competition="input", final_logits=False
-        )
+        routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations or self.iterations)
+        return RoutingResult(routed.capsules[0], routed.coupling[0], None)
 
     def weights(self, capsules: Tensor) -> Tensor:
         """How much of each of the capsules `[B, K, d_c]` the attentive pooling takes, `a` `[B, K]` (Eq. 8-9).
@@ -77,8 +78,7 @@ class CapsulePooling(nn.Module):
         """
         if self.query is None:
             raise ValueError(f"pooling {self.pooling} has no weights")
-        query = self.query(capsules.mean(1, keepdim=True))
-        return (query * capsules).sum(-1).softmax(-1)
+        return _weights([self], capsules.unsqueeze(0))[0]
 
     def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
         """Pool a sequence.
@@ -90,12 +90,46 @@ class CapsulePooling(nn.Module):
         Returns:
             The vector `[B, d]`.
         """
-        capsules = self.capsules(hidden, padding_mask).capsules
-        if self.pooling == "concat":
-            return self.output(capsules.flatten(1))
-        if self.pooling == "mean":
-            return self.output(capsules.mean(1))
-        return self.output(torch.einsum("bk,bkd->bd", self.weights(capsules), capsules))
+        return self.together([self], [hidden], padding_mask)[0]
+
+    @staticmethod
+    def together(
+        poolings: "Sequence[CapsulePooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
+    ) -> Tensor:
+        """The vectors `[M, B, d]` of `M` layers by as many poolings that differ in their parameters alone.
+
+        Args:
+            poolings: one for each layer.
+            states: each layer's states `[B, I, d]`.
+            padding_mask: `[B, I]`, True marks words that take no part.
+        """
+        first = poolings[0]
+        capsules = _route(poolings, stacked(states), padding_mask, first.iterations).capsules
+        if first.pooling == "concat":
+            pooled = capsules.flatten(2)
+        elif first.pooling == "mean":
+            pooled = capsules.mean(2)
+        else:
+            pooled = (_weights(poolings, capsules).unsqueeze(2) @ capsules).squeeze(2)
+        return feed_forward_together([pooling.output for pooling in poolings], pooled)
+
+
+def _route(
+    poolings: Sequence[CapsulePooling], hidden: Tensor, padding_mask: Optional[Tensor], iterations: int
+) -> RoutingResult:
+    """The capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
+    weight = stacked([pooling.vote_weight for pooling in poolings])
+    votes = cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
+    return dynamic_routing(
+        by_output(votes), iterations, padding_mask=padding_mask, competition="input", final_logits=False
+    )
+
+
+def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:
+    """`a` `[M, B, K]` of capsules `[M, B, K, d_c]`."""
+    networks = [cast(nn.Sequential, pooling.query) for pooling in poolings]
+    query = feed_forward_together(networks, capsules.mean(2))
+    return (capsules @ query.unsqueeze(3)).squeeze(3).softmax(-1)
 
 
 class MeanPooling(nn.Module):
@@ -107,8 +141,18 @@ class MeanPooling(nn.Module):
 
     def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
         """As `CapsulePooling.forward`."""
+        return self.together([self], [hidden], padding_mask)[0]
+
+    @staticmethod
+    def together(
+        poolings: "Sequence[MeanPooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
+    ) -> Tensor:
+        """As `CapsulePooling.together`."""
+        hidden = stacked(states)
         if padding_mask is None:
-            return self.output(hidden.mean(1))
-        valid = (~padding_mask).to(hidden.dtype)
-        total = torch.einsum("bi,bid->bd", valid, hidden)
-        return self.output(total / valid.sum(1, keepdim=True).clamp(min=1))
+            mean = hidden.mean(2)
+        else:
+            valid = (~padding_mask).to(hidden.dtype)
+            total = (valid.unsqueeze(1) @ hidden).squeeze(2)
+            mean = total / valid.sum(1, keepdim=True).clamp(min=1)
+        return feed_forward_together([pooling.output for pooling in poolings], mean)

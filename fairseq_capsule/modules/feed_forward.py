@@ -1,6 +1,11 @@
 """The papers' feed-forward network."""
 
-from torch import nn
+from typing import Sequence, cast
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_capsule.modules.votes import stacked
 
 
 def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:
@@ -10,3 +15,14 @@ def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = F
         nn.init.zeros_(last.weight)
         nn.init.zeros_(last.bias)
     return nn.Sequential(nn.Linear(input_dim, inner_dim), nn.ReLU(), last)
+
+
+def feed_forward_together(networks: Sequence[nn.Sequential], inputs: Tensor) -> Tensor:
+    """`M` networks of `feed_forward`, each applied to its own inputs `[M, B, C]`, in one product a linear layer."""
+    first, last = ([cast(nn.Linear, network[index]) for network in networks] for index in (0, 2))
+    return _linear_together(last, _linear_together(first, inputs).relu())
+
+
+def _linear_together(layers: Sequence[nn.Linear], inputs: Tensor) -> Tensor:
+    weight, bias = stacked([layer.weight for layer in layers]), stacked([layer.bias for layer in layers])
+    return torch.baddbmm(bias.unsqueeze(1), inputs, weight.transpose(1, 2))

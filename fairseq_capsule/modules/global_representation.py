@@ -1,9 +1,11 @@
 """One vector for the whole source sentence, and how much of it each target word takes (Weng et al. 2020)."""
 
-from typing import Iterable, List, Optional
+from typing import Iterable, List, Optional, Sequence, cast
 
 import torch
 from torch import Tensor, nn
+
+from fairseq_capsule.modules.capsule_pooling import CapsulePooling
 
 
 class GlobalRepresentation(nn.Module):
@@ -14,8 +16,8 @@ class GlobalRepresentation(nn.Module):
 
     Args:
         embed_dim: size of a layer's states and of the vector.
-        poolings: a module for each layer, which gives `[B, d]` of states `[B, I, d]` and a padding mask; a single one
-            for the last layer where nothing is aggregated.
+        poolings: a `CapsulePooling` or a `MeanPooling` for each layer, of the same options; a single one for the last
+            layer where nothing is aggregated.
         aggregate: whether there is a recurrent cell.
     """
 
@@ -44,9 +46,11 @@ class GlobalRepresentation(nn.Module):
             return self.poolings[-1](states[-1], padding_mask)
         if len(states) != len(self.poolings):
             raise ValueError(f"{len(self.poolings)} poolings need the output of as many layers, not of {len(states)}")
-        vector = torch.zeros_like(states[0][:, 0])
-        for pooling, state in zip(self.poolings, states):
-            vector = self.aggregation(pooling(state, padding_mask), vector)
+        first = cast(CapsulePooling, self.poolings[0])
+        pooled = first.together(cast(Sequence[CapsulePooling], self.poolings), states, padding_mask)
+        vector = torch.zeros_like(pooled[0])
+        for layer in pooled:
+            vector = self.aggregation(layer, vector)
         return vector
 
 

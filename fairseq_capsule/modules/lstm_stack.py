@@ -109,4 +109,6 @@ def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Te
     packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
     for layer in layers:
         packed, _ = layer(packed)
-    return pad_packed_sequence(packed, batch_first=True, total_length=inputs.size(1))[0]
+    # torch would sort the lengths back too, and wait for the GPU to tell it the order.
+    outputs, _ = pad_packed_sequence(PackedSequence(*packed[:2]), batch_first=True, total_length=inputs.size(1))
+    return outputs[packed.unsorted_indices]

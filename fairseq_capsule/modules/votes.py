@@ -1,20 +1,26 @@
 """What modules with votes share: one matrix for each output capsule."""
 
 import math
+from typing import Sequence
 
 import torch
 from torch import Tensor, nn
 
 
 def cast_votes(inputs: Tensor, weight: Tensor) -> Tensor:
-    """The vote of each of `inputs` `[B, L, C]` for each output of `weight` `[N, C, D]`: `[B, L, N, D]`."""
-    outputs, _, size = weight.shape
-    return (inputs @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (outputs, size))
+    """The vote of each of `inputs` `[..., L, C]` for each output of `weight` `[..., N, C, D]`: `[..., L, N, D]`."""
+    outputs, _, size = weight.shape[-3:]
+    return (inputs @ weight.transpose(-3, -2).flatten(-2)).unflatten(-1, (outputs, size))
 
 
 def by_output(votes: Tensor) -> Tensor:
-    """The same votes `[B, L, N, D]`, those for an output together in memory: sums over inputs read them as they are."""
-    return votes.transpose(1, 2).contiguous().transpose(1, 2)
+    """The same votes `[..., L, N, D]`, an output's together in memory: sums over inputs read them as they are."""
+    return votes.transpose(-3, -2).contiguous().transpose(-3, -2)
+
+
+def stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """`torch.stack`, without a copy where there is one tensor."""
+    return torch.stack(tuple(tensors)) if len(tensors) > 1 else tensors[0].unsqueeze(0)
 
 
 def xavier(*shape: int) -> nn.Parameter:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairseq_capsule.autocast import without_autocast
 from fairseq_capsule.routing.precision import in_float32
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
@@ -82,7 +83,7 @@ class _AdditiveScores(torch.autograd.Function):
         one_vector = len(vectors) == 1
         over = (2,) if left_exponential.size(2) == right_exponential.size(2) else (2, 3)
         blocks = _blocks((left_exponential, gradient, left_gradient), (right_exponential, right_gradient))
-        with torch.autocast(gradient.device.type, enabled=False):
+        with without_autocast(gradient.device.type):
             for ratios, _, of_pairs, of_steps, _, of_words in blocks:
                 sums += torch.bmm(_by_step(of_pairs).transpose(1, 2), _by_step(ratios)).sum(0)
                 # The sigmoid's derivative is the ratio's, `ρ (1 - ρ)`.

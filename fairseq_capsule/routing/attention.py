@@ -11,7 +11,8 @@ from torch import Tensor
 from fairseq_capsule.routing.causal import causal_routing
 from fairseq_capsule.routing.positional import positional_routing
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import masked_softmax, squash, squash_scale
+from fairseq_capsule.routing.squash import squash
+from fairseq_capsule.routing.vertical import route_heads
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2
@@ -45,16 +46,8 @@ def vertical_routing(
         ValueError: fewer than 1 iteration.
     """
     _check(iterations)
-    votes = _clean(logits, padding_mask, key_padding_mask).transpose(1, 2).contiguous()  # [B, L, H, K]
-    gram = votes @ votes.transpose(2, 3)  # [B, L, H, H] holds every product that an agreement or a norm needs
-    weights = votes.new_zeros(votes.shape[:3])  # [B, L, H]
-    mask = None if padding_mask is None else padding_mask.unsqueeze(-1)
-    for _ in range(iterations):
-        coupling = masked_softmax(weights, 1, mask)
-        products = (gram @ coupling.unsqueeze(-1)).squeeze(-1)  # e_{l,h} · S_l
-        scale = squash_scale((coupling * products).sum(-1, keepdim=True))
-        weights = weights + scale * products
-    capsules = squash((coupling.unsqueeze(2) @ votes).squeeze(2))
+    votes = _clean(logits, padding_mask, key_padding_mask).transpose(1, 2)
+    capsules, weights = route_heads(votes, iterations, padding_mask)
     return capsules, weights.transpose(1, 2)
 
 

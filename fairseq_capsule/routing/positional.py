@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from fairseq_capsule.autocast import without_autocast
 from fairseq_capsule.routing.squash import squash_scale, squash_scale_derivative
 
 
@@ -63,7 +64,7 @@ class _PositionalRouting(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
-        with torch.autocast(gradient.device.type, enabled=False):
+        with without_autocast(gradient.device.type):
             return (*_backward(ctx, gradient), None)
 
 

@@ -1,11 +1,12 @@
 """Routing sums exponentials of sums of squares: it is done in at least float32, whatever the model's own precision."""
 
 import functools
-from contextlib import nullcontext
 from typing import Any, Iterable, Iterator
 
 import torch
 from torch import Tensor
+
+from fairseq_capsule.autocast import without_autocast
 
 
 def _raised(value: Any) -> Any:
@@ -44,10 +45,7 @@ def in_float32(function):
         sample = next(_tensors((*args, *kwargs.values())), None)
         if sample is None:  # the function knows what to say
             return function(*args, **kwargs)
-        device = sample.device.type
-        # To turn off what is off takes as long as a small kernel.
-        autocast_off = torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
-        with autocast_off:
+        with without_autocast(sample.device.type):
             result = function(*map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()})
         return _cast(result, sample.dtype)
 

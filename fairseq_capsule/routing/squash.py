@@ -1,6 +1,6 @@
 """The non-linearities of routing."""
 
-from typing import Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -23,10 +23,13 @@ def squash_scale(squared_norm: Tensor) -> Tensor:
 
 
 def squash_scale_derivative(squared_norm: Tensor) -> Tensor:
-    """The derivative of `squash_scale` by the squared norm: `(1-n)/(2√n(1+n)²)`, and 0 where `n ≤ 0`."""
-    positive = squared_norm > 0
-    square = torch.where(positive, squared_norm, 1)
-    return torch.where(positive, (1 - square) / (1 + square) / (2 * square.sqrt() * (1 + square)), 0)
+    """The derivative of `squash_scale` by the squared norm `n`: `(1-n)/(2√n(1+n)²)`, and 0 where `n ≤ 0`."""
+    # With f the scale it is f (1/(1+n) - 1/2) / n; where f is exactly 0, so is the result.
+    square = squared_norm.relu()
+    divisor = 1 + square
+    scale = square.sqrt() / divisor
+    slope = torch.addcdiv(scale, scale, divisor, value=-2)
+    return slope.div_(square.clamp_(min=torch.finfo(square.dtype).tiny)).mul_(-0.5)
 
 
 @in_float32
@@ -40,7 +43,44 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     Returns:
         A tensor of `s`'s shape whose vectors along `dim` have norms below 1: exactly 0, with a zero gradient, at 0.
     """
-    return _Squash.apply(s, dim)
+    if torch.is_grad_enabled() and s.requires_grad:
+        return _Squash.apply(s, dim)
+    return squash_parts(s, dim).squashed
+
+
+class SquashParts(NamedTuple):
+    """What `squash_parts` computes and `squash_gradient` reads.
+
+    Attributes:
+        squashed: `s / (‖s‖ + 1/‖s‖)`, of `s`'s shape.
+        inverse: `1/‖s‖`, infinite at 0, with size 1 in the dimension of the components.
+        divisor: `‖s‖ + 1/‖s‖`, likewise.
+    """
+
+    squashed: Tensor
+    inverse: Tensor
+    divisor: Tensor
+
+
+def squash_parts(s: Tensor, dim: int = -1) -> SquashParts:
+    """Squash capsules in four kernels, without a gradient; arguments as for `squash`."""
+    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+    inverse = norm.reciprocal()
+    divisor = norm.add_(inverse)
+    return SquashParts(s / divisor, inverse, divisor)
+
+
+def squash_gradient(gradient: Tensor, s: Tensor, parts: SquashParts, dim: int = -1) -> Tensor:
+    """The gradient of a loss by `s` `[..., D]`, from its gradient by `squash(s)` and from `squash_parts(s)`.
+
+    With `f = 1/(‖s‖ + 1/‖s‖)`, `i = 1/‖s‖` and `u = f s` it is `f g + i (i - 2f) (g · s) u`.
+    """
+    squashed, inverse, divisor = parts
+    scale = divisor.reciprocal()
+    # Infinite at s = 0, where it is multiplied by 0.
+    curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).clamp_(max=torch.finfo(inverse.dtype).max)
+    along = (gradient * s).sum(dim, keepdim=True).mul_(curvature)
+    return (gradient * scale).addcmul_(along, squashed)
 
 
 class _Squash(torch.autograd.Function):
@@ -48,18 +88,16 @@ class _Squash(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, s: Tensor, dim: int) -> Tensor:
-        squared_norm = s.square().sum(dim, keepdim=True)
-        ctx.save_for_backward(s, squared_norm)
+        parts = squash_parts(s, dim)
+        ctx.save_for_backward(s, *parts)
         ctx.dim = dim
-        return s * squash_scale(squared_norm)
+        return parts.squashed
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
-        s, squared_norm = ctx.saved_tensors
-        along = (gradient * s).sum(ctx.dim, keepdim=True)
-        radial = 2 * squash_scale_derivative(squared_norm) * along
-        return (gradient * squash_scale(squared_norm)).addcmul_(radial, s), None
+        s, *parts = ctx.saved_tensors
+        return squash_gradient(gradient, s, SquashParts(*parts), ctx.dim), None
 
 
 @in_float32

@@ -11,7 +11,6 @@ from fairseq_capsule.tables.measures import (
     TIMED,
     Value,
     applies,
-    is_one,
     read_json,
     reason_file,
     report_file,
@@ -95,8 +94,6 @@ def _points(table: Table, row: Row, column: Column, scale: Scale, seeds: List[in
     for run, other in runs:
         if not applies(column.measure, run):
             return {"": Figures(missing="")}
-        if is_one(column.measure, run):
-            return {"": Figures((1.0,))}
         figure = (
             _score(run, other, column, places)
             if MEASURES[column.measure].source is None

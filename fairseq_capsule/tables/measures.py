@@ -195,17 +195,13 @@ MEASURES: Dict[str, Measure] = {
 TIMED = {"throughput-train", "throughput-generate", "latency"}
 SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
 RATIOS = ("speed_train", "speed_generate")
-PLAIN = (GIVEN, "transformer", "continued", "lstm")  # configurations of fairseq's own models
-OFF = ("model.past_future=none", "model.global_representation=none")  # what makes one of the others
-
-
-def is_one(measure: str, run: Run) -> bool:
-    """Whether a figure is that of fairseq's own model beside itself: 1, and not measured."""
-    return measure in RATIOS and (run.config in PLAIN or any(word in OFF for word in run.overrides))
+FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # the configurations of the models that speeds are ratios to
 
 
 def applies(measure: str, run: Run) -> bool:
-    """Whether a run has such a figure at all."""
+    """Whether a run has such a figure at all: a model has no speed beside itself, for it is not measured."""
+    if measure in RATIOS:
+        return run.config not in FAIRSEQS_OWN
     if measure == "bleu_without_diacritics":
         return composed_of(run).task.target_lang in DIACRITICS_OPTIONAL
     if measure.startswith("overlap"):

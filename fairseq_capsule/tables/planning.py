@@ -15,7 +15,6 @@ from fairseq_capsule.tables.measures import (
     Step,
     applies,
     composed_of,
-    is_one,
     read_json,
     report_step,
     scores_file,
@@ -47,7 +46,7 @@ class _Wanted:
 
     def add(self, column: Column, run: Run, against: Optional[Run]) -> None:
         measure = MEASURES[column.measure]
-        if not applies(column.measure, run) or is_one(column.measure, run):
+        if not applies(column.measure, run):
             return
         scored = measure.source is None or measure.source in SCORED
         splits = [split for split in column.splits if split in run.setting.splits] if scored else []

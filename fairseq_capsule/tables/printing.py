@@ -10,7 +10,7 @@ from fairseq_capsule.analysis.charts import lines, points
 from fairseq_capsule.analysis.reports import Report, escaped
 from fairseq_capsule.tables.definitions import PAPERS, Row
 from fairseq_capsule.tables.gathering import Figures, Results
-from fairseq_capsule.tables.measures import MEASURES
+from fairseq_capsule.tables.measures import MEASURES, RATIOS
 
 NOTHING = ""
 
@@ -144,6 +144,9 @@ def _notes(results: Results) -> Iterator[str]:
     for what, columns in told.items():
         if what:
             yield f"- {escaped(', '.join(columns))}: {what}.\n"
+    speeds = [column.label for column in table.columns if column.measure in RATIOS]
+    if speeds:
+        yield f"- {escaped(', '.join(speeds))}: the ratio to fairseq's own model of the same size; for that none.\n"
     compared = dict.fromkeys(row.against for row in table.rows if row.against)
     if compared:
         yield (

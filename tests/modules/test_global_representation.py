@@ -1,10 +1,13 @@
 """The pooling of a layer, the cell between layers, the gate: against the paper's equations."""
 
+import functools
+
 import pytest
 import torch
 from torch import nn
 
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
+from fairseq_capsule.modules.capsule_pooling import POOLINGS
 from tests.references.pooling import capsule_pooling
 
 WIDTH = 12
@@ -91,6 +94,28 @@ def test_layers_are_aggregated_by_one_cell():
     torch.testing.assert_close(module(layers, mask), vector)
     fresh = GlobalRepresentation(WIDTH, [CapsulePooling(WIDTH, 2) for _ in range(3)]).double()
     assert not fresh(layers, mask).any()
+
+
+@pytest.mark.parametrize(
+    "build",
+    [*(functools.partial(CapsulePooling, num_capsules=4, pooling=pooling) for pooling in POOLINGS), MeanPooling],
+    ids=[*POOLINGS, "no capsules"],
+)
+@pytest.mark.parametrize("padded", [False, True])
+def test_layers_together_are_each_alone(build, padded):
+    """And so are the gradients of each layer's own parameters."""
+    poolings = [shaken(build(WIDTH)) for _ in range(3)]
+    hidden, mask = words()
+    mask = mask if padded else None
+    layers = [hidden, 2 * hidden, hidden - 1]
+    inputs = [hidden, *(parameter for pooling in poolings for parameter in pooling.parameters())]
+    together = poolings[0].together(poolings, layers, mask)
+    alone = torch.stack([pooling(layer, mask) for pooling, layer in zip(poolings, layers)])
+    torch.testing.assert_close(together, alone, rtol=1e-10, atol=1e-10)
+    factor = torch.randn_like(alone)
+    gradients = torch.autograd.grad((together * factor).sum(), inputs, retain_graph=True)
+    for gradient, expected in zip(gradients, torch.autograd.grad((alone * factor).sum(), inputs)):
+        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
 
 
 def test_another_number_of_layers_is_refused():

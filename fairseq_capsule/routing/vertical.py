@@ -1,0 +1,90 @@
+"""Vertical routing (Duan et al. 2020, Alg. 2), with its gradient.
+
+With the rows of `V_l` the votes `e_{l,h}` of all heads for position `l`, and `c_l` their couplings, an iteration is
+
+    S_l = c_l V_l                         the sum, Eq. 7
+    u_l = f(‖S_l‖²) S_l                   squashed, Eq. 6
+    B_l += V_l u_l                        the agreements, Alg. 1
+    c   = softmax over l of B             the next couplings
+
+Couplings and capsules are small beside the votes. The gradient is written out because autograd's own keeps and adds up
+a tensor of the votes' size in every iteration. Here the votes' gradient, a sum of outer products, is one product.
+"""
+
+from typing import List, Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from fairseq_capsule.autocast import without_autocast
+from fairseq_capsule.routing.squash import SquashParts, squash_gradient, squash_parts
+
+
+def route_heads(votes: Tensor, iterations: int, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+    """Route heads to query positions.
+
+    Args:
+        votes: `[B, L, H, K]`, 0 at padded positions.
+        iterations: routing iterations, at least 1.
+        padding_mask: `[B, L]`, True marks padded positions.
+
+    Returns:
+        The capsules `Ω` `[B, L, K]` and the vote weights `B` `[B, L, H]`, the last agreement included; both 0 at
+        padded positions.
+    """
+    return _VerticalRouting.apply(votes.contiguous(), iterations, padding_mask)
+
+
+class _VerticalRouting(torch.autograd.Function):
+    """Inside, every position of the batch is a small problem of its own: `N = B·L`."""
+
+    @staticmethod
+    def forward(ctx, votes: Tensor, iterations: int, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+        shape = votes.shape[:3]
+        rows = votes.flatten(0, 1)  # [N, H, K]
+        start = weights = votes.new_zeros(shape)
+        if padding_mask is not None:
+            # Not minus infinity: the softmax of a sentence that is all padding is to be finite; its votes are 0.
+            start.masked_fill_(padding_mask.unsqueeze(-1), torch.finfo(votes.dtype).min)
+        kept: List[Tensor] = []
+        for _ in range(iterations):
+            coupling = weights.softmax(dim=1).view(-1, 1, shape[2])
+            sums = coupling @ rows  # [N, 1, K]
+            parts = squash_parts(sums)
+            agreed = torch.baddbmm(weights.view(-1, shape[2], 1), rows, parts.squashed.transpose(1, 2))
+            weights = agreed.view(shape)
+            kept += [coupling, sums, *parts]
+        ctx.save_for_backward(rows, *kept)
+        ctx.shape = votes.shape
+        return parts.squashed.view(*shape[:2], -1), weights if padding_mask is None else weights - start
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+        with without_autocast(capsules_gradient.device.type):
+            return _backward(ctx, capsules_gradient, weights_gradient), None, None
+
+
+def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tensor:
+    rows, *kept = ctx.saved_tensors
+    by_position = weights_gradient.shape
+    weights_gradient = weights_gradient.reshape(-1, 1, by_position[2])  # [N, 1, H]
+    squashed_gradient = torch.baddbmm(capsules_gradient.reshape(len(rows), 1, -1), weights_gradient, rows)
+    # The votes' gradient is the sum of the outer products of these two.
+    of_heads: List[Tensor] = []
+    of_keys: List[Tensor] = []
+    while True:
+        *kept, coupling, sums, squashed, inverse, divisor = kept
+        sums_gradient = squash_gradient(squashed_gradient, sums, SquashParts(squashed, inverse, divisor))
+        of_heads += [weights_gradient, coupling]
+        of_keys += [squashed, sums_gradient]
+        if not kept:
+            return (torch.cat(of_heads, 1).transpose(1, 2) @ torch.cat(of_keys, 1)).view(ctx.shape)
+        coupling_gradient = rows @ sums_gradient.transpose(1, 2)
+        logits_gradient = torch.ops.aten._softmax_backward_data(
+            coupling_gradient.view(by_position), coupling.view(by_position), 1, rows.dtype
+        )
+        # A weight is the sum of all agreements so far, so an agreement's gradient is that of all later weights.
+        weights_gradient = weights_gradient + logits_gradient.view(weights_gradient.shape)
+        squashed_gradient = weights_gradient @ rows

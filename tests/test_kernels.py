@@ -1,0 +1,35 @@
+"""No architecture takes more kernels than it has to: benchmarks/kernels.py, held to ceilings."""
+
+import pytest
+from kernels import kernels_of
+
+from tests.zoo import ARCHITECTURES
+
+# At most so many in a training step and in a decoding step. Lower them with the kernels; to raise one is a decision.
+CEILINGS = {
+    "capsule_transformer": (2760, 325),
+    "gdr_transformer": (1270, 226),
+    "gret_transformer": (1360, 180),
+    "capsnmt": (1590, 97),
+    "simple_aggregation": (1440, 97),
+    "capsule_lstm": (5160, 92),
+    "gdr_lstm": (5500, 143),
+}
+
+
+def family(arch):
+    """An architecture without its size: all have 6+6 layers here."""
+    name, _, size = arch.rpartition("_")
+    return name if size in ("base", "big", "tiny") else arch
+
+
+def test_every_architecture_has_a_ceiling():
+    assert {family(arch) for arch in ARCHITECTURES} == set(CEILINGS)
+
+
+@pytest.mark.parametrize("name", CEILINGS)
+def test_kernels_do_not_creep_up(name):
+    arch = next(arch for arch in ARCHITECTURES if family(arch) == name)
+    found, (training, decoding) = kernels_of(arch), CEILINGS[name]
+    assert found["training"] <= training
+    assert found["decoding"] <= decoding

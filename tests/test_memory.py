@@ -1,0 +1,55 @@
+"""In a training on a CPU glibc keeps the memory of large tensors, and nowhere else; users' settings stay."""
+
+import ctypes
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+PROGRAM = """
+import ctypes
+import torch
+from tests.zoo import build
+
+class Mallinfo(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd".split()] + [
+        (f"other{n}", ctypes.c_size_t) for n in range(5)
+    ]
+
+mallinfo = ctypes.CDLL(None).mallinfo2
+mallinfo.restype = Mallinfo
+
+def is_mapped():
+    before = mallinfo().hblks
+    large = torch.empty(2**26)
+    return mallinfo().hblks > before
+
+model = build("capsnmt_tiny")
+print(is_mapped())
+model.set_num_updates(1)
+print(is_mapped())
+"""
+glibc = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33"
+)
+
+
+@glibc
+@pytest.mark.parametrize(
+    "settings, mapped_in_training",
+    [
+        ({}, False),
+        ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, False),
+        ({"MALLOC_TRIM_THRESHOLD_": "131072"}, True),
+        ({"GLIBC_TUNABLES": "glibc.malloc.top_pad=131072"}, True),
+    ],
+    ids=str,
+)
+def test_large_tensors_are_mapped_anew(settings, mapped_in_training):
+    """Before a training always, in it only where a user has made settings."""
+    others = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_") and k != "GLIBC_TUNABLES"}
+    run = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+    said = subprocess.run(run, env={**others, **settings}, capture_output=True, text=True, check=True).stdout
+    assert said.split() == ["True", str(mapped_in_training)]
