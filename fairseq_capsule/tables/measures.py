@@ -8,6 +8,8 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 from omegaconf import DictConfig
 
 from fairseq_capsule.analysis.scoring import DIACRITICS_OPTIONAL
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq_capsule.models.mechanism import active_mechanisms
 from fairseq_capsule.tables.configurations import composed
 from fairseq_capsule.tables.definitions import REPOSITORY, Words
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
@@ -196,12 +198,17 @@ TIMED = {"throughput-train", "throughput-generate", "latency"}
 SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
 RATIOS = ("speed_train", "speed_generate")
 PLAIN = (GIVEN, "transformer", "continued", "lstm")  # configurations of fairseq's own models
-OFF = ("model.past_future=none", "model.global_representation=none")  # what makes one of the others
 
 
 def is_one(measure: str, run: Run) -> bool:
     """Whether a figure is that of fairseq's own model beside itself: 1, and not measured."""
-    return measure in RATIOS and (run.config in PLAIN or any(word in OFF for word in run.overrides))
+    return measure in RATIOS and (run.config in PLAIN or _is_plain(composed_of(run).model))
+
+
+def _is_plain(options: DictConfig) -> bool:
+    """Whether a model of these options is fairseq's own."""
+    config = MODEL_DATACLASS_REGISTRY[options._name](**{name: options[name] for name in options if name != "_name"})
+    return not active_mechanisms(config)
 
 
 def applies(measure: str, run: Run) -> bool:
