@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Optional, Union
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_capsule.testing.small_models import build_small, make_criterion, make_task, small_options
+from fairseq_capsule.testing.small_models import build_small, criterion_of, small_options
 
 PLUGIN = Path(__file__).resolve().parents[1]
 UPDATES = (15, 26)  # the run is stopped after the first number, in the middle of an epoch
@@ -41,20 +41,16 @@ def check_resuming(
         assert not different, f"after resuming these parameters differ: {different}"
 
 
-def _arguments(arch: str, options: Mapping[str, Any], folder: Path, name: str, updates: int) -> List[Any]:
-    task = make_task()
-    criterion = make_criterion(build_small(arch, options, task), task)
-    registered = getattr(criterion, "__dataclass", None)
-    weights = {key: value for key, value in getattr(criterion, "weights", {}).items()}
-    words = [word for key, value in small_options(arch, options).items() for word in _option(key, value)]
-    losses = [word for key, value in weights.items() for word in _option(f"{key}_weight", value)]
+def _arguments(arch: str, options: Mapping[str, Any], folder: Path, run: str, updates: int) -> List[Any]:
+    criterion, losses = criterion_of(build_small(arch, options))
+    settings = {**small_options(arch, options), **losses}
     return [
         folder / "text" / "bin",
-        *("--arch", arch, *words, "--task", "capsule_translation"),
-        *("--criterion", registered._name if registered else "label_smoothed_cross_entropy", *losses),
+        *("--arch", arch, "--task", "capsule_translation", "--criterion", criterion),
+        *(word for name, value in settings.items() for word in _option(name, value)),
         *"--label-smoothing 0.1 --optimizer adam --lr 2e-3 --max-tokens 200 --cpu --seed 1 --num-workers 0".split(),
         *"--no-epoch-checkpoints --no-progress-bar --log-format none".split(),
-        *("--max-update", updates, "--save-dir", folder / name),
+        *("--max-update", updates, "--save-dir", folder / run),
     ]
 
 

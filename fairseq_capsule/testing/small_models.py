@@ -5,7 +5,6 @@ from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
@@ -59,14 +58,19 @@ def build_small(
     return model.eval()
 
 
-def make_criterion(model: nn.Module, task: TranslationTask) -> nn.Module:
-    """The criterion that a model is trained with, with every loss that it has the parameters of."""
-    common = {"sentence_avg": False, "label_smoothing": 0.1}
+def criterion_of(model: nn.Module) -> Tuple[str, Dict[str, float]]:
+    """The name and the options of the criterion with every loss that the model has the parameters of."""
     for mechanism in active_mechanisms(model.cfg):
         losses = mechanism.losses(model.cfg)
-        if losses:
-            return CRITERION_REGISTRY[mechanism.criterion](task, **common, **losses)
-    return LabelSmoothedCrossEntropyCriterion(task, **common)
+        if losses and mechanism.criterion is not None:
+            return mechanism.criterion, dict(losses)
+    return "label_smoothed_cross_entropy", {}
+
+
+def make_criterion(model: nn.Module, task: TranslationTask) -> nn.Module:
+    """The criterion that `criterion_of` names, with label smoothing."""
+    name, losses = criterion_of(model)
+    return CRITERION_REGISTRY[name](task, sentence_avg=False, label_smoothing=0.1, **losses)
 
 
 def logits_of(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:

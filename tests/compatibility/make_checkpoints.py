@@ -70,7 +70,8 @@ def write_data(folder: Path) -> None:
 
 
 def translations(path: Path, data: Path) -> list:
-    """Tokens and scores of the best two of four hypotheses of every test sentence."""
+    """Of every test sentence: tokens and scores of the best two of four hypotheses, and the reference's scores, word by
+    word."""
     import torch
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf
@@ -86,8 +87,15 @@ def translations(path: Path, data: Path) -> list:
     for batch in task.get_batch_iterator(task.dataset("test"), max_sentences=3).next_epoch_itr(shuffle=False):
         with torch.no_grad():
             hypotheses = task.inference_step(generator, [model], batch)
-        for number, best in zip(batch["id"].tolist(), hypotheses):
-            found[number] = [{"tokens": h["tokens"].tolist(), "score": float(h["score"])} for h in best[:2]]
+            scores = model.get_normalized_probs(model(**batch["net_input"]), log_probs=True)
+        scores = scores.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
+        for row, number in enumerate(batch["id"].tolist()):
+            found[number] = {
+                "hypotheses": [
+                    {"tokens": best["tokens"].tolist(), "score": float(best["score"])} for best in hypotheses[row][:2]
+                ],
+                "reference": scores[row][batch["target"][row].ne(1)].tolist(),
+            }
     return [found[number] for number in sorted(found)]
 
 
