@@ -67,7 +67,7 @@ OPTIONS = [
     ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
 ]
 
-# For each architecture of fairseq's families the options that leave nothing of ours, and fairseq's model that it then is.
+# For each architecture of fairseq's families: the options that leave nothing of ours, and which model it is then.
 OFF = {
     arch: (options_off(MODEL_DATACLASS_REGISTRY[arch]()), "lstm" if arch.endswith("lstm") else "transformer")
     for arch in ARCHITECTURES

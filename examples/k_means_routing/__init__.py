@@ -4,7 +4,7 @@
         --criterion label_smoothed_cross_entropy_with_progress --label-smoothing 0.1 …
 
 k-means routing: Hao Ren and Hong Lu, Compositional Coding Capsule Network with K-Means Routing for Text Classification,
-2018 (arXiv:1810.09177). Here the centres start from the decoder's state, so that every target step has clusters of its own.
+2018 (arXiv:1810.09177). Here the centres start from the decoder's state: every target step has clusters of its own.
 """
 
 from dataclasses import dataclass, field
@@ -123,12 +123,14 @@ class ProgressConfig(LabelSmoothedCrossEntropyCriterionConfig):
 
 @register_criterion(KMeans.criterion, dataclass=ProgressConfig)
 class ProgressCriterion(RoutingLossesCriterion):
-    """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`, with `p_t` the share of the source in PAST at step `t` of `T`."""
+    """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`, where `p_t` is PAST's share of the source at step `t`."""
 
     logged = {"progress": LoggedLoss("ntokens", 1.0)}
 
-    def __init__(self, task, sentence_avg, label_smoothing, progress_weight=1.0, **options):
-        super().__init__(task, sentence_avg, label_smoothing, **options)
+    def __init__(
+        self, task, sentence_avg, label_smoothing, ignore_prefix_size=0, report_accuracy=False, progress_weight=1.0
+    ):
+        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
         self.weights = {"progress": progress_weight}
 
     def routing_losses(self, model, net_output, sample):

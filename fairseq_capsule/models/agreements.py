@@ -8,8 +8,8 @@ from fairseq_capsule.errors import UserError
 def allow_other_iterations(routing: nn.Module, option: str, alternative: str) -> None:
     """Let a routing load weights that were trained with another number of iterations.
 
-    The weights of agreements, `routing.AGREEMENTS` by name, exist only where there is more than one iteration. A routing
-    with one iteration leaves them; one with more refuses a checkpoint without them.
+    The weights of agreements, `routing.AGREEMENTS` by name, exist only where there is more than one iteration. A
+    routing with one iteration leaves them; one with more refuses a checkpoint without them.
 
     Args:
         routing: a module with `iterations` and `AGREEMENTS`.
@@ -25,8 +25,8 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
                 del state_dict[name]
         elif strict and saved and not agreements and any(_is_agreement(module, name) for name in module.state_dict()):
             raise UserError(
-                f"{option}: the checkpoint has no weights of agreements, which more than one iteration needs; only 1 can "
-                f"be taken, or {alternative}"
+                f"{option}: the checkpoint has no weights of agreements, which more than one iteration needs; only 1 "
+                f"can be taken, or {alternative}"
             )
 
     routing.register_load_state_dict_pre_hook(before_loading)

@@ -1,6 +1,7 @@
 """The options of `capsnmt` and its presets."""
 
 from dataclasses import dataclass, field
+
 from fairseq.dataclass import ChoiceEnum
 
 from fairseq_capsule.errors import UserError

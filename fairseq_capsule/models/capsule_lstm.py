@@ -80,9 +80,13 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
 
     def lstm_options(self) -> Namespace:
         """The options that make fairseq's `lstm` of the same dimensions."""
-        ours = {item.name for mechanism in mechanisms() if mechanism.known_to(self) for item in fields(mechanism.options)}
+        ours = {
+            item.name for mechanism in mechanisms() if mechanism.known_to(self) for item in fields(mechanism.options)
+        }
         options: Dict[str, Any] = {
-            name: value for name, value in vars(self).items() if value is not None and name not in {*ours, "encoder_directions"}
+            name: value
+            for name, value in vars(self).items()
+            if value is not None and name not in {*ours, "encoder_directions"}
         }
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)
 

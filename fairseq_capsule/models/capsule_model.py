@@ -4,6 +4,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule.models.beams import KnowsBeams
 
+
 class CapsuleModel:
     """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
 

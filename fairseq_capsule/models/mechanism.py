@@ -1,7 +1,7 @@
 """What a mechanism is: one way to route in a model, with everything that the package knows about it in one place.
 
-A mechanism is an instance of a subclass of `Mechanism`, registered by `register_mechanism`. The models, presets, commands,
-tables, inspector and tests read the registry and name no mechanism.
+A mechanism is an instance of a subclass of `Mechanism`, registered by `register_mechanism`. The models, presets,
+commands, tables, inspector and tests read the registry and name no mechanism.
 """
 
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
@@ -38,7 +38,7 @@ class Mechanism:
         summary: one sentence for people: what it adds to a model, and the paper.
         options: a dataclass whose fields become options of the models that it can be part of.
         off: values of options with which a model contains nothing of it.
-        preset: the first part of the names of its presets (`gret` gives `gret_transformer_base`, …), or None.
+        preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None.
         on: values of options in its presets.
         on_lstm: whether it can be part of fairseq's LSTM too: then it uses the decoder hooks alone.
         iterations: the option that sets the number of its routing iterations, or None.
@@ -65,7 +65,9 @@ class Mechanism:
 
     def is_on(self, config: Any) -> bool:
         """Whether a model of that config contains the mechanism."""
-        return self.known_to(config) and any(str(getattr(config, name)) != str(value) for name, value in self.off.items())
+        return self.known_to(config) and any(
+            str(getattr(config, name)) != str(value) for name, value in self.off.items()
+        )
 
     def routes(self, config: Any) -> bool:
         """Whether the option `iterations` has an effect in a model of that config."""
@@ -190,8 +192,5 @@ def check_mechanisms(config: Any) -> None:
 def options_off(config: Any) -> Dict[str, Any]:
     """The values with which no mechanism is part of a model with such a config."""
     return {
-        name: value
-        for mechanism in mechanisms()
-        if mechanism.known_to(config)
-        for name, value in mechanism.off.items()
+        name: value for mechanism in mechanisms() if mechanism.known_to(config) for name, value in mechanism.off.items()
     }

@@ -18,6 +18,7 @@ from fairseq_capsule.modules import (
     SourceParts,
 )
 
+
 @with_incremental_state
 class PastFuture(KnowsBeams, HolisticContext):
     """`HolisticContext` on fairseq's decoders: what depends on the source alone is kept while decoding.

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
+from fairseq.models import MODEL_DATACLASS_REGISTRY
 from omegaconf import DictConfig
 
 from fairseq_capsule.analysis.scoring import DIACRITICS_OPTIONAL
-from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq_capsule.models.mechanism import active_mechanisms
 from fairseq_capsule.tables.configurations import composed
 from fairseq_capsule.tables.definitions import REPOSITORY, Words

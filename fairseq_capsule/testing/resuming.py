@@ -17,9 +17,7 @@ UPDATES = (15, 26)  # the run is stopped after the first number, in the middle o
 LETTERS = "abcdefghijkl"
 
 
-def check_resuming(
-    arch: str, options: Mapping[str, Any] = {}, *, user_dir: Optional[Union[str, Path]] = None
-) -> None:
+def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Optional[Union[str, Path]] = None) -> None:
     """Train an architecture with fairseq-train, stopped and resumed, and without a stop: bit for bit the same on a CPU.
 
     Args:

@@ -96,14 +96,11 @@ def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed:
         return torch.cat([torch.randint(first, first + words, (number,), generator=generator), torch.tensor([2])])
 
     return [
-        {"id": index, "source": draw(source), "target": draw(target)}
-        for index, (source, target) in enumerate(lengths)
+        {"id": index, "source": draw(source), "target": draw(target)} for index, (source, target) in enumerate(lengths)
     ]
 
 
-def make_batch(
-    sentences: Iterable[Mapping[str, Any]], left_pad_source: bool = True, pad_to: int = 0
-) -> Dict[str, Any]:
+def make_batch(sentences: Iterable[Mapping[str, Any]], left_pad_source: bool = True, pad_to: int = 0) -> Dict[str, Any]:
     """A batch as fairseq collates it, optionally with at least `pad_to` columns."""
     return collate(
         list(sentences),

@@ -2,7 +2,7 @@
 
     python tests/compatibility/make_checkpoints.py OUT
 
-trains each architecture for a few updates on an invented language of eight words, and writes OUT/data, OUT/<name>.pt and
+trains each architecture for a few updates on an invented language of eight words and writes OUT/text, OUT/<name>.pt and
 OUT/translations.json, the tokens and scores of its beam search for the test sentences.
 """
 
@@ -18,7 +18,10 @@ TRANSFORMER = (
     "--decoder-embed-dim 16 --decoder-ffn-embed-dim 16 --decoder-attention-heads 2 --decoder-layers 2"
 )
 CAPSNMT = "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-layers 2 --decoder-layers 2"
-LSTM = "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-hidden-size 8 --decoder-hidden-size 16 --decoder-out-embed-dim 16"
+LSTM = (
+    "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-hidden-size 8 --decoder-hidden-size 16 "
+    "--decoder-out-embed-dim 16"
+)
 GRET = "--global-capsules 4"
 GUIDED = "--task capsule_translation --criterion label_smoothed_cross_entropy_with_guided_losses"
 PLAIN = "--criterion label_smoothed_cross_entropy"
@@ -28,8 +31,8 @@ CASES = {
     "--decoder-routing none",
     "capsule_transformer_big": f"{TRANSFORMER} {PLAIN} --encoder-routing-layers 2",
     "capsule_transformer_tiny": f"{TRANSFORMER} {PLAIN} --routing-iterations 2",
-    "everything": f"--arch capsule_transformer_tiny {TRANSFORMER} {GRET} {GUIDED} --past-future gdr --guided-heads both "
-    "--global-representation capsule --share-all-embeddings",
+    "everything": f"--arch capsule_transformer_tiny {TRANSFORMER} {GRET} {GUIDED} --past-future gdr "
+    "--guided-heads both --global-representation capsule --share-all-embeddings",
     "gdr_transformer_base": f"{TRANSFORMER} {GUIDED}",
     "gdr_transformer_big": f"{TRANSFORMER} {GUIDED} --past-future clf",
     "gdr_transformer_tiny": f"{TRANSFORMER} {GUIDED} --past-future attn",

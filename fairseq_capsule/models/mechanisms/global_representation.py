@@ -57,7 +57,9 @@ class GlobalVector(Mechanism):
     """
 
     name = "global_representation"
-    summary = "gives every target word one vector for the whole source sentence, made of capsules (GRET, Weng et al. 2020)"
+    summary = (
+        "gives every target word one vector for the whole source sentence, made of capsules (GRET, Weng et al. 2020)"
+    )
     options = GlobalRepresentationConfig
     off = {"global_representation": "none"}
     preset = "gret"

@@ -57,7 +57,9 @@ class PastAndFuture(Mechanism):
     """
 
     name = "past_future"
-    summary = "separates the source words at every target step into translated and untranslated ones (Zheng et al. 2019)"
+    summary = (
+        "separates the source words at every target step into translated and untranslated ones (Zheng et al. 2019)"
+    )
     options = PastFutureConfig
     off = {"past_future": "none", "guided_heads": "none"}
     preset = "gdr"
