@@ -73,8 +73,8 @@ def register_presets(model: Type[BaseFairseqModel], named: Dict[str, Type[Fairse
     """Register a model under the name of each of its presets.
 
     fairseq notes the dataclass on the class that is registered, and its command line takes every default from there:
-    each preset has a class of its own, for the model and for the config. They are attributes of the model's module, named
-    after the preset (`mine_base`: `MineBaseModel` and `MineBaseConfig`), so that pickle finds them.
+    each preset has a class of its own, for the model and for the config. They are attributes of the model's module,
+    named after the preset (`mine_base`: `MineBaseModel` and `MineBaseConfig`), so that pickle finds them.
     """
     module = sys.modules[model.__module__]
     for name, dataclass_type in named.items():
