@@ -1,33 +1,27 @@
-"""Every registered architecture of the package, small, with the options that its tests go through."""
+"""Every registered architecture of the package, with the options that its tests go through."""
 
-from argparse import Namespace
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 
-import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
-from fairseq.data import Dictionary
-from fairseq.data.language_pair_dataset import collate
-from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY, build_model
-from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from fairseq_capsule.models.mechanism import options_off  # importing anything of the package registers all
+from fairseq_capsule.testing.small_models import (
+    LENGTHS,
+    SIZES,
+    build_small,
+    encode,
+    logits_of,
+    make_batch,
+    make_criterion,
+    make_sentences,
+    make_task,
+)
 
-from fairseq_capsule.criterions import GuidedLossesCriterion  # importing anything of the package registers all
+__all__ = ["LENGTHS", "encode", "logits_of", "make_batch", "make_criterion", "make_sentences", "make_task"]
 
 ARCHITECTURES = sorted(
     name for name in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[name].__module__.startswith("fairseq_capsule.")
 )
-
-SMALL = {
-    "encoder_embed_dim": 32,
-    "encoder_ffn_embed_dim": 48,
-    "encoder_attention_heads": 4,
-    "encoder_layers": 2,
-    "decoder_embed_dim": 32,
-    "decoder_ffn_embed_dim": 48,
-    "decoder_attention_heads": 4,
-    "decoder_layers": 2,
-    "dropout": 0.0,
-    "decoder_out_embed_dim": 32,
-    "global_capsules": 4,
-}
+FEW_CAPSULES = {"global_capsules": 4}  # of the 32 units that the tests' models have
+SMALL = {**SIZES, **FEW_CAPSULES}
 
 # Beside the architectures as they are: every option that changes what is computed.
 OPTIONS = [
@@ -73,15 +67,13 @@ OPTIONS = [
     ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
 ]
 
-# For each architecture of fairseq's families the options that leave nothing of ours, and the model of fairseq's that it
-# then is.
-NOTHING = {
-    **{"encoder_routing": "none", "decoder_routing": "none", "past_future": "none", "guided_heads": "none"},
-    "global_representation": "none",
+# For each architecture of fairseq's families: the options that leave nothing of ours, and which model it is then.
+OFF = {
+    arch: (options_off(MODEL_DATACLASS_REGISTRY[arch]()), "lstm" if arch.endswith("lstm") else "transformer")
+    for arch in ARCHITECTURES
+    if arch.endswith("lstm") or "transformer" in arch
 }
-OFF = dict.fromkeys([arch for arch in ARCHITECTURES if "transformer" in arch], (NOTHING, "transformer"))
 LSTMS = [arch for arch in ARCHITECTURES if arch.endswith("lstm")]
-OFF.update({arch: ({"past_future": "none", "guided_heads": "none"}, "lstm") for arch in LSTMS})
 
 CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS
 
@@ -90,77 +82,8 @@ def case_name(value):
     return value if isinstance(value, str) else ",".join(f"{k}={v}" for k, v in value.items()) or "preset"
 
 
-def make_task(words: int = 40) -> TranslationTask:
-    dictionary = Dictionary()
-    for index in range(words):
-        dictionary.add_symbol(f"w{index}")
-    return TranslationTask(TranslationConfig(), dictionary, dictionary)
-
-
-def build(arch: str, options: dict = {}, task: TranslationTask = None, seed: int = 1) -> torch.nn.Module:
-    """The architecture at width 32 with 2+2 layers, its parameters shaken so that none is zero."""
+def build(arch, options={}, task=None, seed=1):
+    """`build_small`, with as few capsules of a layer as a small model has room for."""
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
-    small = {name: value for name, value in SMALL.items() if name in names}
-    torch.manual_seed(seed)
-    model = build_model(Namespace(arch=arch, **{**small, **options}), task or make_task())
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.1 * torch.randn_like(parameter))
-            if parameter.dim() == 2 and len(parameter) == len(model.encoder.dictionary):
-                parameter[model.encoder.dictionary.pad()] = 0
-    return model.eval()
-
-
-def make_criterion(model: torch.nn.Module, task: TranslationTask) -> torch.nn.Module:
-    """The criterion that a model is trained with: with every guided loss that it has the head of."""
-    part = getattr(model.decoder, "past_future", None)
-    weights = {f"{name}_weight": float(getattr(part, name, None) is not None) for name in ("bow", "bca")}
-    if not any(weights.values()):
-        return LabelSmoothedCrossEntropyCriterion(task, sentence_avg=False, label_smoothing=0.1)
-    return GuidedLossesCriterion(task, sentence_avg=False, label_smoothing=0.1, **weights)
-
-
-def logits_of(model: torch.nn.Module, batch: dict) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**batch["net_input"])[0]
-
-
-def encode(model: torch.nn.Module, batch: dict):
-    """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`."""
-    encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
-    if isinstance(encoded, tuple):  # fairseq's LSTM encoder
-        return encoded[0].transpose(0, 1), encoded[3].t()
-    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
-
-
-def make_sentences(lengths, words: int = 40, seed: int = 3):
-    """Samples whose source and target have the given numbers of words."""
-    generator = torch.Generator().manual_seed(seed)
-    first = Dictionary().nspecial
-    return [
-        {
-            "id": index,
-            "source": torch.cat(
-                [torch.randint(first, first + words, (source,), generator=generator), torch.tensor([2])]
-            ),
-            "target": torch.cat(
-                [torch.randint(first, first + words, (target,), generator=generator), torch.tensor([2])]
-            ),
-        }
-        for index, (source, target) in enumerate(lengths)
-    ]
-
-
-def make_batch(sentences, left_pad_source: bool = True, pad_to: int = 0) -> dict:
-    pad_to = {"source": pad_to, "target": pad_to} if pad_to else None
-    return collate(
-        list(sentences),
-        pad_idx=1,
-        eos_idx=2,
-        left_pad_source=left_pad_source,
-        left_pad_target=False,
-        pad_to_length=pad_to,
-    )
-
-
-LENGTHS = [(7, 5), (1, 9), (12, 2), (5, 8)]
+    few = {name: value for name, value in FEW_CAPSULES.items() if name in names}
+    return build_small(arch, {**few, **options}, task, seed)

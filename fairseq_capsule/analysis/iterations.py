@@ -16,14 +16,7 @@ from fairseq_capsule.analysis.reports import Report, column, markdown_table
 from fairseq_capsule.analysis.scoring import tokenised_bleu
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.flat_config import option
-
-# What sets a number of iterations → the option that says whether there is such a routing, and its values that route.
-ROUTINGS = {
-    "routing_iterations": [("encoder_routing", "both vertical horizontal"), ("decoder_routing", "horizontal")],
-    "past_future_iterations": [("past_future", "gdr")],
-    "global_iterations": [("global_representation", "capsule")],
-    "aggregation_iterations": [("aggregation", "capsule")],
-}
+from fairseq_capsule.models.mechanism import mechanisms
 
 
 @dataclass(frozen=True)
@@ -47,11 +40,7 @@ def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str
     Raises:
         UserError: it routes nothing, not what is wanted, or by several options of which none is wanted.
     """
-    found = [
-        name
-        for name, switches in ROUTINGS.items()
-        if any(str(getattr(config, switch, "none")) in values.split() for switch, values in switches)
-    ]
+    found = [each.iterations for each in mechanisms() if each.iterations is not None and each.routes(config)]
     names = " and ".join(option(name) for name in found)
     if not found:
         raise UserError(f"{label}: its model has no routing, so no number of iterations to set")

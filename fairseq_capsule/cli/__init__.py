@@ -7,8 +7,9 @@ called, so that `doctor` runs in an environment where another command's librarie
 import argparse
 import importlib
 import logging
+import os
 import sys
-from typing import List, Optional
+from typing import List, Optional, Tuple
 
 from fairseq_capsule.errors import UserError
 
@@ -28,11 +29,15 @@ COMMANDS = {
 }
 
 
+USER_DIR = "a plugin with mechanisms of your own (docs/extending.md), as for fairseq-train"
+
+
 def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
     """The parser of all commands; only `command`'s own arguments are added to it."""
     parser = argparse.ArgumentParser(
         prog="fairseq-capsule", description="Capsule routing for neural machine translation."
     )
+    parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in COMMANDS.items():
         subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
@@ -46,10 +51,12 @@ def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
 def main(argv: Optional[List[str]] = None) -> int:
     """Run one command; returns the exit status: 0, 1 after a `UserError` or a system's error, 130 after Ctrl-C."""
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets it to a level at which libraries tell how they work
-    argv = sys.argv[1:] if argv is None else argv
+    plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
     command = next((argument for argument in argv if not argument.startswith("-")), None)
     args = build_parser(command).parse_args(argv)
     try:
+        if plugin is not None:
+            _import_plugin(plugin)
         return args.run(args) or 0
     except UserError as error:
         message = str(error)
@@ -60,3 +67,19 @@ def main(argv: Optional[List[str]] = None) -> int:
         return 130
     print(f"fairseq-capsule {args.command}: error: {message}", file=sys.stderr)
     return 1
+
+
+def _user_dir(argv: List[str]) -> Tuple[Optional[str], List[str]]:
+    """The value of `--user-dir`, wherever it stands, and the other arguments."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--user-dir")
+    found, rest = parser.parse_known_args(argv)
+    return found.user_dir, rest
+
+
+def _import_plugin(folder: str) -> None:
+    from fairseq import utils
+
+    if not os.path.isfile(os.path.join(folder, "__init__.py")):
+        raise UserError(f"--user-dir {folder}: no package there; name the folder that has its __init__.py")
+    utils.import_user_module(argparse.Namespace(user_dir=folder))

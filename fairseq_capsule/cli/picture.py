@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fairseq_capsule.analysis.inspector.inspection import inspect
 from fairseq_capsule.analysis.inspector.sentences import sentences_of_text
-from fairseq_capsule.analysis.inspector.views import VIEWS
+from fairseq_capsule.analysis.inspector.views import all_views
 from fairseq_capsule.cli.arguments import unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--show",
-        choices=[*SHORT, *(view.name for view in VIEWS)],
+        choices=[*SHORT, *(view.name for view in all_views())],
         metavar="VIEW",
         default="attention",
         help="attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "

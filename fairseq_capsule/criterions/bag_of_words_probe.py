@@ -1,7 +1,7 @@
 """How much of the target a vector of the source knows: a bag-of-words predictor (Weng et al. 2020, §3.6, Table 5)."""
 
 from dataclasses import dataclass, field
-from typing import Tuple
+from typing import List, Tuple
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -46,10 +46,9 @@ class BagOfWordsProbe(FairseqCriterion):
 
     def attach(self, model) -> None:
         """Before training: freeze the model, and build the predictor at its sizes."""
-        if self.reads == "global" and getattr(model.encoder, "global_representation", None) is None:
+        if self.reads == "global" and not _vectors(model):
             raise UserError(
-                "--probe-reads global: the model has no vector for the sentence (--global-representation none); "
-                "read last or mean"
+                "--probe-reads global: no mechanism of the model gives a vector for the sentence; read last or mean"
             )
         model.requires_grad_(False)
         input_dim, embed_dim = _source_dim(model), output_embeddings(model).size(1)
@@ -101,7 +100,7 @@ def source_vector(model, net_input, reads: str) -> Tensor:
     encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     model.train(training)
     if reads == "global":
-        return encoded["global_representation"][0]
+        return encoded[_vectors(model)[0]][0]
     states, padding_mask = _states(encoded)
     if reads == "last":
         positions = torch.arange(states.size(1), device=states.device)
@@ -109,6 +108,11 @@ def source_vector(model, net_input, reads: str) -> Tensor:
         return states[torch.arange(len(states), device=states.device), last]
     valid = (~padding_mask).unsqueeze(-1).to(states.dtype)
     return (states * valid).sum(1) / valid.sum(1)
+
+
+def _vectors(model) -> List[str]:
+    """The names under which mechanisms put a vector for the sentence into the encoder's output."""
+    return [mechanism.name for mechanism in getattr(model.encoder, "mechanisms", ()) if mechanism.encodes]
 
 
 def _states(encoded) -> Tuple[Tensor, Tensor]:

@@ -5,13 +5,10 @@ from dataclasses import dataclass, field
 from typing import Dict
 
 from fairseq.criterions import register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import (
-    LabelSmoothedCrossEntropyCriterion,
-    LabelSmoothedCrossEntropyCriterionConfig,
-)
-from fairseq.logging import metrics
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from torch import Tensor
 
+from fairseq_capsule.criterions.routing_losses import LoggedLoss, RoutingLossesCriterion
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
 
@@ -29,7 +26,7 @@ class GuidedLossesConfig(LabelSmoothedCrossEntropyCriterionConfig):
 
 
 @register_criterion(NAME, dataclass=GuidedLossesConfig)
-class GuidedLossesCriterion(LabelSmoothedCrossEntropyCriterion):
+class GuidedLossesCriterion(RoutingLossesCriterion):
     """`label-smoothed NLL + λ1 L_BoW + λ2 L_BCA` (Zheng et al. 2019, §3.3), all divided by fairseq's sample size.
 
     Logs, beside what the plain criterion logs: `bow_loss`, per bag word, base 2 (a sentence counts by its length);
@@ -39,6 +36,8 @@ class GuidedLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     Raises:
         UserError: a weight below 0, a share of steps outside (0, 1], a weight above 0 for a model without that head.
     """
+
+    logged = {"bow": LoggedLoss("ntokens", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
 
     def __init__(
         self,
@@ -65,28 +64,7 @@ class GuidedLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         require_heads(getattr(model.decoder, "past_future", None), self.weights)
         freeze_unused_heads(model, self.weights)
 
-    def forward(self, model, sample, reduce=True):
-        """As fairseq's: the loss summed over the batch, the sample size, what is logged."""
-        net_output = model(**sample["net_input"])
-        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
-        ntokens, nsentences = sample["ntokens"], sample["target"].size(0)
-        sample_size = nsentences if self.sentence_avg else ntokens
-        logging_output = {
-            "nll_loss": nll_loss.data,
-            "ntokens": ntokens,
-            "nsentences": nsentences,
-            "sample_size": sample_size,
-        }
-        for name, guided_loss in self.guided_losses(model, net_output, sample).items():
-            loss = loss + self.weights[name] * guided_loss
-            logging_output[f"{name}_loss"] = guided_loss.data
-        logging_output["loss"] = loss.data
-        if self.report_accuracy:
-            n_correct, total = self.compute_accuracy(model, net_output, sample)
-            logging_output["n_correct"], logging_output["total"] = n_correct.item(), total.item()
-        return loss, sample_size, logging_output
-
-    def guided_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
+    def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
         """Each loss that is on, summed over the batch, in nats, without its weight."""
         part = getattr(model.decoder, "past_future", None)
         require_heads(part, self.weights)
@@ -113,14 +91,6 @@ class GuidedLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                 padding_mask,
             )
         return losses
-
-    @classmethod
-    def reduce_metrics(cls, logging_outputs) -> None:
-        super().reduce_metrics(logging_outputs)
-        for name, count, unit in (("bow", "ntokens", math.log(2)), ("bca", "nsentences", 1)):
-            if any(f"{name}_loss" in log for log in logging_outputs):
-                total, number = (sum(log.get(key, 0) for log in logging_outputs) for key in (f"{name}_loss", count))
-                metrics.log_scalar(f"{name}_loss", total / number / unit, number, round=3)
 
 
 def require_heads(part, weights: Dict[str, float]) -> None:

@@ -1,6 +1,5 @@
 """`capsnmt`: translation through a fixed number of capsules, in time linear in the sentence (Wang et al. 2019)."""
 
-import math
 from typing import Dict, List, Optional
 
 import torch
@@ -17,7 +16,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsnmt_config import CapsNMTConfig, presets
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.flat_config import register_presets, validated
-from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
+from fairseq_capsule.models.mechanisms.aggregation import build_aggregation
 from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.routing import RoutingResult
 
@@ -45,6 +44,7 @@ class CapsNMTEncoder(FairseqEncoder):
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(layers))
         self.aggregation = aggregation
+        self.added_parameters = frozenset(f"aggregation.{name}" for name, _ in aggregation.named_parameters())
         self.max_source_positions = max_source_positions
 
     def forward(self, src_tokens, src_lengths=None) -> Dict[str, List[Tensor]]:
@@ -175,6 +175,8 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
 class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
     """CapsNMT, and simple aggregation in its place (Wang et al. 2019, Table 1)."""
 
+    config_type = CapsNMTConfig
+
     @classmethod
     def build_model(cls, cfg, task):
         """Build the model of a preset's config.
@@ -182,13 +184,13 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         Raises:
             UserError: an option has a value that is not allowed, or dictionaries differ that are to be shared.
         """
-        config = validated(cfg, CapsNMTConfig)
+        config = validated(cfg, cls.config_type)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source != target:
             raise UserError("--share-all-embeddings needs a joined dictionary: preprocess with --joined-dictionary")
         size = config.encoder_embed_dim
         embeddings = _embedding(target, size)
-        aggregation = _aggregation(config)
+        aggregation = build_aggregation(config)
         encoder = CapsNMTEncoder(
             source,
             embeddings if config.share_all_embeddings else _embedding(source, size),
@@ -210,45 +212,6 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         model = cls(encoder, decoder)
         model.cfg = config
         return model
-
-    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
-        """As `CapsuleModel`'s.
-
-        Raises:
-            UserError: the checkpoint was trained with weights of its own for another number of iterations too.
-        """
-        name = "encoder.aggregation.vote_weight"
-        if name in state_dict and self.cfg.aggregation == "capsule":
-            trained, wanted = len(state_dict[name]), len(self.encoder.aggregation.vote_weight)
-            own = self.cfg.aggregation_weights == "own"
-            if trained != wanted and (trained == 1 or not own):
-                there = "of its own for each iteration" if trained > 1 else "shared by all iterations, or for one alone"
-                raise UserError(
-                    f"--aggregation-weights: the checkpoint has weights {there}, the model is to have "
-                    f"{'ones of its own for each' if own else 'shared ones'}"
-                )
-            if trained != wanted:
-                raise UserError(
-                    f"--aggregation-iterations: the checkpoint has votes of its own for {trained} iterations, not "
-                    f"{wanted}; only with --aggregation-weights shared can another number be taken"
-                )
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
-
-
-def _aggregation(config: CapsNMTConfig) -> nn.Module:
-    if config.aggregation == "simple":
-        return SimpleAggregation()
-    return CapsuleAggregation(
-        config.encoder_embed_dim,
-        config.aggregation_capsules,
-        config.aggregation_iterations,
-        share_weights=config.aggregation_weights == "shared",
-        position_aware=config.aggregation_positions != "none",
-        result_positions=config.aggregation_positions == "result",
-        separable_scoring=config.aggregation_scoring == "separable",
-        leaky=config.leaky_softmax,
-        capsule_scale=config.aggregation_scale or math.sqrt(config.encoder_embed_dim),
-    )
 
 
 def _embedding(dictionary, size: int) -> nn.Embedding:

@@ -1,22 +1,19 @@
 """The options of `capsnmt` and its presets."""
 
 from dataclasses import dataclass, field
-from typing import Optional
 
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.dataclass import ChoiceEnum
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.flat_config import option, preset
+from fairseq_capsule.models.mechanism import check_mechanisms
+from fairseq_capsule.models.mechanisms.aggregation import AggregationConfig
 
-AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
-VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
-POSITIONS = ChoiceEnum(["routing", "result", "none"])
-SCORINGS = ChoiceEnum(["separable", "votes"])
 CONTEXTS = ChoiceEnum(["attention", "concat"])
 
 
 @dataclass
-class CapsNMTConfig(FairseqDataclass):
+class CapsNMTConfig(AggregationConfig):
     """The base preset. A wrong value is refused when the model is built, with the option's name."""
 
     encoder_embed_dim: int = field(default=512, metadata={"help": "size of the encoder's states and of the capsules"})
@@ -28,34 +25,6 @@ class CapsNMTConfig(FairseqDataclass):
         default=False,
         metadata={"help": "share encoder and decoder embeddings; the output's are the decoder's always"},
     )
-    aggregation: AGGREGATIONS = field(
-        default="capsule", metadata={"help": "routing to capsules, or the rival of four plain vectors"}
-    )
-    aggregation_capsules: int = field(default=6, metadata={"help": "capsules that stand for a sentence"})
-    aggregation_iterations: int = field(default=3, metadata={"help": "routing iterations"})
-    aggregation_weights: VOTE_WEIGHTS = field(
-        default="own", metadata={"help": "votes of each iteration by weights of its own, or by shared ones"}
-    )
-    aggregation_positions: POSITIONS = field(
-        default="routing",
-        metadata={
-            "help": "where sinusoids of their positions are added: to children, and to parents where agreements read "
-            "them; to what the decoder reads too; nowhere"
-        },
-    )
-    aggregation_scoring: SCORINGS = field(
-        default="separable", metadata={"help": "agreements by a network of their own, or of the votes themselves"}
-    )
-    aggregation_scale: Optional[float] = field(
-        default=None,
-        metadata={
-            "help": "what a capsule is multiplied by when the decoder reads it, its position aside (default: the "
-            "square root of its size, the norm of the encoder's states; 1: as it was squashed)"
-        },
-    )
-    leaky_softmax: bool = field(
-        default=False, metadata={"help": "words may stay with no capsule (the preprint of 2018)"}
-    )
     decoder_context: CONTEXTS = field(
         default="attention", metadata={"help": "how the decoder reads the capsules; concat: as the preprint of 2018"}
     )
@@ -64,13 +33,9 @@ class CapsNMTConfig(FairseqDataclass):
 
     def __post_init__(self):
         names = ("encoder_embed_dim", "encoder_layers", "decoder_layers")
-        for name in (*names, "aggregation_iterations"):
+        for name in names:
             if getattr(self, name) < 1:
                 raise UserError(f"{option(name)} must be at least 1, not {getattr(self, name)}")
-        if self.aggregation_capsules < 2:
-            raise UserError(f"--aggregation-capsules must be at least 2, rivals, not {self.aggregation_capsules}")
-        if self.aggregation_scale is not None and self.aggregation_scale <= 0:
-            raise UserError(f"--aggregation-scale must be above 0, not {self.aggregation_scale}")
         if self.encoder_embed_dim % 2:
             raise UserError(f"--encoder-embed-dim must be even, half for each direction, not {self.encoder_embed_dim}")
         if self.decoder_embed_dim != self.encoder_embed_dim:
@@ -80,6 +45,7 @@ class CapsNMTConfig(FairseqDataclass):
             )
         if not 0 <= self.dropout < 1:
             raise UserError(f"--dropout must be at least 0 and below 1, not {self.dropout}")
+        check_mechanisms(self)
 
 
 def presets():

@@ -1,8 +1,8 @@
 """`capsule_lstm`: fairseq's attentional LSTM ("RNMT") with PAST and FUTURE on top of its decoder."""
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass, field, make_dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple
+from dataclasses import dataclass, field, fields, make_dataclass
+from typing import Any, Dict, Iterator, Optional, Tuple, Type
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
@@ -12,12 +12,19 @@ from torch import Tensor
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.flat_config import option, preset, register_presets, validated
-from fairseq_capsule.models.past_future import (
-    PastFuture,
-    PastFutureConfig,
-    build_past_future,
-    check_past_future,
+from fairseq_capsule.models.mechanism import (
+    EncodedSource,
+    Mechanism,
+    active_mechanisms,
+    add_parts,
+    check_mechanisms,
+    decode_with,
+    mechanisms,
+    options_off,
 )
+from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
+
+ON_LSTMS = tuple(mechanism for mechanism in ON_TRANSFORMERS if mechanism.on_lstm)
 
 # Options of fairseq's that a preset must be able to turn off again, which a flag cannot, or that belong to a loss which
 # is not ours.
@@ -42,8 +49,17 @@ _LSTMOptions = make_dataclass(
 )
 
 
+# The options of the mechanisms come with their values in a model that has none of them.
+_Mechanisms = make_dataclass(
+    "_Mechanisms",
+    (),
+    bases=tuple(mechanism.options for mechanism in ON_LSTMS),
+    namespace={"__module__": __name__},
+)
+
+
 @dataclass
-class CapsuleLSTMConfig(PastFutureConfig, _LSTMOptions):
+class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
     """Every option of fairseq's LSTM but `--adaptive-softmax-cutoff` and `--encoder-bidirectional`, which is
     `--encoder-directions` here."""
 
@@ -60,42 +76,48 @@ class CapsuleLSTMConfig(PastFutureConfig, _LSTMOptions):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UserError(f"{option(name)} must be at least 1, not {value}")
-        check_past_future(self)
+        check_mechanisms(self)
 
     def lstm_options(self) -> Namespace:
         """The options that make fairseq's `lstm` of the same dimensions."""
-        ours = PastFutureConfig.__dataclass_fields__.keys() | {"encoder_directions"}
+        ours = {
+            item.name for mechanism in mechanisms() if mechanism.known_to(self) for item in fields(mechanism.options)
+        }
         options: Dict[str, Any] = {
-            name: value for name, value in vars(self).items() if value is not None and name not in ours
+            name: value
+            for name, value in vars(self).items()
+            if value is not None and name not in {*ours, "encoder_directions"}
         }
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)
 
 
 class CapsuleLSTMDecoder(LSTMDecoder):
-    """fairseq's LSTM decoder whose output takes PAST and FUTURE in.
+    """fairseq's LSTM decoder with the decoder parts of mechanisms.
 
     Args:
-        past_future: that part.
+        parts: the mechanisms that its config turns on.
+        config: the preset's.
         options: those of `LSTMDecoder`.
     """
 
-    def __init__(self, past_future: PastFuture, **options):
+    def __init__(self, parts: Tuple[Mechanism, ...], config: Any, **options):
         super().__init__(**options)
         for module in (self.dropout_in_module, self.dropout_out_module):
             module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
-        self.past_future = past_future
+        sizes = options["encoder_output_units"], options["out_embed_dim"]
+        add_parts(self, parts, lambda mechanism: mechanism.build_decoder(self, config, *sizes))
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, src_lengths=None):
-        """As fairseq's; what comes with the logits is a dict, of the attention `attn` and of `past_future`."""
+        """As fairseq's; what comes with the logits is a dict: the attention `attn`, and what mechanisms give."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return self.output_layer(features), extra
 
     def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
         # fairseq's decoder takes an empty state for the first step: nothing may be kept in it before.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
-        source, padding_mask = encoder_out[0], encoder_out[3].t()
-        features, routed = self.past_future(features, source, padding_mask, incremental_state)
-        return features, {"attn": [attention], "past_future": routed}
+        source = EncodedSource(encoder_out[0], encoder_out[3].t(), {})
+        features, outputs = decode_with(self.mechanisms, self, features, source, incremental_state)
+        return features, {"attn": [attention], **outputs}
 
     @property
     def output_embeddings(self) -> Tensor:
@@ -106,6 +128,8 @@ class CapsuleLSTMDecoder(LSTMDecoder):
 class CapsuleLSTMModel(CapsuleModel, LSTMModel):
     """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1); with them off, fairseq's own."""
 
+    config_type = CapsuleLSTMConfig
+
     add_args = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
@@ -115,18 +139,19 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         Raises:
             UserError: an option has a value that is not allowed.
         """
-        config = validated(cfg, CapsuleLSTMConfig)
+        config = validated(cfg, cls.config_type)
         options = config.lstm_options()
         try:
             model = super().build_model(options, task)  # which fills in what is left to fairseq
         except ValueError as error:
             raise UserError(str(error)) from error
         model.cfg = config
-        past_future = build_past_future(config, model.encoder.output_units, options.decoder_out_embed_dim)
-        if past_future is None:
+        active = active_mechanisms(config)
+        if not active:
             return model
         model.decoder = CapsuleLSTMDecoder(
-            past_future,
+            active,
+            config,
             dictionary=model.decoder.dictionary,
             embed_dim=options.decoder_embed_dim,
             hidden_size=options.decoder_hidden_size,
@@ -143,10 +168,14 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         return model
 
 
-register_presets(
-    CapsuleLSTMModel,
-    {
-        "capsule_lstm": CapsuleLSTMConfig,
-        "gdr_lstm": preset(CapsuleLSTMConfig, past_future="gdr", guided_heads="both"),
-    },
-)
+def presets(mechanism: Mechanism) -> Dict[str, Type[CapsuleLSTMConfig]]:
+    """The config of a mechanism's preset, by the architecture's name."""
+    config = CapsuleLSTMConfig
+    if not issubclass(config, mechanism.options):
+        config = make_dataclass("ExtendedLSTMConfig", (), bases=(mechanism.options, config))
+    return {f"{mechanism.preset}_lstm": preset(config, **{**options_off(config()), **mechanism.on})}
+
+
+register_presets(CapsuleLSTMModel, {"capsule_lstm": preset(CapsuleLSTMConfig, **options_off(CapsuleLSTMConfig()))})
+for mechanism in ON_LSTMS:
+    register_presets(CapsuleLSTMModel, presets(mechanism))

@@ -1,112 +1,68 @@
-"""`capsule_transformer`: fairseq's Transformer with the orthogonal parts of which each paper's system is a preset."""
-
-from typing import Dict, List
+"""`capsule_transformer`: fairseq's Transformer with any of the mechanisms; the system of each paper is a preset."""
 
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import Tensor, nn
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.beams import KnowsBeams, project_source_once
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
-from fairseq_capsule.models.flat_config import parse_layers, register_presets, validated
-from fairseq_capsule.models.global_representation import build_gate, build_global_representation
-from fairseq_capsule.models.past_future import build_past_future
-from fairseq_capsule.models.routing_attention import RoutingSelfAttention
-from fairseq_capsule.modules import AttentionRouting
-
-
-def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
-    """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
-    if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
-        raise UserError(
-            f"attention routing cannot enter a layer wrapped as {type(layer).__name__}; use another --ddp-backend"
-        )
-    plain = layer.self_attn
-    layer.self_attn = RoutingSelfAttention(
-        plain.embed_dim,
-        plain.num_heads,
-        routing,
-        dropout=plain.dropout_module.p,
-        q_noise=layer.quant_noise,
-        qn_block_size=layer.quant_noise_block_size,
-    )
-
-
-def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
-    """Every layer's output `[B, L, C]`, of what a Transformer's encoder gives with `return_all_hiddens`."""
-    # The first of the states is the embeddings; the last layer's output is what the decoder gets of it.
-    return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
+from fairseq_capsule.models.flat_config import register_presets, validated
+from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
+from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
-    """fairseq's encoder; its layers may route their self-attention, its output may hold a vector for the sentence."""
+    """fairseq's encoder with the encoder parts of the mechanisms that its config turns on."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.dropout_module.module_name = "TransformerEncoder"  # the name that --retain-dropout-modules knows
-        self.global_representation = build_global_representation(cfg)
-        parts = cfg.encoder_routing
-        if parts == "none":
-            return
-        for number in parse_layers("encoder_routing_layers", cfg.encoder_routing_layers, cfg.encoder.layers):
-            routing = AttentionRouting(
-                cfg.encoder.attention_heads,
-                vertical=parts in ("both", "vertical"),
-                horizontal=parts in ("both", "horizontal"),
-                iterations=cfg.routing_iterations,
-            )
-            route_self_attention(self.layers[number - 1], routing)
+        add_parts(self, active_mechanisms(cfg), lambda mechanism: mechanism.build_encoder(self, cfg))
 
     def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
-        """As fairseq's; with a vector for the sentence, `global_representation` is a list of that vector `[B, C]`."""
-        if self.global_representation is None:
+        """As fairseq's; what a mechanism's `encode` gives is in the output under its name, in a list."""
+        encoding = [mechanism for mechanism in self.mechanisms if mechanism.encodes]
+        if not encoding:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         encoded = super().forward(src_tokens, src_lengths, True, token_embeddings)
-        vector = self.global_representation(layer_outputs(encoded), encoded["encoder_padding_mask"][0])
+        layers, padding_mask = layer_outputs(encoded), encoded["encoder_padding_mask"][0]
+        vectors = {each.name: [each.encode(self, layers, padding_mask)] for each in encoding}
         if not return_all_hiddens:
             encoded["encoder_states"] = []
-        return {**encoded, "global_representation": [vector]}
+        return {**encoded, **vectors}
 
     def reorder_encoder_out(self, encoder_out, new_order):
         """As fairseq's."""
         reordered = super().reorder_encoder_out(encoder_out, new_order)
-        for vector in encoder_out.get("global_representation", []):
-            reordered["global_representation"] = [vector.index_select(0, new_order)]
+        for mechanism in self.mechanisms:
+            if mechanism.encodes:
+                reordered[mechanism.name] = [part.index_select(0, new_order) for part in encoder_out[mechanism.name]]
         return reordered
 
 
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
-    """fairseq's decoder; its layers may route their self-attention under the causal mask, its output may take in the
-    vector of the source sentence, and then PAST and FUTURE."""
+    """fairseq's decoder with the decoder parts of the mechanisms that its config turns on."""
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         self.dropout_module.module_name = "TransformerDecoder"
-        self.context_gate = build_gate(cfg, self.output_embed_dim)
-        self.past_future = build_past_future(cfg, cfg.encoder.embed_dim, self.output_embed_dim)
-        if cfg.decoder_routing == "none":
-            return
-        for index in range(len(self.layers)):  # a loop over layers would drop some of them under --decoder-layerdrop
-            routing = AttentionRouting(
-                cfg.decoder.attention_heads, vertical=False, iterations=cfg.routing_iterations, causal=True
-            )
-            route_self_attention(self.layers[index], routing)
+        sizes = cfg.encoder.embed_dim, self.output_embed_dim
+        add_parts(self, active_mechanisms(cfg), lambda mechanism: mechanism.build_decoder(self, cfg, *sizes))
 
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
-        """As fairseq's; with PAST and FUTURE, `extra["past_future"]` is a `PastFutureOutput`."""
+        """As fairseq's; `extra` has what the mechanisms' `decode` give, under their names."""
         if incremental_state == {}:  # the first step
             self._project_source_once(encoder_out, incremental_state)
         features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
-        if self.context_gate is not None:
-            features = self.context_gate(features, encoder_out["global_representation"][0])
-        if self.past_future is None:
+        if not self.mechanisms:
             return features, extra
-        source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        features, extra["past_future"] = self.past_future(features, source, padding_mask, incremental_state)
-        return features, extra
+        states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        vectors = {each.name: encoder_out[each.name][0] for each in self.mechanisms if each.encodes}
+        features, outputs = decode_with(
+            self.mechanisms, self, features, EncodedSource(states, padding_mask, vectors), incremental_state
+        )
+        return features, {**extra, **outputs}
 
     def _project_source_once(self, encoder_out, incremental_state):
         source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
@@ -123,6 +79,8 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
 class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
 
+    config_type = CapsuleTransformerConfig
+
     # TransformerModelBase would offer the options of its own nested config.
     add_args = classmethod(BaseFairseqModel.add_args.__func__)
 
@@ -133,7 +91,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         Raises:
             UserError: an option has a value that is not allowed.
         """
-        return super().build_model(validated(cfg, CapsuleTransformerConfig).nested(), task)
+        return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):
@@ -144,4 +102,6 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
-register_presets(CapsuleTransformerModel, presets())
+register_presets(CapsuleTransformerModel, {"capsule_transformer": CapsuleTransformerConfig})
+for mechanism in ON_TRANSFORMERS:
+    register_presets(CapsuleTransformerModel, presets(mechanism))

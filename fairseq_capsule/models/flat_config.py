@@ -5,6 +5,7 @@ option of fairseq's Transformer stays one of ours, under the name that its comma
 """
 
 import re
+import sys
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
 from enum import Enum
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Type, TypeVar
@@ -72,11 +73,18 @@ def register_presets(model: Type[BaseFairseqModel], named: Dict[str, Type[Fairse
     """Register a model under the name of each of its presets.
 
     fairseq notes the dataclass on the class that is registered, and its command line takes every default from there:
-    each preset needs a class of its own.
+    each preset has a class of its own, for the model and for the config. They are attributes of the model's module,
+    named after the preset (`mine_base`: `MineBaseModel` and `MineBaseConfig`), so that pickle finds them.
     """
+    module = sys.modules[model.__module__]
     for name, dataclass_type in named.items():
-        own = type(model.__name__, (model,), {"__module__": model.__module__, "__doc__": model.__doc__})
-        register_model(name, dataclass=dataclass_type)(own)
+        title = "".join(part.title() for part in name.split("_"))
+        config = type(f"{title}Config", (dataclass_type,), {"__module__": model.__module__})
+        config = dataclass(config)
+        namespace = {"__module__": model.__module__, "__doc__": model.__doc__, "config_type": config}
+        registered = register_model(name, dataclass=config)(type(f"{title}Model", (model,), namespace))
+        for kind in (config, registered):
+            setattr(module, kind.__name__, kind)
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:

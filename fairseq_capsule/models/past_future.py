@@ -1,16 +1,13 @@
-"""PAST and FUTURE on top of a fairseq decoder's last layer: options, wiring, what is kept while decoding."""
+"""PAST and FUTURE on top of a fairseq decoder's last layer: the module, and what it keeps while decoding."""
 
-from dataclasses import dataclass, field
 from typing import Any, Dict, Optional, Tuple
 
 import torch
-from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.incremental_decoding_utils import with_incremental_state
 from torch import Tensor
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.agreements import allow_other_iterations
 from fairseq_capsule.models.beams import IncrementalState, KnowsBeams
-from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.modules import (
     GuidedDynamicRouting,
     HolisticContext,
@@ -20,55 +17,6 @@ from fairseq_capsule.modules import (
     PastFutureRouting,
     SourceParts,
 )
-
-PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
-GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
-
-
-@dataclass
-class PastFutureConfig(FairseqDataclass):
-    """The options of a model that may separate its source into PAST and FUTURE."""
-
-    past_future: PAST_FUTURE = field(
-        default="none",
-        metadata={
-            "help": "what separates PAST from FUTURE: guided dynamic routing, a classifier, two attentions, nothing "
-            "(Zheng et al., Fig. 6)"
-        },
-    )
-    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST, and as many for FUTURE"})
-    redundant_capsules: int = field(
-        default=2, metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)"}
-    )
-    past_future_capsule_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of these capsules (default: half of the decoder's output size)"}
-    )
-    past_future_iterations: int = field(default=3, metadata={"help": "iterations of guided dynamic routing"})
-    past_future_ffn_dim: Optional[int] = field(
-        default=None,
-        metadata={"help": "inner size of the layers that take PAST and FUTURE in (default: twice the output size)"},
-    )
-    guided_heads: GUIDED_HEADS = field(
-        default="none", metadata={"help": "the parameters of which guided losses the model has (Zheng et al., §3.3)"}
-    )
-
-
-def check_past_future(config: PastFutureConfig) -> None:
-    """Raise a UserError for a value that is not allowed."""
-    for name, lowest in (
-        ("past_future_capsules", 1),
-        ("redundant_capsules", 0),
-        ("past_future_capsule_dim", 1),
-        ("past_future_iterations", 1),
-        ("past_future_ffn_dim", 1),
-    ):
-        value = getattr(config, name)
-        if value is not None and value < lowest:
-            raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
-    if config.past_future == "none" and config.guided_heads != "none":
-        raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
-    if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":
-        raise UserError("--adaptive-softmax-cutoff does not go with guided losses; use --guided-heads none")
 
 
 @with_incremental_state
@@ -136,10 +84,8 @@ class PastFuture(KnowsBeams, HolisticContext):
         self.set_incremental_state(incremental_state, "source_parts", reordered)
 
 
-def build_past_future(config, source_dim: int, state_dim: int) -> Optional[PastFuture]:
-    """The part that a config asks for, or None."""
-    if config.past_future == "none":
-        return None
+def build_past_future(config: Any, source_dim: int, state_dim: int) -> PastFuture:
+    """The part that a config asks for."""
     per_content = config.past_future_capsules
     capsule_dim = config.past_future_capsule_dim or max(1, state_dim // 2)
     content_dim = per_content * capsule_dim
@@ -151,6 +97,7 @@ def build_past_future(config, source_dim: int, state_dim: int) -> Optional[PastF
             capsule_dim,
             iterations=config.past_future_iterations,
         )
+        allow_other_iterations(routing, "--past-future-iterations", "another --past-future")
     elif config.past_future == "clf":
         redundant = config.redundant_capsules > 0
         routing = PastFutureClassifier(source_dim, state_dim, content_dim, capsule_dim, redundant=redundant)

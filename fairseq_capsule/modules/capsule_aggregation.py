@@ -39,6 +39,8 @@ class CapsuleAggregation(nn.Module):
         ValueError: a number below 1.
     """
 
+    AGREEMENTS = ("score",)  # with separable scoring, it exists with more than one iteration
+
     def __init__(
         self,
         embed_dim: int,

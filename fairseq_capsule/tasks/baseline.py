@@ -1,7 +1,7 @@
 """A model's start from a trained baseline's checkpoint."""
 
 import logging
-from typing import Dict, List
+from typing import Dict, List, Set
 
 import torch
 from fairseq import checkpoint_utils
@@ -12,8 +12,6 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.dictionaries import refuse_other_dictionaries
 
 logger = logging.getLogger(__name__)
-
-OWN = "fairseq_capsule.modules."
 
 # Buffers that fairseq's older models save and nothing reads.
 WITHOUT_MEANING = ("version", "_float_tensor")
@@ -48,10 +46,11 @@ def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionar
             )
     parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     new = [name for name in parameters if name not in baseline]
-    missing = [name for name in new if not _is_of_this_package(model, name)]
+    added = _added_parameters(model)
+    missing = [name for name in new if name not in added]
     if missing:
         raise UserError(
-            f"--init-from-baseline {path}: it has no {_names(missing)}, which are no parts that this package adds; "
+            f"--init-from-baseline {path}: it has no {_names(missing)}, which no mechanism adds; "
             "give the model the baseline's layers and options"
         )
     _check_sharing(path, model, baseline)
@@ -76,11 +75,10 @@ def _check_sharing(path: str, model: nn.Module, baseline: Dict[str, Tensor]) -> 
             )
 
 
-def _is_of_this_package(model: nn.Module, name: str) -> bool:
-    """Whether a parameter belongs to one of the modules that this package adds to fairseq's models."""
-    parts = name.split(".")
-    owners = [model.get_submodule(".".join(parts[:depth])) for depth in range(1, len(parts))]
-    return any(kind.__module__.startswith(OWN) for owner in owners for kind in type(owner).__mro__)
+def _added_parameters(model: nn.Module) -> Set[str]:
+    """The names of the parameters that mechanisms added to fairseq's model."""
+    sides = (("encoder", model.encoder), ("decoder", model.decoder))
+    return {f"{side}.{name}" for side, part in sides for name in getattr(part, "added_parameters", ())}
 
 
 def _names(names: List[str]) -> str:

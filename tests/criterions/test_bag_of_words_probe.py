@@ -63,7 +63,7 @@ def test_only_the_predictor_learns(arch, reads):
 
 
 def test_the_global_vector_must_be_there():
-    with pytest.raises(UserError, match="--probe-reads global: the model has no vector for the sentence"):
+    with pytest.raises(UserError, match="--probe-reads global: no mechanism of the model gives a vector"):
         probe("capsule_transformer", "global")
 
 

@@ -9,9 +9,8 @@ from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairseq_capsule.analysis.inspector.arrays import NamedArray
-from fairseq_capsule.analysis.inspector.views import Panel, View, take
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.views import NamedArray, Panel, View, take
 
 SPREAD = ("head", "iteration")  # all of these are shown beside each other, unless one is chosen
 SHARES, SIGNED = "cividis", "PuOr"  # readable for colour-blind eyes and, the first, in grey

@@ -12,11 +12,12 @@ from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from fairseq_capsule.analysis.inspector.arrays import PLAIN, NamedArray, Sentence, gather
+from fairseq_capsule.analysis.inspector.arrays import gather
 from fairseq_capsule.analysis.inspector.figures import plot_view
-from fairseq_capsule.analysis.inspector.views import OTHER, View, views_of
+from fairseq_capsule.analysis.inspector.views import is_plain, views_of
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
+from fairseq_capsule.models.views import OTHER, NamedArray, Sentence, View
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Inspection:
     @property
     def routed(self) -> bool:
         """Whether the model routes anything; one that does not has its attention alone."""
-        return any(name not in PLAIN for name in self.arrays if not name.startswith(OTHER))
+        return any(not is_plain(name) for name in self.arrays if not name.startswith(OTHER))
 
     def view(self, name: str) -> View:
         """The view of that name.

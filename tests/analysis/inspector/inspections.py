@@ -1,8 +1,8 @@
 """Inspections of tiny random models, with words of every kind."""
 
-from fairseq_capsule.analysis.inspector.arrays import Sentence, gather
+from fairseq_capsule.analysis.inspector.arrays import gather
 from fairseq_capsule.analysis.inspector.inspection import Inspection, Source
-from fairseq_capsule.analysis.inspector.views import OTHER
+from fairseq_capsule.models.views import OTHER, Sentence
 from tests.zoo import build, make_sentences
 
 EVERYTHING = {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}

@@ -8,9 +8,10 @@ import torch
 from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_capsule.analysis.inspector.arrays import Sentence, gather
-from fairseq_capsule.analysis.inspector.past_future import past_future
+from fairseq_capsule.analysis.inspector.arrays import gather
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.mechanisms.past_future import past_future
+from fairseq_capsule.models.views import Sentence
 from fairseq_capsule.routing import dynamic
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 

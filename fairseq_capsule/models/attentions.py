@@ -1,7 +1,6 @@
 """What self-attention and cross-attention look at, before and after routing (Duan et al. 2020, Fig. 5)."""
 
-from contextlib import contextmanager
-from typing import Iterator, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional
 
 import torch
 from fairseq.models.lstm import LSTMDecoder
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+from fairseq_capsule.models.views import evaluating
 
 
 class DecoderExplanation(NamedTuple):
@@ -24,16 +24,10 @@ class DecoderExplanation(NamedTuple):
     cross: Optional[Tensor]
 
 
-@contextmanager
-def looking_into(model: torch.nn.Module) -> Iterator[None]:
-    """Eval mode and no gradients; afterwards the model is in the mode in which it was."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(training)
+def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
+    """Every layer's output `[B, L, C]`, of what a Transformer's encoder gives with `return_all_hiddens`."""
+    # The first of the states is the embeddings; the last layer's output is what the decoder gets of it.
+    return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
 
 
 def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explanation]:
@@ -53,7 +47,7 @@ def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explan
     if not isinstance(encoder, TransformerEncoderBase):
         raise UserError(f"a {type(encoder).__name__} has no self-attention to show")
     mask = src_tokens.eq(encoder.padding_idx)
-    with looking_into(model):
+    with evaluating(model):
         states = encoder(src_tokens, (~mask).sum(1), return_all_hiddens=True)["encoder_states"]
         return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
 
@@ -74,7 +68,7 @@ def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tens
         raise UserError(f"a {type(decoder).__name__} has no self-attention to show")
     padding = previous.eq(decoder.padding_idx)
     mask = padding if padding.any() else None  # as fairseq's decoder passes it on
-    with looking_into(model):
+    with evaluating(model):
         encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1))
         source, source_mask = encoded["encoder_out"][0], encoded["encoder_padding_mask"][0]
         states = decoder.extract_features(previous, encoded)[1]["inner_states"]
@@ -111,7 +105,7 @@ def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor)
     needed = decoder.need_attn
     decoder.need_attn = True  # off in a model that is prepared for generation
     try:
-        with looking_into(model):
+        with evaluating(model):
             lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
             _, extra = decoder.extract_features(previous, model.encoder(src_tokens, lengths))
     finally:

@@ -1,0 +1,143 @@
+"""PAST and FUTURE by k-means routing: a mechanism of a package of its own.
+
+    fairseq-train DATA --user-dir examples/k_means_routing --arch k_means_transformer_tiny \
+        --criterion label_smoothed_cross_entropy_with_progress --label-smoothing 0.1 …
+
+k-means routing: Hao Ren and Hong Lu, Compositional Coding Capsule Network with K-Means Routing for Text Classification,
+2018 (arXiv:1810.09177). Here the centres start from the decoder's state: every target step has clusters of its own.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
+from fairseq.dataclass import FairseqDataclass
+from torch import nn
+
+from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism
+from fairseq_capsule.models.past_future import PastFuture
+from fairseq_capsule.models.views import named
+from fairseq_capsule.modules import PastFutureRouting, SourceParts
+from fairseq_capsule.routing import RoutingResult, in_float32
+
+CLUSTERS, SHARPNESS = ("PAST", "FUTURE"), 4.0
+
+
+@in_float32
+def k_means(values, centres, iterations, padding_mask=None):
+    """Spherical k-means: `a = softmax_j(4 cos(v_i, c_j))`, `c_j = Σ_i a_ij v_i / Σ_i a_ij`.
+
+    Args:
+        values: `v` `[B, I, D]`.
+        centres: the first `c` `[B, T, J, D]`.
+        padding_mask: `[B, I]`, True marks values that take no part.
+
+    Returns:
+        `RoutingResult(c [B, T, J, D], a [B, T, I, J], None)`.
+    """
+    directions = F.normalize(values, dim=-1).unsqueeze(1)
+    for _ in range(iterations):
+        shares = (SHARPNESS * directions @ F.normalize(centres, dim=-1).transpose(2, 3)).softmax(-1)
+        if padding_mask is not None:
+            shares = shares.masked_fill(padding_mask[:, None, :, None], 0)
+        centres = shares.transpose(2, 3) @ values.unsqueeze(1) / shares.sum(2).unsqueeze(-1).clamp(min=1e-6)
+    return RoutingResult(centres, shares, None)
+
+
+class KMeansRouting(PastFutureRouting):
+    """Two clusters of the source words, whose first centres are linear in the decoder's state."""
+
+    def __init__(self, source_dim, state_dim, centre_dim, iterations):
+        super().__init__()
+        self.iterations = iterations
+        self.value = nn.Linear(source_dim, centre_dim, bias=False)
+        self.centres = nn.Linear(state_dim, len(CLUSTERS) * centre_dim)
+
+    def prepare(self, source, padding_mask=None):
+        return SourceParts(self.value(source))
+
+    def route(self, parts, state, padding_mask=None):
+        centres = self.centres(state).unflatten(-1, (len(CLUSTERS), -1))
+        return k_means(parts.values, centres, self.iterations, padding_mask)
+
+
+@dataclass
+class KMeansConfig(FairseqDataclass):
+    k_means_iterations: int = field(default=0, metadata={"help": "iterations of k-means routing; 0: no such routing"})
+
+
+class KMeans(Mechanism):
+    name = "k_means"
+    summary = "separates translated from untranslated source words by k-means (Ren and Lu 2018)"
+    options = KMeansConfig
+    off = {"k_means_iterations": 0}
+    preset = "k_means"
+    on = {"k_means_iterations": 3}
+    on_lstm = True
+    iterations = "k_means_iterations"
+    criterion = "label_smoothed_cross_entropy_with_progress"
+    views = (
+        View(
+            "k_means",
+            "PAST and FUTURE by k-means",
+            "The share of each source word in the clusters, before the target word of the row is generated.",
+            tuple(Panel("k_means", name, "target", "source", "share", (("cluster", name),)) for name in CLUSTERS),
+        ),
+    )
+
+    def check(self, config):
+        if config.k_means_iterations < 0:
+            raise UserError(f"--k-means-iterations must be at least 0, not {config.k_means_iterations}")
+
+    def losses(self, config):
+        return {"progress_weight": 1.0}
+
+    def build_decoder(self, decoder, config, source_dim, state_dim):
+        routing = KMeansRouting(source_dim, state_dim, state_dim // 2, config.k_means_iterations)
+        sizes = {"content_dim": state_dim // 2, "state_dim": state_dim, "ffn_dim": 2 * state_dim}
+        decoder.k_means = PastFuture(routing, capsules_per_content=1, **sizes)
+
+    def decode(self, decoder, features, source, incremental_state):
+        return decoder.k_means(features, source.states, source.padding_mask, incremental_state)
+
+    def arrays(self, model, sentence):
+        if not hasattr(model.decoder, "k_means"):
+            return {}
+        lengths = torch.tensor([sentence.source.size(1)])
+        routed = model(sentence.source, lengths, sentence.previous)[1][self.name]
+        axes = {"target": sentence.target_words, "source": sentence.source_words, "cluster": CLUSTERS}
+        return {"k_means": named(routed.assignment[0], **axes)}
+
+
+add_mechanism(KMeans())
+
+
+@dataclass
+class ProgressConfig(LabelSmoothedCrossEntropyCriterionConfig):
+    progress_weight: float = field(default=1.0, metadata={"help": "weight of the progress loss; 0: off"})
+
+
+@register_criterion(KMeans.criterion, dataclass=ProgressConfig)
+class ProgressCriterion(RoutingLossesCriterion):
+    """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`, where `p_t` is PAST's share of the source at step `t`."""
+
+    logged = {"progress": LoggedLoss("ntokens", 1.0)}
+
+    def __init__(
+        self, task, sentence_avg, label_smoothing, ignore_prefix_size=0, report_accuracy=False, progress_weight=1.0
+    ):
+        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
+        self.weights = {"progress": progress_weight}
+
+    def routing_losses(self, model, net_output, sample):
+        if not self.weights["progress"]:
+            return {}
+        shares = net_output[1][KMeans.name].assignment.float().sum(2)  # of the source words, [B, T, 2]
+        past = shares[..., 0] / shares.sum(-1).clamp(min=1e-6)
+        valid = sample["target"].ne(self.padding_idx)
+        done = (valid.cumsum(1) - 1) / valid.sum(1, keepdim=True)
+        return {"progress": ((past - done).square() * valid).sum()}

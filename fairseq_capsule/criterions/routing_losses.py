@@ -1,0 +1,63 @@
+"""Label-smoothed cross-entropy with the further losses of a mechanism: what such criterions share."""
+
+from typing import Dict, Mapping, NamedTuple
+
+from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.logging import metrics
+from torch import Tensor
+
+
+class LoggedLoss(NamedTuple):
+    """How a loss is logged: its sum, divided by a count and by a unit.
+
+    Attributes:
+        count: "ntokens" (target tokens) or "nsentences".
+        unit: what 1 in the log is, in the loss's own unit: log 2 for a loss in nats that is logged in base 2.
+    """
+
+    count: str
+    unit: float
+
+
+class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
+    """`label-smoothed NLL + Σ weight · loss`, all divided by fairseq's sample size.
+
+    A subclass sets `logged` and `weights` (a weight for each name of `logged`; 0 turns the loss off) and implements
+    `routing_losses`. Each loss is logged as `NAME_loss`, without its weight.
+    """
+
+    logged: Mapping[str, LoggedLoss] = {}
+    weights: Mapping[str, float] = {}
+
+    def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
+        """Each loss whose weight is not 0, by its name: a scalar, summed over the batch, without its weight."""
+        raise NotImplementedError
+
+    def forward(self, model, sample, reduce=True):
+        """As fairseq's: the loss summed over the batch, the sample size, what is logged."""
+        net_output = model(**sample["net_input"])
+        loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
+        ntokens, nsentences = sample["ntokens"], sample["target"].size(0)
+        sample_size = nsentences if self.sentence_avg else ntokens
+        logging_output = {
+            "nll_loss": nll_loss.data,
+            "ntokens": ntokens,
+            "nsentences": nsentences,
+            "sample_size": sample_size,
+        }
+        for name, routing_loss in self.routing_losses(model, net_output, sample).items():
+            loss = loss + self.weights[name] * routing_loss
+            logging_output[f"{name}_loss"] = routing_loss.data
+        logging_output["loss"] = loss.data
+        if self.report_accuracy:
+            n_correct, total = self.compute_accuracy(model, net_output, sample)
+            logging_output["n_correct"], logging_output["total"] = n_correct.item(), total.item()
+        return loss, sample_size, logging_output
+
+    @classmethod
+    def reduce_metrics(cls, logging_outputs) -> None:
+        super().reduce_metrics(logging_outputs)
+        for name, (count, unit) in cls.logged.items():
+            if any(f"{name}_loss" in log for log in logging_outputs):
+                total, number = (sum(log.get(key, 0) for log in logging_outputs) for key in (f"{name}_loss", count))
+                metrics.log_scalar(f"{name}_loss", total / number / unit, number, round=3)

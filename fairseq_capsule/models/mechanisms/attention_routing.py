@@ -1,0 +1,176 @@
+"""Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Tuple
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models.lstm import LSTMDecoder
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from torch import nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
+from fairseq_capsule.models.flat_config import option, parse_layers
+from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
+from fairseq_capsule.modules import AttentionRouting
+
+ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
+DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
+
+
+@dataclass
+class AttentionRoutingConfig(FairseqDataclass):
+    """The options of a Transformer whose self-attention may route its logits."""
+
+    encoder_routing: ENCODER_ROUTING = field(
+        default="both", metadata={"help": "which routing parts the encoder's self-attention has (Duan et al., Table 3)"}
+    )
+    decoder_routing: DECODER_ROUTING = field(
+        default="horizontal", metadata={"help": "whether the decoder's self-attention routes (Duan et al., Table 2)"}
+    )
+    encoder_routing_layers: str = field(
+        default="all", metadata={"help": "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)"}
+    )
+    routing_iterations: int = field(default=3, metadata={"help": "routing iterations of an attention's logits"})
+
+
+def _self_attention(side: str, title: str, caption: str) -> View:
+    def panel(name: str, title: str, scale: str, summed: Tuple[str, ...] = ()) -> Panel:
+        return Panel(f"{side}_{name}", title, "query", "key", scale, summed=summed)
+
+    panels = (
+        panel("attention_before", "attention without routing", "attention", ("key",)),
+        panel("attention", "attention", "attention", ("key",)),
+        panel("vertical", "vertical capsules Ω↑", "±vertical"),
+        panel("horizontal", "horizontal capsules Ω↔", "±horizontal"),
+    )
+    return View(f"{side}_attention", title, caption, panels)
+
+
+class RoutedAttention(Mechanism):
+    """Attention `softmax(mask(E + Ω↑ + Ω↔))`: capsules of the logits `E` are added to them (§3.2-3.4).
+
+    Its arrays are those of every attention, routed or not: `encoder_attention`, `decoder_attention`
+    `[layer, head, query, key]`, what the model attends to; with `_before` what it would attend to without routing;
+    `encoder_vertical`, `encoder_horizontal`, `decoder_horizontal`: the capsules of the layers that route;
+    `cross_attention` `[layer, head, target, source]`, an LSTM's `[target, source]`.
+    """
+
+    name = "attention_routing"
+    summary = "routes the logits of self-attention to capsules and adds these to the logits (Duan et al. 2020)"
+    options = AttentionRoutingConfig
+    off = {"encoder_routing": "none", "decoder_routing": "none"}
+    preset = "capsule"
+    on = {"encoder_routing": "both", "decoder_routing": "horizontal"}
+    iterations = "routing_iterations"
+    views = (
+        _self_attention(
+            "encoder",
+            "Attention of the encoder",
+            "Each word, a row, attends to the words of the columns. Capsules are added to the logits.",
+        ),
+        _self_attention(
+            "decoder",
+            "Attention of the decoder",
+            "What the decoder has read, a row, attends to what it read before. Capsules are added to the logits.",
+        ),
+        View(
+            "cross_attention",
+            "Attention to the source",
+            "Each word of the translation, a row, takes from the source words of the columns.",
+            (Panel("cross_attention", "attention", "target", "source", "attention", summed=("source",)),),
+        ),
+    )
+    # Arrays that a model without any mechanism has.
+    plain = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})
+
+    def check(self, config: Any) -> None:
+        if config.routing_iterations < 1:
+            raise UserError(f"--routing-iterations must be at least 1, not {config.routing_iterations}")
+        parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
+            if routing != "none" and getattr(config, name + "_xformers_att_config"):
+                raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
+        if config.cross_self_attention and config.decoder_routing != "none":
+            raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
+
+    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+        parts = config.encoder_routing
+        if parts == "none":
+            return
+        for number in parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder.layers):
+            routing = AttentionRouting(
+                config.encoder.attention_heads,
+                vertical=parts in ("both", "vertical"),
+                horizontal=parts in ("both", "horizontal"),
+                iterations=config.routing_iterations,
+            )
+            route_self_attention(encoder.layers[number - 1], routing)
+
+    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+        if config.decoder_routing == "none":
+            return
+        for index in range(len(decoder.layers)):  # a loop over layers would drop some under --decoder-layerdrop
+            routing = AttentionRouting(
+                config.decoder.attention_heads, vertical=False, iterations=config.routing_iterations, causal=True
+            )
+            route_self_attention(decoder.layers[index], routing)
+
+    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+        found: Dict[str, NamedArray] = {}
+        if isinstance(model.encoder, TransformerEncoderBase):
+            found.update(_explained("encoder", encoder_attention(model, sentence.source), sentence.source_words))
+        axes = {"target": sentence.target_words, "source": sentence.source_words}
+        if isinstance(model.decoder, LSTMDecoder):
+            attention = lstm_attention(model, sentence.source, sentence.previous)
+            return found if attention is None else {**found, "cross_attention": named(attention[0], **axes)}
+        if not isinstance(model.decoder, TransformerDecoderBase):
+            return found
+        layers = decoder_attention(model, sentence.source, sentence.previous)
+        own = [layer.own for layer in layers if layer.own is not None]
+        # The first step reads the end of sentence, the others the word that the step before gave.
+        read = (sentence.target_words[-1], *sentence.target_words[:-1])
+        found.update(_explained("decoder", own, read))
+        cross = [(number, layer.cross) for number, layer in enumerate(layers, start=1) if layer.cross is not None]
+        if cross:
+            found["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
+        return found
+
+
+def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
+    """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
+    if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
+        raise UserError(
+            f"attention routing cannot enter a layer wrapped as {type(layer).__name__}; use another --ddp-backend"
+        )
+    plain = layer.self_attn
+    layer.self_attn = RoutingSelfAttention(
+        plain.embed_dim,
+        plain.num_heads,
+        routing,
+        dropout=plain.dropout_module.p,
+        q_noise=layer.quant_noise,
+        qn_block_size=layer.quant_noise_block_size,
+    )
+
+
+def _explained(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
+    found = {}
+    routes = any(part is not None for layer in layers for part in (layer.vertical, layer.horizontal))
+    for name, attribute in (
+        ("attention_before", "before"),
+        ("attention", "after"),
+        ("vertical", "vertical"),
+        ("horizontal", "horizontal"),
+    ):
+        parts = [(number, getattr(layer, attribute)) for number, layer in enumerate(layers, start=1)]
+        parts = [(number, part) for number, part in parts if part is not None]
+        if parts and (routes or attribute == "after"):
+            found[f"{side}_{name}"] = by_layer(parts, head=numbers(parts[0][1].size(1)), query=words, key=words)
+    return found
+
+
+ATTENTION_ROUTING = register_mechanism(RoutedAttention())

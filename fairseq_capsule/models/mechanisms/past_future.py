@@ -1,0 +1,171 @@
+"""PAST and FUTURE: which source words are translated already, anew at every target step (Zheng et al. 2019)."""
+
+from dataclasses import dataclass, field
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
+
+import numpy as np
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from torch import Tensor, nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.flat_config import option
+from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
+from fairseq_capsule.models.past_future import build_past_future
+from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, evaluating, named, numbers
+from fairseq_capsule.modules import PastFutureOutput
+
+CONTENTS = ("PAST", "FUTURE", "redundant")
+TOP_WORDS = 10
+PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
+GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
+
+
+@dataclass
+class PastFutureConfig(FairseqDataclass):
+    """The options of a model that may separate its source into PAST and FUTURE."""
+
+    past_future: PAST_FUTURE = field(
+        default="none",
+        metadata={
+            "help": "what separates PAST from FUTURE: guided dynamic routing, a classifier, two attentions, nothing "
+            "(Zheng et al., Fig. 6)"
+        },
+    )
+    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST, and as many for FUTURE"})
+    redundant_capsules: int = field(
+        default=2, metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)"}
+    )
+    past_future_capsule_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of these capsules (default: half of the decoder's output size)"}
+    )
+    past_future_iterations: int = field(default=3, metadata={"help": "iterations of guided dynamic routing"})
+    past_future_ffn_dim: Optional[int] = field(
+        default=None,
+        metadata={"help": "inner size of the layers that take PAST and FUTURE in (default: twice the output size)"},
+    )
+    guided_heads: GUIDED_HEADS = field(
+        default="none", metadata={"help": "the parameters of which guided losses the model has (Zheng et al., §3.3)"}
+    )
+
+
+class PastAndFuture(Mechanism):
+    """Capsules of the source words that are translated, and of those that are not, change the decoder's output (§3).
+
+    Its arrays: `assignment` `[target, source, content]`, the share of each source word in PAST, FUTURE and redundant
+    capsules before the target word of that row is generated (of two attentions: what PAST and FUTURE each take of it);
+    `past_words`, `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
+    """
+
+    name = "past_future"
+    summary = (
+        "separates the source words at every target step into translated and untranslated ones (Zheng et al. 2019)"
+    )
+    options = PastFutureConfig
+    off = {"past_future": "none", "guided_heads": "none"}
+    preset = "gdr"
+    on = {"past_future": "gdr", "guided_heads": "both"}
+    on_lstm = True
+    iterations = "past_future_iterations"
+    criterion = "label_smoothed_cross_entropy_with_guided_losses"
+    views = (
+        View(
+            "past_future",
+            "PAST and FUTURE",
+            "Before each word of the translation, a row, is said: how much of each source word is translated (PAST), "
+            "is not (FUTURE), or is neither; of two attentions, what each takes of it.",
+            tuple(
+                Panel("assignment", content, "target", "source", "share", (("content", content),))
+                for content in CONTENTS
+            ),
+            steps="target",
+        ),
+    )
+
+    def routes(self, config: Any) -> bool:
+        return self.known_to(config) and str(config.past_future) == "gdr"
+
+    def check(self, config: Any) -> None:
+        for name, lowest in (
+            ("past_future_capsules", 1),
+            ("redundant_capsules", 0),
+            ("past_future_capsule_dim", 1),
+            ("past_future_iterations", 1),
+            ("past_future_ffn_dim", 1),
+        ):
+            value = getattr(config, name)
+            if value is not None and value < lowest:
+                raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
+        if config.past_future == "none" and config.guided_heads != "none":
+            raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
+        if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":
+            raise UserError("--adaptive-softmax-cutoff does not go with guided losses; use --guided-heads none")
+
+    def losses(self, config: Any) -> Mapping[str, float]:
+        weights = {name: float(config.guided_heads in (name, "both")) for name in ("bow", "bca")}
+        return {f"{name}_weight": weight for name, weight in weights.items()} if any(weights.values()) else {}
+
+    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+        decoder.past_future = build_past_future(config, source_dim, state_dim)
+
+    def decode(
+        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+    ) -> Tuple[Tensor, PastFutureOutput]:
+        return decoder.past_future(features, source.states, source.padding_mask, incremental_state)
+
+    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+        if getattr(model.decoder, "past_future", None) is None:
+            return {}
+        routed = past_future(model, sentence.source, sentence.previous)
+        shares, steps = routed.assignment[0], sentence.target_words
+        contents = CONTENTS[: shares.size(-1)]
+        found = {"assignment": named(shares, target=steps, source=sentence.source_words, content=contents)}
+        dictionary = model.decoder.dictionary
+        for name, bag in bag_words(model, routed, TOP_WORDS).items():
+            axes = {"target": steps, "rank": numbers(bag.words.size(-1))}
+            words = np.array([[dictionary[token] for token in step] for step in bag.words[0].tolist()])
+            found[f"{name}_words"] = NamedArray(words, axes)
+            found[f"{name}_probabilities"] = named(bag.probabilities[0], **axes)
+        return found
+
+
+class BagWords(NamedTuple):
+    """The most probable words of a bag at each step, the first the most probable one; both `[B, T, K]`."""
+
+    words: Tensor
+    probabilities: Tensor
+
+
+def past_future(model: nn.Module, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
+    """PAST and FUTURE of a batch, in eval mode, by one pass over finished translations.
+
+    Args:
+        model: one with PAST and FUTURE, of this package.
+        src_tokens: `[B, I]`, padded on either side.
+        previous: what the decoder reads at its steps, `[B, T]`, the end of sentence first.
+
+    Raises:
+        UserError: the model has no PAST and FUTURE.
+    """
+    if getattr(model.decoder, "past_future", None) is None:
+        raise UserError("the model has no PAST and FUTURE to show: it was trained with --past-future none")
+    with evaluating(model):
+        lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
+        return model(src_tokens, lengths, previous)[1]["past_future"]
+
+
+def bag_words(model: nn.Module, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
+    """The `top` words that `past` and `future` make most probable at each step, `softmax(E W Ω)` (§3.3).
+
+    Empty for a model without the parameters of the bag-of-words loss (`--guided-heads none` or `bca`).
+    """
+    heads = model.decoder.past_future.bow
+    if heads is None:
+        return {}
+    with evaluating(model):
+        embeddings = model.decoder.output_embeddings
+        logits = {name: heads[name](getattr(routed, name)) @ embeddings.t() for name in ("past", "future")}
+        found = {name: part.softmax(-1).topk(min(top, len(embeddings))) for name, part in logits.items()}
+    return {name: BagWords(part.indices, part.values) for name, part in found.items()}
+
+
+PAST_FUTURE_MECHANISM = register_mechanism(PastAndFuture())

@@ -1,0 +1,39 @@
+"""Tests of an architecture that a package of your own can call: the six invariants of every model of this package.
+
+    import pytest
+    from fairseq_capsule.testing import INVARIANTS
+
+    @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
+    def test_it_keeps_the_invariants(invariant):
+        invariant("my_architecture_tiny", {"my_option": 2})
+
+An invariant raises an AssertionError where it does not hold. docs/extending.md has a whole example.
+"""
+
+from fairseq_capsule.testing.invariants import (
+    INVARIANTS,
+    check_gradients,
+    check_half_precision,
+    check_off_is_fairseqs_own,
+    check_padding,
+    check_steps,
+    check_translations,
+)
+from fairseq_capsule.testing.resuming import check_resuming
+from fairseq_capsule.testing.small_models import build_small, make_batch, make_criterion, make_sentences, make_task
+
+__all__ = [
+    "INVARIANTS",
+    "build_small",
+    "check_gradients",
+    "check_half_precision",
+    "check_off_is_fairseqs_own",
+    "check_padding",
+    "check_resuming",
+    "check_steps",
+    "check_translations",
+    "make_batch",
+    "make_criterion",
+    "make_sentences",
+    "make_task",
+]

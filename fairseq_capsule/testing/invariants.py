@@ -1,0 +1,192 @@
+"""What holds for every architecture: padding, decoding step by step, gradients, half precision, all options off.
+
+Exact resume is in `resuming`, since it needs processes of its own.
+"""
+
+from argparse import Namespace
+from typing import Any, Callable, Dict, Mapping, Tuple
+
+import torch
+from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.models.lstm import LSTMModel
+from fairseq.models.transformer import TransformerModelBase
+from fairseq.sequence_generator import SequenceGenerator
+from torch import Tensor, nn
+
+from fairseq_capsule.models.mechanism import options_off
+from fairseq_capsule.testing.small_models import (
+    LENGTHS,
+    SIZES,
+    WORDS,
+    build_small,
+    encode,
+    logits_of,
+    make_batch,
+    make_criterion,
+    make_sentences,
+    make_task,
+)
+
+Options = Mapping[str, Any]
+WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+
+
+def check_padding(arch: str, options: Options = {}) -> None:
+    """A sentence's encoder output, logits and losses are the same alone and in a batch, padded on either side."""
+    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
+    model = build_small(arch, {**options, **without})
+    sentences = make_sentences(LENGTHS)
+    criterion = make_criterion(model, make_task())
+    # fairseq's LSTM encoder takes no column that is padding in every sentence.
+    pad_to = 0 if isinstance(model, LSTMModel) else 16
+    for left_pad_source in (True, False):
+        batch = make_batch(sentences, left_pad_source, pad_to)
+        together = _by_id(batch, logits_of(model, batch))
+        encoded_together, mask = (_by_id(batch, part) for part in encode(model, batch))
+        losses = []
+        for sentence in sentences:
+            alone = make_batch([sentence])
+            identity, length = sentence["id"], len(sentence["target"])
+            _assert_close(together[identity][:length], logits_of(model, alone)[0])
+            _assert_close(encoded_together[identity][~mask[identity]], encode(model, alone)[0][0])
+            losses.append(criterion(model, alone)[0])
+        _assert_close(criterion(model, batch)[0], sum(losses))
+
+
+def check_translations(arch: str, options: Options = {}) -> None:
+    """The translation of a sentence does not depend on the batch that it is in."""
+    task = make_task()
+    model = build_small(arch, options, task)
+    generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12)
+    sentences = make_sentences(LENGTHS)
+    batch = make_batch(sentences)
+    together = _by_id(batch, generator.generate([model], batch))
+    for sentence in sentences:
+        alone = generator.generate([model], make_batch([sentence]))[0]
+        for got, expected in zip(together[sentence["id"]], alone):
+            assert got["tokens"].tolist() == expected["tokens"].tolist()
+            torch.testing.assert_close(got["score"], expected["score"], rtol=1e-4, atol=1e-5)
+
+
+def check_steps(arch: str, options: Options = {}, *, beam_size: int = 3) -> None:
+    """Decoding step by step gives the logits of decoding at once: under reorderings within the beams of a sentence, and
+    when a finished sentence is dropped.
+
+    Args:
+        beam_size: what the model is told; the beams are 3, so another number is a wrong hint.
+    """
+    model = build_small(arch, options)
+    beam, steps = 3, 9
+    if hasattr(model, "set_beam_size"):
+        model.set_beam_size(beam_size)
+    batch = make_batch(make_sentences([(7, steps), (4, steps), (10, steps)]))
+    torch.manual_seed(1)
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
+        order = torch.arange(3).repeat_interleave(beam)
+        encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
+        tokens = torch.randint(4, WORDS, (len(order), steps + 1))
+        tokens[:, 0] = 2
+        state: Dict[str, Any] = {}
+        kept = torch.arange(3)
+        for step in range(steps):
+            if step:
+                within = torch.randint(beam, (len(kept), beam))
+                new_order = (torch.arange(len(kept))[:, None] * beam + within).flatten()
+                if step == 5:  # the sentence in the middle is finished
+                    new_order = new_order.view(len(kept), beam)[[0, 2]].flatten()
+                    kept = kept[[0, 2]]
+                    encoder_out = model.encoder.reorder_encoder_out(encoder_out, new_order)
+                tokens = tokens[new_order]
+                tokens[:, step] = torch.randint(4, WORDS, (len(tokens),))
+                model.decoder.reorder_incremental_state_scripting(state, new_order)
+            logits = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+            expected = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out)[0]
+            _assert_close(logits[:, -1], expected[:, -1])
+    assert len(kept) == 2
+
+
+def check_gradients(arch: str, options: Options = {}) -> None:
+    """Every parameter has a gradient, and after an update of all parameters one that is not zero."""
+    task = make_task()
+    model = build_small(arch, options, task).train()
+    criterion = make_criterion(model, task)
+    batch = make_batch(make_sentences(LENGTHS))
+    _train_step(model, criterion, batch)
+    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not missing, f"without a gradient: {missing}"
+    torch.optim.Adam(model.parameters(), lr=1e-2).step()
+    _train_step(model, criterion, batch)
+    zero = [name for name, parameter in model.named_parameters() if not parameter.grad.any()]
+    # A softmax does not depend on the bias of its keys.
+    allowed = [name for name in zero if name.endswith("k_proj.bias") and "routing" not in name]
+    assert zero == allowed, f"with a gradient of zero: {sorted(set(zero) - set(allowed))}"
+
+
+def check_half_precision(arch: str, options: Options = {}) -> None:
+    """The loss and all gradients of a training step are finite in float16, bfloat16 and under autocast."""
+    batch = make_batch(make_sentences(LENGTHS))
+    for precision in (torch.float16, torch.bfloat16, "autocast"):
+        task = make_task()
+        model = build_small(arch, options, task).train()
+        criterion = make_criterion(model, task)
+        if isinstance(precision, torch.dtype):
+            loss = _train_step(model.to(precision), criterion, batch)
+        else:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = _train_step(model, criterion, batch)
+        assert torch.isfinite(loss), f"{precision}: the loss is {loss}"
+        infinite = [name for name, value in model.named_parameters() if not torch.isfinite(value.grad).all()]
+        assert not infinite, f"{precision}: gradients that are not finite: {infinite}"
+
+
+def check_off_is_fairseqs_own(arch: str, options: Options = {}) -> None:
+    """With every mechanism off the model is fairseq's own: the same parameters, logits and gradients, bit for bit.
+
+    `options` are fairseq's.
+    Holds for Transformers and LSTMs; for other models there is nothing to compare, and nothing is checked.
+    """
+    kind, task = MODEL_DATACLASS_REGISTRY[arch], make_task()
+    off = build_small(arch, {**options, **options_off(kind())}, task)
+    if isinstance(off, LSTMModel):
+        plain_options = Namespace(**vars(off.cfg.lstm_options()), arch="lstm")
+    elif isinstance(off, TransformerModelBase):
+        plain_options = Namespace(**SIZES, **options, arch="transformer")
+    else:
+        return
+    plain = build_model(plain_options, task).eval()
+    plain.load_state_dict(off.state_dict())
+    batch = make_batch(make_sentences(LENGTHS))
+    assert torch.equal(logits_of(off, batch), logits_of(plain, batch))
+    for model in (off, plain):
+        _train_step(model.train(), make_criterion(off, task), batch)
+    assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
+    for got, expected in zip(off.parameters(), plain.parameters()):
+        assert torch.equal(got.grad, expected.grad)
+
+
+INVARIANTS: Tuple[Callable[..., None], ...] = (
+    check_padding,
+    check_translations,
+    check_steps,
+    check_gradients,
+    check_half_precision,
+    check_off_is_fairseqs_own,
+)
+
+
+def _by_id(batch: Mapping[str, Any], rows: Any) -> Dict[int, Any]:
+    """Rows of a batch by the ids of its sentences, since fairseq sorts a batch by length."""
+    return {int(identity): row for identity, row in zip(batch["id"], rows)}
+
+
+def _assert_close(got: Tensor, expected: Any) -> None:
+    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def _train_step(model: nn.Module, criterion: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+    model.zero_grad()
+    loss, sample_size, _ = criterion(model, batch)
+    (loss / sample_size).backward()
+    return loss

@@ -1,0 +1,83 @@
+"""The sixth invariant: a training that is stopped and resumed gives the same parameters as one that never stopped."""
+
+import random
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, List, Mapping, Optional, Union
+
+import torch
+from fairseq import checkpoint_utils
+
+from fairseq_capsule.testing.small_models import build_small, criterion_of, small_options
+
+PLUGIN = Path(__file__).resolve().parents[1]
+UPDATES = (15, 26)  # the run is stopped after the first number, in the middle of an epoch
+LETTERS = "abcdefghijkl"
+
+
+def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Optional[Union[str, Path]] = None) -> None:
+    """Train an architecture with fairseq-train, stopped and resumed, and without a stop: bit for bit the same on a CPU.
+
+    Args:
+        options: the architecture's, beside small sizes.
+        user_dir: the plugin that registers the architecture; this package by default.
+    """
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        _write_data(folder / "text")
+        for name, stops in (("stopped", UPDATES), ("straight", UPDATES[1:])):
+            for updates in stops:
+                _run("train", *_arguments(arch, options, folder, name, updates), "--user-dir", user_dir or PLUGIN)
+        stopped, straight = (
+            checkpoint_utils.load_checkpoint_to_cpu(str(folder / name / "checkpoint_last.pt"))["model"]
+            for name in ("stopped", "straight")
+        )
+        assert stopped.keys() == straight.keys()
+        different = [name for name in stopped if not torch.equal(stopped[name], straight[name])]
+        assert not different, f"after resuming these parameters differ: {different}"
+
+
+def _arguments(arch: str, options: Mapping[str, Any], folder: Path, run: str, updates: int) -> List[Any]:
+    criterion, losses = criterion_of(build_small(arch, options))
+    settings = {**small_options(arch, options), **losses}
+    return [
+        folder / "text" / "bin",
+        *("--arch", arch, "--task", "capsule_translation", "--criterion", criterion),
+        *(word for name, value in settings.items() for word in _option(name, value)),
+        *"--label-smoothing 0.1 --optimizer adam --lr 2e-3 --max-tokens 200 --cpu --seed 1 --num-workers 0".split(),
+        *"--no-epoch-checkpoints --no-progress-bar --log-format none".split(),
+        *("--max-update", updates, "--save-dir", folder / run),
+    ]
+
+
+def _option(name: str, value: Any) -> List[str]:
+    flag = "--" + name.replace("_", "-")
+    if isinstance(value, bool):
+        return [flag] if value else []
+    return [flag, str(value)]
+
+
+def _write_data(folder: Path) -> None:
+    """A binarised corpus whose translation is the sentence backwards."""
+    folder.mkdir()
+    rng = random.Random(1)
+    for split, number in (("train", 300), ("valid", 8)):
+        with open(folder / f"{split}.en", "w") as source, open(folder / f"{split}.de", "w") as target:
+            for _ in range(number):
+                words = [rng.choice(LETTERS) for _ in range(rng.randint(2, 7))]
+                print(*words, file=source)
+                print(*reversed(words), file=target)
+    prefixes = [word for split in ("train", "valid") for word in (f"--{split}pref", folder / split)]
+    _run("preprocess", *prefixes, *"-s en -t de --joined-dictionary --destdir".split(), folder / "bin")
+
+
+def _run(command: str, *arguments: Any) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-m", f"fairseq_cli.{command}", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert finished.returncode == 0, finished.stdout

@@ -1,0 +1,112 @@
+"""Small models, batches and criterions for tests of an architecture."""
+
+from argparse import Namespace
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+
+import torch
+from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.data import Dictionary
+from fairseq.data.language_pair_dataset import collate
+from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor, nn
+
+from fairseq_capsule.models.mechanism import active_mechanisms
+
+WORDS = 40  # of the invented language
+SIZES = {
+    "encoder_embed_dim": 32,
+    "encoder_ffn_embed_dim": 48,
+    "encoder_attention_heads": 4,
+    "encoder_layers": 2,
+    "decoder_embed_dim": 32,
+    "decoder_ffn_embed_dim": 48,
+    "decoder_attention_heads": 4,
+    "decoder_layers": 2,
+    "dropout": 0.0,
+    "decoder_out_embed_dim": 32,
+}
+LENGTHS = [(7, 5), (1, 9), (12, 2), (5, 8)]  # words of the sources and targets of a batch
+
+
+def make_task(words: int = WORDS) -> TranslationTask:
+    """A translation task whose dictionaries have that many words."""
+    dictionary = Dictionary()
+    for index in range(words):
+        dictionary.add_symbol(f"w{index}")
+    return TranslationTask(TranslationConfig(), dictionary, dictionary)
+
+
+def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
+    """Those of `SIZES` that the architecture has, and `options`."""
+    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    return {**{name: value for name, value in SIZES.items() if name in names}, **options}
+
+
+def build_small(
+    arch: str, options: Mapping[str, Any] = {}, task: Optional[TranslationTask] = None, seed: int = 1
+) -> nn.Module:
+    """The architecture at width 32 with 2+2 layers, in eval mode; random numbers are added to all parameters, so that
+    none is zero."""
+    torch.manual_seed(seed)
+    model = build_model(Namespace(arch=arch, **small_options(arch, options)), task or make_task())
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))
+            if parameter.dim() == 2 and len(parameter) == len(model.encoder.dictionary):
+                parameter[model.encoder.dictionary.pad()] = 0
+    return model.eval()
+
+
+def criterion_of(model: nn.Module) -> Tuple[str, Dict[str, float]]:
+    """The name and the options of the criterion with every loss that the model has the parameters of."""
+    for mechanism in active_mechanisms(model.cfg):
+        losses = mechanism.losses(model.cfg)
+        if losses and mechanism.criterion is not None:
+            return mechanism.criterion, dict(losses)
+    return "label_smoothed_cross_entropy", {}
+
+
+def make_criterion(model: nn.Module, task: TranslationTask) -> nn.Module:
+    """The criterion that `criterion_of` names, with label smoothing."""
+    name, losses = criterion_of(model)
+    return CRITERION_REGISTRY[name](task, sentence_avg=False, label_smoothing=0.1, **losses)
+
+
+def logits_of(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+    """The model's logits of a batch `[B, T, V]`, without gradients."""
+    with torch.no_grad():
+        return model(**batch["net_input"])[0]
+
+
+def encode(model: nn.Module, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
+    """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`, where True marks padding."""
+    encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
+    if isinstance(encoded, tuple):  # fairseq's LSTM encoder
+        return encoded[0].transpose(0, 1), encoded[3].t()
+    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
+
+
+def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed: int = 3) -> List[Dict[str, Any]]:
+    """Samples whose source and target have the given numbers of words, and the end of sentence."""
+    generator = torch.Generator().manual_seed(seed)
+    first = Dictionary().nspecial
+
+    def draw(number: int) -> Tensor:
+        return torch.cat([torch.randint(first, first + words, (number,), generator=generator), torch.tensor([2])])
+
+    return [
+        {"id": index, "source": draw(source), "target": draw(target)} for index, (source, target) in enumerate(lengths)
+    ]
+
+
+def make_batch(sentences: Iterable[Mapping[str, Any]], left_pad_source: bool = True, pad_to: int = 0) -> Dict[str, Any]:
+    """A batch as fairseq collates it, optionally with at least `pad_to` columns."""
+    return collate(
+        list(sentences),
+        pad_idx=1,
+        eos_idx=2,
+        left_pad_source=left_pad_source,
+        left_pad_target=False,
+        pad_to_length={"source": pad_to, "target": pad_to} if pad_to else None,
+    )

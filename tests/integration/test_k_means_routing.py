@@ -1,0 +1,76 @@
+"""The example of a mechanism in a package of its own, from a folder outside the checkout."""
+
+import shutil
+import subprocess
+import sys
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq import utils
+
+from fairseq_capsule.analysis.iterations import routing_option
+from fairseq_capsule.testing import INVARIANTS, check_resuming
+from tests.integration.commands import REPOSITORY, SMALL, TRAINING, run
+
+EXAMPLE = REPOSITORY / "examples" / "k_means_routing"
+ARCHITECTURES = ["k_means_transformer_tiny", "k_means_lstm"]
+
+
+@pytest.fixture(scope="module")
+def k_means_routing(tmp_path_factory):
+    """The package, copied to a folder outside the checkout and imported as `--user-dir` does; the folder."""
+    folder = tmp_path_factory.mktemp("elsewhere") / "k_means_routing"
+    shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    utils.import_user_module(Namespace(user_dir=str(folder)))
+    return folder
+
+
+@pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_it_keeps_the_invariants(k_means_routing, arch, invariant):
+    invariant(arch)
+
+
+def test_it_resumes_exactly(k_means_routing):
+    check_resuming(ARCHITECTURES[0], user_dir=k_means_routing)
+
+
+def test_clusters_share_out_every_word_and_centres_are_means(k_means_routing):
+    from k_means_routing import k_means
+
+    torch.manual_seed(1)
+    values, centres = torch.randn(2, 5, 4, dtype=torch.float64), torch.randn(2, 3, 2, 4, dtype=torch.float64)
+    padding_mask = torch.tensor([[False] * 5, [True, True, False, False, False]])
+    for count in (1, 2):
+        found = k_means(values, centres, count, padding_mask)
+        for b in range(2):
+            for t in range(3):
+                expected = centres[b, t] if count == 1 else k_means(values, centres, 1, padding_mask).capsules[b, t]
+                shares = torch.zeros(5, 2, dtype=torch.float64)
+                for i in range(5):
+                    if not padding_mask[b, i]:
+                        cosines = [torch.cosine_similarity(values[b, i], expected[j], dim=0) for j in range(2)]
+                        shares[i] = torch.stack(cosines).mul(4).softmax(0)
+                means = [sum(shares[i, j] * values[b, i] for i in range(5)) / shares[:, j].sum() for j in range(2)]
+                torch.testing.assert_close(found.coupling[b, t], shares, rtol=0, atol=1e-10)
+                torch.testing.assert_close(found.capsules[b, t], torch.stack(means), rtol=0, atol=1e-10)
+
+
+def test_it_trains_translates_and_is_shown(k_means_routing, data, tmp_path):
+    """By the real commands, from a folder that is no checkout."""
+    criterion = ["--criterion", "label_smoothed_cross_entropy_with_progress", "--task", "capsule_translation"]
+    arguments = ["--arch", ARCHITECTURES[0], *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
+    output = run("train", data, *arguments, "--save-dir", tmp_path, user_dir=k_means_routing, cwd=tmp_path)
+    assert "progress_loss" in output
+    checkpoint = tmp_path / "checkpoint_last.pt"
+    generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
+    assert "Generate test with beam=3: BLEU4 = " in generated
+    command = [sys.executable, "-m", "fairseq_capsule.cli", "--user-dir", k_means_routing, "inspect", checkpoint, data]
+    subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
+    assert (tmp_path / "pages" / "0-k-means.png").stat().st_size > 0
+    assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "0.html").read_text(encoding="utf-8")
+
+
+def test_its_iterations_are_an_option_of_analyze(k_means_routing):
+    assert routing_option("it", Namespace(k_means_iterations=3)) == "k_means_iterations"
