@@ -18,6 +18,7 @@ ALLOWED = {
     "modules": {"routing"},
     "models": {"routing", "losses", "modules"},
     "criterions": {"routing", "losses", "modules"},
+    "testing": {"models"},
     "tasks": {"routing", "losses", "modules", "models", "criterions"},
     "analysis": {"routing", "losses", "modules", "models", "criterions"},
     "tables": {"analysis"},

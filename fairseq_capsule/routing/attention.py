@@ -11,7 +11,6 @@ from torch import Tensor
 from fairseq_capsule.routing.causal import causal_routing
 from fairseq_capsule.routing.positional import positional_routing
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import squash
 from fairseq_capsule.routing.vertical import route_heads
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
