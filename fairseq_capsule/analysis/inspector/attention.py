@@ -1,0 +1,5 @@
+"""The former place of `fairseq_capsule.models.attentions`, which the documentation of version 0.1 named."""
+
+from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
+
+__all__ = ["decoder_attention", "encoder_attention", "lstm_attention"]
