@@ -9,7 +9,8 @@ fairseq itself is patched here alone, in three places:
 
 - `checkpoint_utils.load_checkpoint_to_cpu` checks the file first, and raises torch's errors again with the file's name
   and the reason. Every way in passes it: fairseq's commands, its hub, this package's commands and scripts;
-- `utils.eval_str_list`, `eval_str_dict` and `eval_bool` take literals alone (`checkpoints/literals.py`);
+- `eval` in fairseq's modules reads literals alone (`checkpoints/literals.py`), should a text come by another way: for
+  `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and some twenty models, criterions and optimisers;
 - `distributed.utils._broadcast_object_slow` reads what rank 0 broadcasts when several processes resume: a config, whose
   classes are allowed for that call alone, since no checkpoint needs them.
 """
@@ -108,7 +109,9 @@ def _reason(error: Exception) -> str:
         )
     if isinstance(error, pickle.UnpicklingError):
         return "its pickle holds more than a checkpoint's data; nothing in it was run"
-    first_line = f"{type(error).__name__}: {text}".splitlines()[0]
+    if "weights_only" in text:  # torch says how to load it all the same
+        return "it is in a format that holds programs (TorchScript) or of torch before 1.0; nothing in it was run"
+    first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
     if isinstance(error, (LookupError, TypeError, AttributeError)):
         return f"it is no checkpoint of fairseq's, or --model-overrides do not fit it ({first_line})"
     return f"the file is damaged or no checkpoint ({first_line}); copy or train it again"

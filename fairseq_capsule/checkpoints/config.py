@@ -5,7 +5,7 @@ config is data by these rules, each for every option, whatever part of the confi
 
 - it holds None, bools, numbers, texts, and lists, tuples, dicts and Namespaces of these, and nothing else;
 - no text has an interpolation (`${…}`), so that none is ever resolved;
-- a text is plain, or a literal; one that names a file or folder may be any other;
+- a text is plain, or a literal; one that names a file or folder may be any other. None has control characters;
 - a component (a model, task, tokeniser, …) is called by a plain name;
 - no address is fetched but fairseq's own defaults;
 - no file is named that would be written.
@@ -40,6 +40,9 @@ COMPONENT_NAME = re.compile(r"[\w.-]*|\?\?\?")  # "???": none chosen
 # An address, also one that is written with blanks, which are dropped where it is fetched.
 ADDRESS = re.compile(r":[\x00-\x20]*/[\x00-\x20]*/")
 
+# Of a terminal, which a logged config would control.
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
 # A training's own addresses (other processes, where it saves and logs), which nothing that loads a model uses.
 OF_THE_TRAINING = {
     item.name
@@ -56,6 +59,9 @@ LOGGING = "job_logging_cfg."
 
 def check_config(state: Dict[str, Any]) -> None:
     """Raise UserError, which names the option, unless the config of a checkpoint keeps the rules."""
+    for part, kinds in (("cfg", (type(None), dict, DictConfig)), ("args", (type(None), Namespace))):
+        if type(state.get(part)) not in kinds:
+            raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is no config")
     check = _Rules()
     values = (item for part in ("cfg", "args") for item in _values("", part, state.get(part), 0))
     for count, (name, key, value) in enumerate(values):
@@ -81,6 +87,8 @@ class _Rules:
             return
         if "${" in value:
             raise UserError(f"its option {name} is an interpolation, which is never resolved: {_shown(value)}")
+        if CONTROLS.search(value):
+            raise UserError(f"its option {name} has control characters: {_shown(value)}")
         if name.startswith(LOGGING):
             return
         if key in self.components and not COMPONENT_NAME.fullmatch(value):

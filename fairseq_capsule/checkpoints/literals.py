@@ -1,12 +1,9 @@
-"""Texts that stand for values, read without evaluating them, and fairseq's three functions that evaluated them."""
+"""Texts that stand for values, read without evaluating them."""
 
 import ast
-import functools
 import json
 import sys
 from typing import Any
-
-from fairseq import utils
 
 # Longer texts are no values: Python's parser takes seconds for them.
 LONGEST = 100_000
@@ -20,8 +17,11 @@ def literal(text: str) -> Any:
     `[(512, 3)] * 9 + [(1024, 3)] * 4`.
 
     Raises:
+        TypeError: no text. fairseq's `eval_bool` expects that of `eval`.
         ValueError: anything else.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"no text, but {type(text).__name__}")
     if len(text) > LONGEST:
         raise ValueError(f"no literal: {len(text)} characters are too many")
     try:
@@ -58,6 +58,8 @@ def _joined(left: Any, operator: ast.operator, right: Any) -> list:
         joined, length = left.__add__, len(left) + len(right)
     elif isinstance(operator, ast.Mult) and type(left) is list and type(right) is int:
         joined, length = left.__mul__, len(left) * right
+    elif isinstance(operator, ast.Mult) and type(left) is int and type(right) is list:
+        return _joined(right, operator, left)
     else:
         raise ValueError("only lists are added, and multiplied by a whole number")
     if length > LONGEST_LIST:
@@ -65,38 +67,12 @@ def _joined(left: Any, operator: ast.operator, right: Any) -> list:
     return joined(right)
 
 
-def eval_str_list(x, type=float):
-    """fairseq's, of a literal."""
-    if x is None:
-        return None
-    if isinstance(x, str):
-        x = literal(x)
-    try:
-        return list(map(type, x))
-    except TypeError:
-        return [type(x)]
-
-
-def eval_str_dict(x, type=dict):
-    """fairseq's, of a literal."""
-    return literal(x) if isinstance(x, str) else x
-
-
-def eval_bool(x, default=False):
-    """fairseq's, of a literal; of anything but a text the default, as there."""
-    return bool(literal(x)) if isinstance(x, str) else default
-
-
 def install() -> None:
-    """Put these in the place of fairseq's, in every module of fairseq's that has taken them over by name."""
-    for function in (eval_str_list, eval_str_dict, eval_bool):
-        name = function.__name__
-        original = getattr(utils, name)
-        if getattr(original, "patched_by", None) == __name__:
-            continue
-        patched = functools.wraps(original)(function)
-        patched.patched_by = __name__
-        modules = [module for key, module in list(sys.modules.items()) if key.partition(".")[0] == "fairseq"]
-        for module in modules:
-            if getattr(module, name, None) is original:
-                setattr(module, name, patched)
+    """Let every module of fairseq's read a literal where it would evaluate an expression.
+
+    A module's own `eval` stands before Python's: for `utils.eval_str_list`, `eval_str_dict` and `eval_bool`, by
+    whatever name they were taken over, and for the models that evaluate an option themselves.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "fairseq":
+            module.eval = literal
