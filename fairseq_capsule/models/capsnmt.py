@@ -211,6 +211,18 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         model.cfg = config
         return model
 
+    @property
+    def full_context_alignment(self):
+        """What `--print-alignment` asks of a model before it reads the attention to source words.
+
+        Raises:
+            UserError: always; there is no such attention.
+        """
+        raise UserError(
+            "--print-alignment needs attention to source words, which CapsNMT has not: its decoder reads capsules; "
+            "leave it out, fairseq-capsule inspect shows which words each capsule takes"
+        )
+
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """As `CapsuleModel`'s.
 

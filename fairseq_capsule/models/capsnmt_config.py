@@ -6,7 +6,7 @@ from typing import Optional
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import option, preset
+from fairseq_capsule.models.flat_config import preset
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
@@ -63,10 +63,6 @@ class CapsNMTConfig(FairseqDataclass):
     max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})
 
     def __post_init__(self):
-        names = ("encoder_embed_dim", "encoder_layers", "decoder_layers")
-        for name in (*names, "aggregation_iterations"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{option(name)} must be at least 1, not {getattr(self, name)}")
         if self.aggregation_capsules < 2:
             raise UserError(f"--aggregation-capsules must be at least 2, rivals, not {self.aggregation_capsules}")
         if self.aggregation_scale is not None and self.aggregation_scale <= 0:
@@ -78,8 +74,6 @@ class CapsNMTConfig(FairseqDataclass):
                 f"--decoder-embed-dim {self.decoder_embed_dim} must be --encoder-embed-dim {self.encoder_embed_dim}: "
                 "capsules are added to the decoder's inputs"
             )
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"--dropout must be at least 0 and below 1, not {self.dropout}")
 
 
 def presets():

@@ -1,5 +1,6 @@
 """`capsule_transformer`: fairseq's Transformer with the orthogonal parts of which each paper's system is a preset."""
 
+import re
 from typing import Dict, List
 
 from fairseq.models import BaseFairseqModel
@@ -11,7 +12,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.beams import KnowsBeams, project_source_once
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
-from fairseq_capsule.models.flat_config import parse_layers, register_presets, validated
+from fairseq_capsule.models.flat_config import register_presets, validated
 from fairseq_capsule.models.global_representation import build_gate, build_global_representation
 from fairseq_capsule.models.past_future import build_past_future
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
@@ -51,14 +52,14 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         parts = cfg.encoder_routing
         if parts == "none":
             return
-        for number in parse_layers("encoder_routing_layers", cfg.encoder_routing_layers, cfg.encoder.layers):
+        for index in cfg.routing_layers:
             routing = AttentionRouting(
                 cfg.encoder.attention_heads,
                 vertical=parts in ("both", "vertical"),
                 horizontal=parts in ("both", "horizontal"),
                 iterations=cfg.routing_iterations,
             )
-            route_self_attention(self.layers[number - 1], routing)
+            route_self_attention(self.layers[index], routing)
 
     def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
         """As fairseq's; with a vector for the sentence, `global_representation` is a list of that vector `[B, C]`."""
@@ -133,7 +134,23 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         Raises:
             UserError: an option has a value that is not allowed.
         """
-        return super().build_model(validated(cfg, CapsuleTransformerConfig).nested(), task)
+        config = validated(cfg, CapsuleTransformerConfig)
+        nested = config.nested()
+        nested.routing_layers = config.routing_layers()
+        return super().build_model(nested, task)
+
+    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+        """As fairseq's; layers that are not to be kept are left out of a checkpoint that has them.
+
+        fairseq prunes the other side's layers too where one side's are named, and what is pruned already again.
+        """
+        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
+            trained = {name.split(".")[2] for name in state_dict if name.startswith(f"{side}.layers.")}
+            text = getattr(self.cfg, side).layers_to_keep
+            if text and len(trained) > len(part.layers):
+                kept = {number: place for place, number in enumerate(sorted(map(int, text.split(","))))}
+                state_dict = _of_kept_layers(state_dict, side, kept)
+        return super().load_state_dict(state_dict, strict)
 
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):
@@ -142,6 +159,19 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+
+def _of_kept_layers(state_dict: Dict[str, Tensor], side: str, kept: Dict[int, int]) -> Dict[str, Tensor]:
+    """A checkpoint without one side's other layers, and those that are kept under their new numbers."""
+    of_a_layer = re.compile(rf"({side}\.(?:layers|global_representation\.poolings)\.)(\d+)(\..*)")
+    pruned = {}
+    for name, value in state_dict.items():
+        layer = of_a_layer.fullmatch(name)
+        if not layer:
+            pruned[name] = value
+        elif int(layer[2]) in kept:
+            pruned[f"{layer[1]}{kept[int(layer[2])]}{layer[3]}"] = value
+    return pruned
 
 
 register_presets(CapsuleTransformerModel, presets())

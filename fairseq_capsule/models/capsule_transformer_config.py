@@ -1,7 +1,7 @@
 """The options of `capsule_transformer` and its presets: every mechanism in every size."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, Type
+from typing import Any, Dict, List, Type
 
 from fairseq.dataclass import ChoiceEnum
 
@@ -30,14 +30,13 @@ class CapsuleTransformerConfig(GlobalRepresentationConfig, PastFutureConfig, Fla
     routing_iterations: int = field(default=3, metadata={"help": "routing iterations of an attention's logits"})
 
     def __post_init__(self):
-        if self.routing_iterations < 1:
-            raise UserError(f"--routing-iterations must be at least 1, not {self.routing_iterations}")
-        parse_layers("encoder_routing_layers", self.encoder_routing_layers, self.encoder_layers)
+        self.routing_layers()
+        self.kept_layers("decoder")
         for side, heads, embed_dim in (
             ("encoder", self.encoder_attention_heads, self.encoder_embed_dim),
             ("decoder", self.decoder_attention_heads, self.decoder_embed_dim),
         ):
-            if heads < 1 or embed_dim % heads:
+            if embed_dim % heads:
                 raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
         for name, routing in (("encoder", self.encoder_routing), ("decoder", self.decoder_routing)):
             if routing != "none" and getattr(self, name + "_xformers_att_config"):
@@ -46,6 +45,12 @@ class CapsuleTransformerConfig(GlobalRepresentationConfig, PastFutureConfig, Fla
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
         check_past_future(self)
         check_global_representation(self)
+
+
+    def routing_layers(self) -> List[int]:
+        """The encoder layers that route, counted from 0 among those that are kept."""
+        routing = parse_layers("encoder_routing_layers", self.encoder_routing_layers, self.encoder_layers)
+        return [place for place, layer in enumerate(self.kept_layers("encoder")) if layer + 1 in routing]
 
 
 def _dimensions(**sizes: int) -> Dict[str, int]:

@@ -34,8 +34,10 @@ def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> T
     return make_dataclass(name, flat, bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
-# The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express.
-_Flat = _flatten("_Flat", TransformerConfig(), without=("decoder_input_dim", "decoder_output_dim"))
+# The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express; the
+# layers to keep are lists there, which fairseq splits as texts.
+OWN = ("decoder_input_dim", "decoder_output_dim", "encoder_layers_to_keep", "decoder_layers_to_keep")
+_Flat = _flatten("_Flat", TransformerConfig(), without=OWN)
 
 
 @dataclass
@@ -49,6 +51,29 @@ class FlatTransformerConfig(_Flat):
         default=None,
         metadata={"help": "decoder output dimension, a linear layer more if different (default: --decoder-embed-dim)"},
     )
+
+    encoder_layers_to_keep: Optional[str] = field(
+        default=None, metadata={"help": "encoder layers to keep of a trained model, counted from 0: 0,2,4"}
+    )
+    decoder_layers_to_keep: Optional[str] = field(
+        default=None, metadata={"help": "decoder layers to keep of a trained model, counted from 0: 0,2,4"}
+    )
+
+    def kept_layers(self, side: str) -> List[int]:
+        """The layers that the `encoder` or the `decoder` has of those that it was trained with, counted from 0.
+
+        Raises:
+            UserError: no such layers.
+        """
+        layers, name = getattr(self, f"{side}_layers"), f"{side}_layers_to_keep"
+        text = getattr(self, name)
+        if text is None:
+            return list(range(layers))
+        parts = text.split(",")
+        kept = sorted(int(part) for part in parts if re.fullmatch(r"\s*\d{1,4}\s*", part, re.ASCII))
+        if len({*kept}) < len(parts) or kept[-1] >= layers:
+            raise UserError(f"{option(name)}: {text!r} must name different layers from 0 to {layers - 1}, as 0,2")
+        return kept
 
     def nested(self) -> TransformerConfig:
         """fairseq's own config, carrying this one's further options under their flat names."""
@@ -79,10 +104,31 @@ def register_presets(model: Type[BaseFairseqModel], named: Dict[str, Type[Fairse
         register_model(name, dataclass=dataclass_type)(own)
 
 
+# What any option may be, by its name; None is left to fairseq.
+PROBABILITIES = re.compile(r".*(dropout|layerdrop).*")
+ITERATIONS = re.compile(r".*_iterations")
+SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
+MAY_BE_0 = ("redundant_capsules", "base_layers")
+MOST_ITERATIONS = 100
+
+
+def _check_range(name: str, value: Any) -> None:
+    if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return
+    if PROBABILITIES.fullmatch(name) and not 0 <= value < 1:
+        raise UserError(f"{option(name)} must be at least 0 and below 1, not {value}")
+    lowest = 0 if name in MAY_BE_0 else 1
+    if (SIZES.fullmatch(name) or ITERATIONS.fullmatch(name)) and not value >= lowest:
+        raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
+    if ITERATIONS.fullmatch(name) and value > MOST_ITERATIONS:
+        raise UserError(f"{option(name)} must be at most {MOST_ITERATIONS}, not {value}")
+
+
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it.
 
-    Choices become plain strings.
+    Choices become plain strings. Numbers are in their range: probabilities, sizes and iterations here, by their names;
+    what one option asks of another in `__post_init__`.
 
     Raises:
         UserError: a value that is not allowed.
@@ -93,6 +139,7 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
             value = getattr(config, item.name)
             if isinstance(item.type, type) and issubclass(item.type, Enum):
                 value = _choice(item.name, value, [member.value for member in item.type])
+            _check_range(item.name, value)
             values[item.name] = value
     return dataclass_type(**values)
 

@@ -7,7 +7,6 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
 
 GLOBAL_REPRESENTATION = ChoiceEnum(["capsule", "mean", "none"])
@@ -48,15 +47,11 @@ def check_global_representation(config) -> None:
     """Raise a UserError for a value that is not allowed."""
     if config.global_representation == "none":
         return
-    for name in ("global_capsules", "global_capsule_dim", "global_iterations"):
-        value = getattr(config, name)
-        if value is not None and value < 1:
-            raise UserError(f"{option(name)} must be at least 1, not {value}")
     if config.encoder_layerdrop:
         raise UserError(
             "--encoder-layerdrop needs --global-representation none: every layer gives a part of the vector"
         )
-    if config.global_aggregation == "gru" and config.encoder_layers < 2:
+    if config.global_aggregation == "gru" and len(config.kept_layers("encoder")) < 2:
         raise UserError("--global-aggregation gru goes from layer to layer: with --encoder-layers 1 use none")
     output_dim = config.decoder_output_dim or config.decoder_embed_dim
     if config.encoder_embed_dim != output_dim:

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.beams import IncrementalState, KnowsBeams
-from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.modules import (
     GuidedDynamicRouting,
     HolisticContext,
@@ -55,16 +54,6 @@ class PastFutureConfig(FairseqDataclass):
 
 def check_past_future(config: PastFutureConfig) -> None:
     """Raise a UserError for a value that is not allowed."""
-    for name, lowest in (
-        ("past_future_capsules", 1),
-        ("redundant_capsules", 0),
-        ("past_future_capsule_dim", 1),
-        ("past_future_iterations", 1),
-        ("past_future_ffn_dim", 1),
-    ):
-        value = getattr(config, name)
-        if value is not None and value < lowest:
-            raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
     if config.past_future == "none" and config.guided_heads != "none":
         raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
     if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":

@@ -5,13 +5,24 @@ import pytest
 
 from tests.checkpoints.ways_in import Place
 
+STARTS = {"os.system", "os.exec", "os.posix_spawn", "os.fork", "subprocess.Popen", "socket.connect", "urllib.Request"}
 watched = []
 
 
 def watch(event, arguments):
     """An audit hook stays for ever; it notes what happens while somebody watches."""
-    if watched and event in ("os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect"):
-        watched[-1].append((event, arguments))
+    if watched:
+        watched[-1].append(event)
+
+
+@contextlib.contextmanager
+def watching():
+    events = []
+    watched.append(events)
+    try:
+        yield events
+    finally:
+        watched.pop()
 
 
 sys.addaudithook(watch)
@@ -22,15 +33,17 @@ def nothing_starts():
     """No process is started, and nothing connects to anywhere."""
 
     @contextlib.contextmanager
-    def watching():
-        events = []
-        watched.append(events)
-        try:
+    def guarded():
+        with watching() as events:
             yield
-        finally:
-            watched.pop()
-        assert not events
+        assert not STARTS.intersection(events)
 
+    return guarded
+
+
+@pytest.fixture(scope="session")
+def audited():
+    """What Python reports of a block of code: files, processes, connections, imports."""
     return watching
 
 

@@ -233,7 +233,6 @@ EXPRESSIONS = {
     "parentheses": "(" * 50_000,
     "minus": "[" + "-" * 50_000 + "1]",
     "long": "[" + "1," * 100_000 + "]",
-    "comment": "1 # '",
     "line": "1\n+open('x')",
     "await": "(await x)",
     "generator": "(x for x in open)",

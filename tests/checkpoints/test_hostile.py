@@ -1,4 +1,4 @@
-"""Hostile checkpoints are refused by every way in: nothing in them runs, is written, read from the environment, fetched."""
+"""Hostile checkpoints are refused by every way in: nothing runs, is written, fetched or read from the environment."""
 
 import subprocess
 import sys
@@ -58,9 +58,12 @@ def test_there_are_enough_of_them():
 
 
 @pytest.mark.parametrize(
-    "kind", ["a call of os.system", "expression: call: adaptive_softmax_cutoff, cfg", "interpolation: env: dropout, cfg"]
+    "command, kind",
+    [
+        ("size", "expression: call: adaptive_softmax_cutoff, cfg"),
+        ("generate", "value: bytes: decoder_attention, args"),
+    ],
 )
-@pytest.mark.parametrize("command", ["size", "fairseq-generate"])
 def test_by_a_command_line(place, written, command, kind):
     if command == "size":
         output = run_ours("size", written[kind], "--data", place.data)

@@ -1,7 +1,6 @@
 """Every way by which a checkpoint comes in, each in this process, on a model and data that are made in a moment."""
 
 import copy
-import functools
 import runpy
 import sys
 from unittest import mock
@@ -10,7 +9,6 @@ import torch
 from fairseq import checkpoint_utils, options, utils
 from fairseq.data import indexed_dataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import register_model_architecture  # noqa: F401  the registries are filled
 from fairseq.tasks import setup_task
 from fairseq.trainer import Trainer
 from fairseq_cli import generate, interactive, validate
@@ -32,7 +30,7 @@ class Place:
     """A folder with binarised data, a small trained model's state, and the ways in."""
 
     def __init__(self, folder):
-        self.folder, self.data = folder, folder / "bin"
+        self.folder, self.data, self.configs = folder, folder / "bin", {}
         self.data.mkdir()
         self._write_data()
         arguments = ["--arch", ARCH, *SMALL, *SHORT, "--optimizer", "adam", "--lr", "0.1", "--save-dir", folder / "run"]
@@ -40,7 +38,8 @@ class Place:
         self.args = options.parse_args_and_arch(parser, [str(self.data), *TASK, *SETTINGS, *map(str, arguments)])
         cfg = convert_namespace_to_omegaconf(self.args)
         self.task = setup_task(cfg.task)
-        self.trainer = Trainer(cfg, self.task, self.task.build_model(cfg.model), self.task.build_criterion(cfg.criterion))
+        model = self.task.build_model(cfg.model)
+        self.trainer = Trainer(cfg, self.task, model, self.task.build_criterion(cfg.criterion))
         self.cfg = cfg
         epochs = self.trainer.get_train_iterator(1)
         self.trainer.train_step([next(epochs.next_epoch_itr())])
@@ -118,18 +117,19 @@ class Place:
     def from_pretrained(self, checkpoint):
         CapsuleTransformerModel.from_pretrained(str(checkpoint.parent), checkpoint.name, str(self.data))
 
-    @functools.lru_cache(maxsize=None)
-    def _arguments(self, get_parser):
+    def _config(self, get_parser, checkpoint):
+        if get_parser not in self.configs:
+            self.configs[get_parser] = self._parsed(get_parser)
+        cfg = copy.deepcopy(self.configs[get_parser])
+        cfg.common_eval.path = str(checkpoint)
+        return cfg
+
+    def _parsed(self, get_parser):
         arguments = [self.data, *TASK, "--path", "…", *SETTINGS]
         if get_parser is not options.get_validation_parser:
             arguments += ["--beam", "1", "--max-len-b", "2"]
         args = options.parse_args_and_arch(get_parser(), [str(argument) for argument in arguments])
         return convert_namespace_to_omegaconf(args)
-
-    def _config(self, get_parser, checkpoint):
-        cfg = copy.deepcopy(self._arguments(get_parser))
-        cfg.common_eval.path = str(checkpoint)
-        return cfg
 
     def generate(self, checkpoint):
         generate.main(self._config(options.get_generation_parser, checkpoint))
