@@ -28,7 +28,7 @@ def watching():
 sys.addaudithook(watch)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def nothing_starts():
     """No process is started, and nothing connects to anywhere."""
 
