@@ -1,41 +1,39 @@
 """Loading fairseq's checkpoints under torch >= 2.6, with `weights_only` staying on.
 
 A checkpoint is data. torch's restricted unpickler refuses any class that it was not told of; fairseq's checkpoints
-hold a few harmless ones, named here. Anything else, a malicious pickle included, is refused before it runs. So is an
-option that calls something: fairseq evaluates several options of a model as Python when it builds it.
+hold a few harmless ones, named here. Anything else, a malicious pickle included, is refused before it runs. What the
+unpickler lets through is checked by the rules of `fairseq_capsule.checkpoints` before fairseq sees it, because fairseq
+evaluates several options as Python.
 
-These are the only two places where fairseq itself is patched:
+fairseq itself is patched here alone, in three places:
 
-- `checkpoint_utils.load_checkpoint_to_cpu` raises torch's errors again with the file's name and the reason, and looks
-  through the options;
+- `checkpoint_utils.load_checkpoint_to_cpu` checks the file first, and raises torch's errors again with the file's name
+  and the reason. Every way in passes it: fairseq's commands, its hub, this package's commands and scripts;
+- `eval` in fairseq's modules reads literals alone (`checkpoints/literals.py`), should a text come by another way: for
+  `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and some twenty models, criterions and optimisers;
 - `distributed.utils._broadcast_object_slow` reads what rank 0 broadcasts when several processes resume: a config, whose
   classes are allowed for that call alone, since no checkpoint needs them.
 """
 
-import ast
 import functools
 import pickle
 import re
 import typing
 from argparse import Namespace
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import Any, Dict, Iterable, Iterator, Tuple
 
 import torch
 from fairseq import checkpoint_utils
 from fairseq.distributed import utils as distributed_utils
-from omegaconf import DictConfig, ListConfig, OmegaConf
+from fairseq.file_io import PathManager
+from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
+from fairseq_capsule.checkpoints import literals
+from fairseq_capsule.checkpoints.config import check_config
+from fairseq_capsule.checkpoints.contents import check_archive, check_contents
 from fairseq_capsule.errors import UserError
-
-# Options that name files, which fairseq never evaluates: `corpus (1)/bin` is a path, though it reads like a call.
-PATHS = re.compile(r"(.*_)?(data|dir|file|path|codes|model|vocab|merges|baseline)")
-
-# The parts of a checkpoint's config that are used when its model is built; the others are a new command's own.
-EVALUATED = ("model", "task", "criterion", "tokenizer", "bpe")
 
 CHECKPOINT_CLASSES = [Namespace]
 BROADCAST_CLASSES = [
@@ -55,10 +53,11 @@ BROADCAST_CLASSES = [
 
 
 def install() -> None:
-    """Allow the classes of fairseq's checkpoints and patch its two readers; doing it twice changes nothing."""
+    """Allow the classes of fairseq's checkpoints and patch fairseq; doing it twice changes nothing."""
     torch.serialization.add_safe_globals(CHECKPOINT_CLASSES)
-    checkpoint_utils.load_checkpoint_to_cpu = _once(checkpoint_utils.load_checkpoint_to_cpu, _naming_the_file)
+    checkpoint_utils.load_checkpoint_to_cpu = _once(checkpoint_utils.load_checkpoint_to_cpu, _checking)
     distributed_utils._broadcast_object_slow = _once(distributed_utils._broadcast_object_slow, _allowing_configs)
+    literals.install()
 
 
 def _once(function, decorator):
@@ -69,64 +68,33 @@ def _once(function, decorator):
     return patched
 
 
-def _naming_the_file(load):
+def _checking(load):
     def load_checkpoint_to_cpu(path, *args, **kwargs):
+        local_path = PathManager.get_local_path(path)  # of a file elsewhere a copy; it is what is loaded, too
         try:
-            state = load(path, *args, **kwargs)
+            _check(local_path)
+            return load(local_path, *args, **kwargs)
+        except UserError as error:
+            raise UserError(f"{path}: not loaded: {error}") from error
         except OSError as error:
             if error.filename:  # it is missing, a folder, or not to be read: said already
                 raise
             raise UserError(f"{path}: not loaded: {_reason(error)}") from error
-        except (
-            pickle.UnpicklingError,
-            EOFError,
-            RuntimeError,
-            ValueError,
-            LookupError,
-            TypeError,
-            AttributeError,
-        ) as error:
+        except Exception as error:
             raise UserError(f"{path}: not loaded: {_reason(error)}") from error
-        for name, expression in _calls_in_options(state):
-            raise UserError(
-                f"{path}: not loaded: its option {name} calls something when it is evaluated: {expression!r}; "
-                "nothing in it was run. No option of a model needs that"
-            )
-        return state
 
     return load_checkpoint_to_cpu
 
 
-def _calls_in_options(state: Dict[str, Any]) -> Iterator[Tuple[str, str]]:
-    """Options of a checkpoint whose text is a Python expression that calls something."""
-    config = state.get("cfg") or {}
-    parts = [(part, config.get(part)) for part in EVALUATED]
-    arguments = state.get("args")
-    for name, value in _texts([*parts, ("args", vars(arguments) if isinstance(arguments, Namespace) else arguments)]):
-        if PATHS.fullmatch(name.rpartition(".")[2]):
-            continue
-        try:
-            nodes = list(ast.walk(ast.parse(value.strip(), mode="eval")))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            continue  # no expression, so nothing that could be evaluated
-        if any(isinstance(node, ast.Call) for node in nodes):
-            yield name, value
-
-
-def _texts(items: Iterable[Tuple[str, Any]]) -> Iterator[Tuple[str, str]]:
-    """All texts of nested options, with their dotted names."""
-    for name, value in items:
-        if isinstance(value, str):
-            yield name, value
-        elif isinstance(value, Namespace):
-            yield from _texts((f"{name}.{key}", item) for key, item in vars(value).items())
-        elif OmegaConf.is_dict(value):  # where an option may have no value yet: "???"
-            there = (key for key in value if not OmegaConf.is_missing(value, key))
-            yield from _texts((f"{name}.{key}", value[key]) for key in there)
-        elif isinstance(value, Mapping):
-            yield from _texts((f"{name}.{key}", item) for key, item in value.items())
-        elif isinstance(value, (list, tuple)) or OmegaConf.is_list(value):
-            yield from _texts((f"{name}.{index}", item) for index, item in enumerate(value))
+def _check(path: str) -> None:
+    """Read a checkpoint without its tensors' bytes, and refuse what is no data, before fairseq reads it."""
+    archive = check_archive(path)
+    # weights_only is torch's default, which TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns off.
+    state = torch.load(path, map_location="cpu", weights_only=True, mmap=archive)
+    if type(state) is not dict:
+        raise UserError(f"it is no checkpoint of fairseq's: it holds a {type(state).__name__}")
+    check_config(state)
+    check_contents(state)
 
 
 def _reason(error: Exception) -> str:
@@ -141,7 +109,9 @@ def _reason(error: Exception) -> str:
         )
     if isinstance(error, pickle.UnpicklingError):
         return "its pickle holds more than a checkpoint's data; nothing in it was run"
-    first_line = f"{type(error).__name__}: {text}".splitlines()[0]
+    if "weights_only" in text:  # torch says how to load it all the same
+        return "it is in a format that holds programs (TorchScript) or of torch before 1.0; nothing in it was run"
+    first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
     if isinstance(error, (LookupError, TypeError, AttributeError)):
         return f"it is no checkpoint of fairseq's, or --model-overrides do not fit it ({first_line})"
     return f"the file is damaged or no checkpoint ({first_line}); copy or train it again"

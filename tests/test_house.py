@@ -15,6 +15,7 @@ ALLOWED = {
     "routing": set(),
     "losses": set(),
     "corpora": set(),
+    "checkpoints": set(),
     "modules": {"routing"},
     "models": {"routing", "losses", "modules"},
     "criterions": {"routing", "losses", "modules"},

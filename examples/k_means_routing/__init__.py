@@ -67,16 +67,17 @@ class KMeansRouting(PastFutureRouting):
 
 @dataclass
 class KMeansConfig(FairseqDataclass):
-    k_means_iterations: int = field(default=0, metadata={"help": "iterations of k-means routing; 0: no such routing"})
+    k_means: bool = field(default=False, metadata={"help": "separate PAST from FUTURE by k-means routing"})
+    k_means_iterations: int = field(default=3, metadata={"help": "iterations of k-means routing"})
 
 
 class KMeans(Mechanism):
     name = "k_means"
     summary = "separates translated from untranslated source words by k-means (Ren and Lu 2018)"
     options = KMeansConfig
-    off = {"k_means_iterations": 0}
+    off = {"k_means": False}
     preset = "k_means"
-    on = {"k_means_iterations": 3}
+    on = {"k_means": True}
     on_lstm = True
     iterations = "k_means_iterations"
     criterion = "label_smoothed_cross_entropy_with_progress"
@@ -90,8 +91,8 @@ class KMeans(Mechanism):
     )
 
     def check(self, config):
-        if config.k_means_iterations < 0:
-            raise UserError(f"--k-means-iterations must be at least 0, not {config.k_means_iterations}")
+        if config.decoder_embed_dim % 2:
+            raise UserError(f"--decoder-embed-dim must be even for k-means routing, not {config.decoder_embed_dim}")
 
     def losses(self, config):
         return {"progress_weight": 1.0}

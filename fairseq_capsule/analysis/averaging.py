@@ -73,12 +73,14 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     are dropped, because they do not belong to the mean.
 
     Raises:
-        UserError: a file that is no checkpoint, or one whose parameters differ in name or shape from the first one's.
+        UserError: a file that is no checkpoint, whose parameters differ in name or shape from the first one's, or
+            that has no parameters or some that are not finite.
     """
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}
     for path in tqdm(paths, desc="average", unit=" checkpoints", disable=None):
         checkpoint = load(path)
+        _require_finite(path, checkpoint)
         shapes = shapes or _shapes(checkpoint)
         _require_same_shapes(path, _shapes(checkpoint), paths[0], shapes)
         for name, tensor in _floating(checkpoint):
@@ -90,7 +92,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     extra_state = {key: value for key, value in checkpoint["extra_state"].items() if key not in dropped}
     return {
         **checkpoint,
-        # as fairseq saves it: a DictConfig is no plain data, and would be refused when loaded
+        # As fairseq saves it: a DictConfig is no plain data, and would be refused when loaded. What is resolved is
+        # fairseq's own interpolations, of a config made of older options; a checkpoint with others is not loaded.
         "cfg": OmegaConf.to_container(checkpoint["cfg"], resolve=True, enum_to_str=True),
         "model": _tied(parameters),
         "last_optimizer_state": None,
@@ -145,6 +148,14 @@ def _shapes(checkpoint: Dict[str, Any]) -> Dict[str, str]:
         name: f"of shape {list(entry.shape)}" if isinstance(entry, Tensor) else "no tensor"
         for name, entry in checkpoint["model"].items()
     }
+
+
+def _require_finite(path: Path, checkpoint: Dict[str, Any]) -> None:
+    if not checkpoint["model"]:
+        raise UserError(f"{path}: its model has no parameters; leave it out")
+    for name, tensor in _floating(checkpoint):
+        if not tensor.isfinite().all():
+            raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")
 
 
 def _require_same_shapes(path: Path, shapes: Dict[str, str], first_path: Path, first_shapes: Dict[str, str]) -> None:

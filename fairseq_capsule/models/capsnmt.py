@@ -213,6 +213,18 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         model.cfg = config
         return model
 
+    @property
+    def full_context_alignment(self):
+        """What `--print-alignment` asks of a model before it reads the attention to source words.
+
+        Raises:
+            UserError: always; there is no such attention.
+        """
+        raise UserError(
+            "--print-alignment requires attention to source words, which CapsNMT does not have: its decoder reads "
+            "capsules; leave it out. fairseq-capsule inspect shows which words go to each capsule"
+        )
+
 
 def _embedding(dictionary, size: int) -> nn.Embedding:
     """As fairseq's Transformer has it, but never scaled: the vectors of the source, which are added to embeddings, are

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from fairseq.dataclass import ChoiceEnum
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import option, preset
+from fairseq_capsule.models.flat_config import preset
 from fairseq_capsule.models.mechanism import check_mechanisms
 from fairseq_capsule.models.mechanisms.aggregation import AggregationConfig
 
@@ -32,10 +32,6 @@ class CapsNMTConfig(AggregationConfig):
     max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})
 
     def __post_init__(self):
-        names = ("encoder_embed_dim", "encoder_layers", "decoder_layers")
-        for name in names:
-            if getattr(self, name) < 1:
-                raise UserError(f"{option(name)} must be at least 1, not {getattr(self, name)}")
         if self.encoder_embed_dim % 2:
             raise UserError(f"--encoder-embed-dim must be even, half for each direction, not {self.encoder_embed_dim}")
         if self.decoder_embed_dim != self.encoder_embed_dim:
@@ -43,8 +39,6 @@ class CapsNMTConfig(AggregationConfig):
                 f"--decoder-embed-dim {self.decoder_embed_dim} must be --encoder-embed-dim {self.encoder_embed_dim}: "
                 "capsules are added to the decoder's inputs"
             )
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"--dropout must be at least 0 and below 1, not {self.dropout}")
         check_mechanisms(self)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_model import CapsuleModel
-from fairseq_capsule.models.flat_config import option, preset, register_presets, validated
+from fairseq_capsule.models.flat_config import preset, register_presets, validated
 from fairseq_capsule.models.mechanism import (
     EncodedSource,
     Mechanism,
@@ -72,10 +72,6 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
     def __post_init__(self):
         if self.encoder_directions not in (1, 2):
             raise UserError(f"--encoder-directions must be 1 or 2, not {self.encoder_directions}")
-        for name in ("encoder_layers", "decoder_layers", "encoder_embed_dim", "decoder_embed_dim"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise UserError(f"{option(name)} must be at least 1, not {value}")
         check_mechanisms(self)
 
     def lstm_options(self) -> Namespace:

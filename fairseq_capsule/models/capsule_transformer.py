@@ -1,7 +1,11 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms; the system of each paper is a preset."""
 
+import re
+from typing import Dict, Tuple
+
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
+from torch import Tensor
 
 from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.beams import KnowsBeams, project_source_once
@@ -93,6 +97,19 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         """
         return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
+    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+        """As fairseq's; layers that are not to be kept are left out of a checkpoint that has them.
+
+        fairseq prunes the other side's layers too where one side's are named, and what is pruned already again.
+        """
+        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
+            trained = {name.split(".")[2] for name in state_dict if name.startswith(f"{side}.layers.")}
+            if len(trained) > len(part.layers):
+                lists = ("layers", *(name for mechanism in part.mechanisms for name in mechanism.layer_lists))
+                kept = {layer: place for place, layer in enumerate(self.cfg.kept_layers[side])}
+                state_dict = _of_kept_layers(state_dict, side, lists, kept)
+        return super().load_state_dict(state_dict, strict)
+
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):
         return CapsuleTransformerEncoder(cfg, src_dict, embed_tokens)
@@ -100,6 +117,21 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+
+def _of_kept_layers(
+    state_dict: Dict[str, Tensor], side: str, lists: Tuple[str, ...], kept: Dict[int, int]
+) -> Dict[str, Tensor]:
+    """A checkpoint without one side's other layers, and those that are kept under their new numbers."""
+    of_a_layer = re.compile(rf"({side}\.(?:{'|'.join(map(re.escape, lists))})\.)(\d+)(\..*)")
+    pruned = {}
+    for name, value in state_dict.items():
+        layer = of_a_layer.fullmatch(name)
+        if not layer:
+            pruned[name] = value
+        elif int(layer[2]) in kept:
+            pruned[f"{layer[1]}{kept[int(layer[2])]}{layer[3]}"] = value
+    return pruned
 
 
 register_presets(CapsuleTransformerModel, {"capsule_transformer": CapsuleTransformerConfig})

@@ -10,11 +10,12 @@ from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
 
 
 def _check(config: FlatTransformerConfig) -> None:
+    config.kept_layers("encoder"), config.kept_layers("decoder")
     for side, heads, embed_dim in (
         ("encoder", config.encoder_attention_heads, config.encoder_embed_dim),
         ("decoder", config.decoder_attention_heads, config.decoder_embed_dim),
     ):
-        if heads < 1 or embed_dim % heads:
+        if embed_dim % heads:
             raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
     check_mechanisms(config)
 

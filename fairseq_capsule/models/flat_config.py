@@ -35,8 +35,10 @@ def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> T
     return make_dataclass(name, flat, bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
-# The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express.
-_Flat = _flatten("_Flat", TransformerConfig(), without=("decoder_input_dim", "decoder_output_dim"))
+# The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express; the
+# layers to keep are lists there, which fairseq splits as texts.
+OWN = ("decoder_input_dim", "decoder_output_dim", "encoder_layers_to_keep", "decoder_layers_to_keep")
+_Flat = _flatten("_Flat", TransformerConfig(), without=OWN)
 
 
 @dataclass
@@ -51,11 +53,37 @@ class FlatTransformerConfig(_Flat):
         metadata={"help": "decoder output dimension, a linear layer more if different (default: --decoder-embed-dim)"},
     )
 
+    encoder_layers_to_keep: Optional[str] = field(
+        default=None, metadata={"help": "encoder layers to keep of a trained model, counted from 0: 0,2,4"}
+    )
+    decoder_layers_to_keep: Optional[str] = field(
+        default=None, metadata={"help": "decoder layers to keep of a trained model, counted from 0: 0,2,4"}
+    )
+
+    def kept_layers(self, side: str) -> List[int]:
+        """The layers that the `encoder` or the `decoder` has of those that it was trained with, counted from 0.
+
+        Raises:
+            UserError: no such layers.
+        """
+        layers, name = getattr(self, f"{side}_layers"), f"{side}_layers_to_keep"
+        text = getattr(self, name)
+        if text is None:
+            return list(range(layers))
+        parts = text.split(",")
+        kept = sorted(int(part) for part in parts if re.fullmatch(r"\s*\d{1,4}\s*", part, re.ASCII))
+        if len({*kept}) < len(parts) or kept[-1] >= layers:
+            raise UserError(f"{option(name)}: {text!r} must name different layers from 0 to {layers - 1}, as 0,2")
+        return kept
+
     def nested(self) -> TransformerConfig:
         """fairseq's own config, carrying this one's further options under their flat names."""
         config = TransformerConfig.from_namespace(self)
         config.decoder.input_dim = self.decoder_input_dim or self.decoder_embed_dim
         config.decoder.output_dim = self.decoder_output_dim or self.decoder_embed_dim
+        # fairseq sets the numbers of layers to those that are kept.
+        config.trained_layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
+        config.kept_layers = {side: self.kept_layers(side) for side in config.trained_layers}
         return config
 
 
@@ -87,10 +115,32 @@ def register_presets(model: Type[BaseFairseqModel], named: Dict[str, Type[Fairse
             setattr(module, kind.__name__, kind)
 
 
+# What any option may be, by its name; None is left to fairseq.
+PROBABILITIES = re.compile(r".*(dropout|layerdrop).*")
+ITERATIONS = re.compile(r".*_iterations")
+SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
+MAY_BE_0 = ("base_layers",)  # beside options whose metadata has another "lowest"
+MOST_ITERATIONS = 100
+
+
+def _check_range(item: Field, value: Any) -> None:
+    name = item.name
+    if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return
+    if PROBABILITIES.fullmatch(name) and not 0 <= value < 1:
+        raise UserError(f"{option(name)} must be at least 0 and below 1, not {value}")
+    lowest = 0 if name in MAY_BE_0 else item.metadata.get("lowest", 1)
+    if (SIZES.fullmatch(name) or ITERATIONS.fullmatch(name)) and not value >= lowest:
+        raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
+    if ITERATIONS.fullmatch(name) and value > MOST_ITERATIONS:
+        raise UserError(f"{option(name)} must be at most {MOST_ITERATIONS}, not {value}")
+
+
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it.
 
-    Choices become plain strings.
+    Choices become plain strings. Numbers are in their range: probabilities, sizes and iterations here, by their names;
+    what one option asks of another in `__post_init__`.
 
     Raises:
         UserError: a value that is not allowed.
@@ -101,6 +151,7 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
             value = getattr(config, item.name)
             if isinstance(item.type, type) and issubclass(item.type, Enum):
                 value = _choice(item.name, value, [member.value for member in item.type])
+            _check_range(item, value)
             values[item.name] = value
     return dataclass_type(**values)
 

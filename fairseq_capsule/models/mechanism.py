@@ -43,6 +43,8 @@ class Mechanism:
         on_lstm: whether it can be part of fairseq's LSTM too: then it uses the decoder hooks alone.
         iterations: the option that sets the number of its routing iterations, or None.
         criterion: the name of the registered criterion that knows its losses, or None.
+        layer_lists: names of those of the encoder's module lists that it adds with one module for each layer, so that
+            pruning (`--encoder-layers-to-keep`) keeps the modules of the layers that it keeps.
         plain: names of those of its arrays that a model without any mechanism has too.
         views: how `arrays` are shown.
     """
@@ -56,6 +58,7 @@ class Mechanism:
     on_lstm: bool = False
     iterations: Optional[str] = None
     criterion: Optional[str] = None
+    layer_lists: Tuple[str, ...] = ()
     plain: FrozenSet[str] = frozenset()
     views: Tuple[View, ...] = ()
 

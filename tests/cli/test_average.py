@@ -241,3 +241,29 @@ class TestRefusals:
         refused("average", run_dir, "--last", 2)
         assert (run_dir / "checkpoint_avg_last2.pt").read_bytes() == older
         assert sorted(run_dir.iterdir()) == sorted([*before, run_dir / "checkpoint_avg_last2.pt"])
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_parameters_that_are_not_finite_are_named(tmp_path, refused, value, dtype):
+    good = write(tmp_path / "good.pt", {"w": torch.ones(3, dtype=dtype)})
+    bad = write(tmp_path / "bad.pt", {"w": torch.tensor([1.0, value, 1.0], dtype=dtype)})
+    message = refused("average", good, bad, "--output", tmp_path / "mean.pt")
+    assert message.startswith(f"{bad}: parameter w is not finite")
+    assert not (tmp_path / "mean.pt").exists()
+
+
+def test_an_empty_model_is_named(tmp_path, refused):
+    empty = write(tmp_path / "empty.pt", {})
+    assert refused("average", empty, "--output", tmp_path / "mean.pt").startswith(f"{empty}: its model has no param")
+
+
+def test_a_damaged_archive_is_named(tmp_path, refused):
+    """One bit of a parameter, which torch would load."""
+    checkpoint = write(tmp_path / "checkpoint.pt", {"w": torch.full((100,), 1.25)})
+    content = bytearray(checkpoint.read_bytes())
+    content[content.index(torch.full((100,), 1.25).numpy().tobytes()) + 40] ^= 1
+    checkpoint.write_bytes(content)
+    torch.load(checkpoint, weights_only=False)
+    message = refused("average", checkpoint, "--output", tmp_path / "mean.pt")
+    assert message.startswith(f"{checkpoint}: not loaded: its record ") and "is damaged" in message

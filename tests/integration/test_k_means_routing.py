@@ -73,4 +73,4 @@ def test_it_trains_translates_and_is_shown(k_means_routing, data, tmp_path):
 
 
 def test_its_iterations_are_an_option_of_analyze(k_means_routing):
-    assert routing_option("it", Namespace(k_means_iterations=3)) == "k_means_iterations"
+    assert routing_option("it", Namespace(k_means=True, k_means_iterations=3)) == "k_means_iterations"

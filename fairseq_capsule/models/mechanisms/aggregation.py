@@ -76,8 +76,6 @@ class Aggregation(Mechanism):
     )
 
     def check(self, config: Any) -> None:
-        if config.aggregation_iterations < 1:
-            raise UserError(f"--aggregation-iterations must be at least 1, not {config.aggregation_iterations}")
         if config.aggregation_capsules < 2:
             raise UserError(f"--aggregation-capsules must be at least 2, rivals, not {config.aggregation_capsules}")
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:

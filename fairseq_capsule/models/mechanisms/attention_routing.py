@@ -88,8 +88,6 @@ class RoutedAttention(Mechanism):
     plain = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})
 
     def check(self, config: Any) -> None:
-        if config.routing_iterations < 1:
-            raise UserError(f"--routing-iterations must be at least 1, not {config.routing_iterations}")
         parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
         for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
             if routing != "none" and getattr(config, name + "_xformers_att_config"):
@@ -101,14 +99,16 @@ class RoutedAttention(Mechanism):
         parts = config.encoder_routing
         if parts == "none":
             return
-        for number in parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder.layers):
+        kept = config.kept_layers["encoder"]
+        routed = parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
+        for index in (place for place, layer in enumerate(kept) if layer + 1 in routed):
             routing = AttentionRouting(
                 config.encoder.attention_heads,
                 vertical=parts in ("both", "vertical"),
                 horizontal=parts in ("both", "horizontal"),
                 iterations=config.routing_iterations,
             )
-            route_self_attention(encoder.layers[number - 1], routing)
+            route_self_attention(encoder.layers[index], routing)
 
     def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
         if config.decoder_routing == "none":

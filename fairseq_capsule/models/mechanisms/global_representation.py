@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import layer_outputs
-from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
@@ -65,6 +64,7 @@ class GlobalVector(Mechanism):
     preset = "gret"
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
+    layer_lists = ("global_representation.poolings",)
     views = (
         View(
             "global_representation",
@@ -86,15 +86,11 @@ class GlobalVector(Mechanism):
     def check(self, config: Any) -> None:
         if config.global_representation == "none":
             return
-        for name in ("global_capsules", "global_capsule_dim", "global_iterations"):
-            value = getattr(config, name)
-            if value is not None and value < 1:
-                raise UserError(f"{option(name)} must be at least 1, not {value}")
         if config.encoder_layerdrop:
             raise UserError(
                 "--encoder-layerdrop needs --global-representation none: every layer gives a part of the vector"
             )
-        if config.global_aggregation == "gru" and config.encoder_layers < 2:
+        if config.global_aggregation == "gru" and len(config.kept_layers("encoder")) < 2:
             raise UserError("--global-aggregation gru goes from layer to layer: with --encoder-layers 1 use none")
         output_dim = config.decoder_output_dim or config.decoder_embed_dim
         if config.encoder_embed_dim != output_dim:

@@ -8,7 +8,6 @@ from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
 from fairseq_capsule.models.past_future import build_past_future
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, evaluating, named, numbers
@@ -33,7 +32,8 @@ class PastFutureConfig(FairseqDataclass):
     )
     past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST, and as many for FUTURE"})
     redundant_capsules: int = field(
-        default=2, metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)"}
+        default=2,
+        metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)", "lowest": 0},
     )
     past_future_capsule_dim: Optional[int] = field(
         default=None, metadata={"help": "size of these capsules (default: half of the decoder's output size)"}
@@ -85,16 +85,6 @@ class PastAndFuture(Mechanism):
         return self.known_to(config) and str(config.past_future) == "gdr"
 
     def check(self, config: Any) -> None:
-        for name, lowest in (
-            ("past_future_capsules", 1),
-            ("redundant_capsules", 0),
-            ("past_future_capsule_dim", 1),
-            ("past_future_iterations", 1),
-            ("past_future_ffn_dim", 1),
-        ):
-            value = getattr(config, name)
-            if value is not None and value < lowest:
-                raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
         if config.past_future == "none" and config.guided_heads != "none":
             raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
         if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":

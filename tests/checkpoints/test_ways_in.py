@@ -1,0 +1,66 @@
+"""What fairseq and this package really write comes in, by every way; what calls something does not."""
+
+import pytest
+import torch
+from fairseq import options
+from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.tasks import setup_task
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from fairseq_capsule.errors import UserError
+from tests.checkpoints import hostile
+from tests.checkpoints.expressions import CALLED
+from tests.checkpoints.ways_in import SETTINGS, TASK, WAYS
+from tests.zoo import ARCHITECTURES, SMALL
+
+# What a good checkpoint of another kind is told by these: they have loaded it.
+OTHER_KINDS = {"probe": "bag_of_words_probe", "overlap": "guided-heads"}
+# fairseq's own: with a dataclass and without one, whose layers are texts that it evaluates.
+PLAIN = ["transformer_tiny", "lstm_luong_wmt_en_de", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_real_checkpoint_comes_in(place, way):
+    try:
+        getattr(place, way)(place.good)
+    except UserError as error:
+        assert OTHER_KINDS.get(way, "nothing") in str(error)
+
+
+@pytest.mark.parametrize("arch", [*ARCHITECTURES, *PLAIN])
+def test_every_architecture_comes_in(place, arch):
+    """Its model and config as the trainer saves them, and as fairseq saved them before it had configs."""
+    fields = getattr(MODEL_DATACLASS_REGISTRY.get(arch), "__dataclass_fields__", {})
+    small = {name: value for name, value in SMALL.items() if name in fields and arch in ARCHITECTURES}
+    sizes = [part for name, value in small.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+    arguments = [str(place.data), *TASK, *SETTINGS, "--arch", arch, *sizes]
+    args = options.parse_args_and_arch(options.get_training_parser(), arguments)
+    cfg = convert_namespace_to_omegaconf(args)
+    model = setup_task(cfg.task).build_model(cfg.model)
+    state = {**place.state(), "model": model.state_dict()}
+    forms = [
+        {"cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)},
+        {"cfg": None, "args": args},
+    ]
+    for form in forms:
+        path = place.write("real.pt", {**state, **form})
+        (loaded,), _, _ = load_model_ensemble_and_task([str(path)])
+        assert type(loaded) is type(model)
+        for name, value in model.state_dict().items():
+            # lightconv leaves some of its parameters as the memory was
+            assert torch.equal(loaded.state_dict()[name].nan_to_num(), value.nan_to_num())
+
+
+@settings(max_examples=60)
+@given(CALLED, st.sampled_from(WAYS), st.sampled_from(["decoder_attention", "adaptive_softmax_cutoff"]), st.booleans())
+def test_what_calls_does_not_come_in(place, nothing_starts, text, way, option, older):
+    state = place.state()
+    state["last_optimizer_state"] = None
+    form = hostile.option(option, text)[f"{option}, {'args' if older else 'cfg'}"]
+    with nothing_starts(), pytest.raises((UserError, SystemExit), match=f"not loaded: its option .*{option}"):
+        getattr(place, way)(place.write("calls.pt", form(state)))
+    assert not hostile.MARKER.exists()

@@ -1,0 +1,32 @@
+"""Options that make no sense are refused by name when the model is built, for every architecture."""
+
+import math
+import re
+
+import pytest
+from fairseq.models import MODEL_DATACLASS_REGISTRY
+
+from fairseq_capsule.errors import UserError
+from tests.zoo import ARCHITECTURES, build
+
+NO_PROBABILITIES = [-0.1, 1.0, 7.5, math.nan]
+# The names that fairseq and this package give their options, and values out of range.
+WRONG = {
+    r"\w*dropout(_in|_out)?|\w*layerdrop": NO_PROBABILITIES,
+    r"\w+_layers|max_\w+_positions|\w+_embed_dim|\w+_heads|\w+_hidden_size": [0, -1],
+    r"\w+_iterations": [0, -3, 101, 10**11],
+}
+OF_OTHERS = ("base_layers", "guided_heads")
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_values_out_of_range_are_named(arch):
+    tried = 0
+    for name in MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__:
+        for pattern, values in WRONG.items():
+            if re.fullmatch(pattern, name) and name not in OF_OTHERS:
+                for value in values:
+                    with pytest.raises(UserError, match=f"^--{name.replace('_', '-')} must be at (least|most) "):
+                        build(arch, {name: value})
+                    tried += 1
+    assert tried > 10
