@@ -7,13 +7,14 @@ byte of the `.bin` file where it starts, as 8 bytes.
 
 import struct
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple
 
 import numpy as np
 
 from fairseq_capsule.errors import UserError
 
 MAGIC, VERSION = b"MMIDIDX\x00\x00", 1
+OLD_MAGIC = b"TNTIDX\x00\x00"
 HEADER = struct.Struct("<9sQBQ")
 SIZE, POINTER = np.dtype("<i4"), np.dtype("<i8")
 # fairseq's codes of the types that fairseq-preprocess has written.
@@ -114,6 +115,27 @@ class BinarisedText:
                 )
             tokens = int(ends[-1])
         return tokens
+
+
+def require_whole(folder: Path, split: str) -> Dict[str, BinarisedText]:
+    """Language → text of a split of a folder that fairseq-preprocess made, all files being whole.
+
+    Those of fairseq's older format (--dataset-impl cached) are left to fairseq.
+
+    Raises:
+        BrokenFile: one is not whole, or the languages have different numbers of sentences.
+    """
+    texts: Dict[str, BinarisedText] = {}
+    for index in binarised_texts(folder, split):
+        with open(index, "rb") as stream:
+            if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
+                texts[language_of(index)] = BinarisedText(index)
+    for text in texts.values():
+        first = next(iter(texts.values()))
+        if text.sentences != first.sentences:
+            problem = f"{text.sentences} sentences, {first.index.name} has {first.sentences}"
+            raise BrokenFile(text.index, f"{problem}: {REMEDY}")
+    return texts
 
 
 def binarised_texts(folder: Path, split: str) -> List[Path]:
