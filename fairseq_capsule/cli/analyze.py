@@ -13,7 +13,7 @@ from fairseq_capsule.analysis.iterations import ROUTINGS, iteration_report
 from fairseq_capsule.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
 from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
-from fairseq_capsule.analysis.scoring import Measure, measures
+from fairseq_capsule.analysis.scoring import Measure, measures, require_own_reference
 from fairseq_capsule.analysis.translations import Translations, read_outputs
 from fairseq_capsule.cli.arguments import (
     MOST,
@@ -56,6 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=input_file,
         metavar="REF",
         help="the reference, untokenised: detokenised sacreBLEU (default: tokenised BLEU against the T- lines)",
+    )
+    lengths.add_argument(
+        "--other-reference",
+        action="store_true",
+        help="REF is meant to be another text than the T- lines of OUT: do not refuse it",
     )
     lengths.add_argument(
         "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
@@ -143,6 +148,8 @@ def _bleu(outputs: List[Translations], args: argparse.Namespace) -> Measure:
             raise UserError(
                 f"{args.reference}: {len(reference)} sentences, {outputs[0].path} has {len(outputs[0].sentences)}"
             )
+        if not args.other_reference:
+            require_own_reference(outputs, [(args.reference, reference)])
     language = args.lang or (language_of(args.reference) if args.reference else "en")
     return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 

@@ -139,7 +139,7 @@ def output_folder(text: str) -> Path:
     path = _path(text)
     above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
     if not above.is_dir():
-        raise UserError(f"{above}: not a folder{'' if above == path else f', so {path} cannot be made'}; name another")
+        raise UserError(f"{above}: not a folder; name a folder, or a new name")
     _require(os.W_OK | os.X_OK, above, "written")
     return path
 

@@ -72,6 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="subwords to join (default: none for plain text; for an output of fairseq-generate subword_nmt, with "
         "--rouge characters that stand apart)",
     )
+    parser.add_argument(
+        "--other-reference",
+        action="store_true",
+        help="REF is meant to be another text than the T- lines of HYP: do not refuse it",
+    )
     parser.add_argument("--output", type=output_file, metavar="FILE", help="write the detokenised translations there")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
@@ -86,6 +91,8 @@ def run(args: argparse.Namespace) -> None:
     systems = [read_translations(path, args.remove_bpe, tokenised, generated) for path in paths]
     references = [read_lines(path) for path in args.references]
     scoring.require_equal_counts(systems, list(zip(args.references, references)))
+    if not args.other_reference:
+        scoring.require_own_reference(systems, list(zip(args.references, references)))
     for doubt in scoring.doubts(systems, references, args.lowercase):
         print(f"fairseq-capsule score: note: {doubt}", file=sys.stderr)
 

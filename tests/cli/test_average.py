@@ -193,7 +193,7 @@ class TestRefusals:
     def test_zero_checkpoints(self, command, run_dir, capsys):
         with pytest.raises(SystemExit):
             command("average", run_dir, "--last", 0)
-        assert "--last: '0' is not a whole number from 1 on" in capsys.readouterr().err
+        assert "--last: '0' is not a whole number from 1 to " in capsys.readouterr().err
 
     def test_missing_file(self, refused, tmp_path):
         line = refused("average", tmp_path / "no.pt", "--output", tmp_path / "mean.pt")
