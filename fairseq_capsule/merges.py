@@ -19,7 +19,8 @@ def require_codes(path: Union[str, Path]) -> None:
         OSError: it cannot be read.
     """
     for number, line in enumerate(read_lines(path), start=1):
-        if not MERGE.fullmatch(line) and not (number == 1 and VERSION.fullmatch(line)):
+        names_version = number == 1 and line.startswith("#version:")
+        if not (VERSION if names_version else MERGE).fullmatch(line):
             raise UserError(
                 f"{path}, line {number}: {line[:40]!r} is not two pieces of a word; give the codes of subword-nmt that "
                 "the data was prepared with"

@@ -150,7 +150,7 @@ def output_file(text: str) -> Path:
     if path.is_dir():
         raise UserError(f"{path}: a folder; name a file")
     if not path.parent.is_dir():
-        raise UserError(f"{path}: not written: {path.parent} is no folder; choose another place for the output")
+        raise UserError(f"{path.parent}: no folder, so no place for {path.name}; make it or choose another")
     _require(os.W_OK, path if path.exists() else path.parent, "written")
     return path
 

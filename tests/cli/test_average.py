@@ -179,7 +179,9 @@ class TestRefusals:
         assert "up to epoch 4: 4, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
 
     def test_no_folder(self, refused, run_dir):
-        assert refused("average", run_dir / "no", "--last", 1).startswith(f"{run_dir / 'no'}: no such folder")
+        assert refused("average", run_dir / "no", "--last", 1).startswith(
+            f"{run_dir / 'no'}: No such file or directory"
+        )
         assert "checkpoint1.pt: a file where a folder" in refused("average", run_dir / "checkpoint1.pt", "--best", 1)
 
     def test_no_choice(self, refused, run_dir):
