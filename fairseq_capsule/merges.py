@@ -18,7 +18,10 @@ def require_codes(path: Union[str, Path]) -> None:
         UserError: not UTF-8, empty, or a line that is not two pieces of a word.
         OSError: it cannot be read.
     """
-    for number, line in enumerate(read_lines(path), start=1):
+    lines = read_lines(path)
+    if lines[0].startswith("#version:") and len(lines) == 1:
+        raise UserError(f"{path}: no merges in it; give the codes of subword-nmt that the data was prepared with")
+    for number, line in enumerate(lines, start=1):
         names_version = number == 1 and line.startswith("#version:")
         if not (VERSION if names_version else MERGE).fullmatch(line):
             raise UserError(

@@ -7,6 +7,7 @@ called, so that `doctor` runs in an environment where another command's librarie
 import argparse
 import importlib
 import logging
+import re
 import sys
 from typing import List, Optional
 
@@ -49,6 +50,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     argv = sys.argv[1:] if argv is None else argv
     command = next((argument for argument in argv if not argument.startswith("-")), None)
     try:
+        for word in argv:
+            if re.fullmatch(r"--[\w-]+=--", word):  # which argparse takes for no value, and hands on a list
+                raise UserError(f"{word}: -- is no value; give another one")
         args = build_parser(command).parse_args(argv)  # which looks at files and folders too
         status = args.run(args) or 0
         sys.stdout.flush()  # while an error can still be told

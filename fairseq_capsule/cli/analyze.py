@@ -22,6 +22,7 @@ from fairseq_capsule.cli.arguments import (
     beam_size,
     input_file,
     input_folder,
+    label,
     language_code,
     language_of,
     number,
@@ -196,7 +197,9 @@ def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=output_folder, required=True, metavar="DIR", help=f"folder for {name}.md, .csv, .png and .svg"
     )
-    parser.add_argument("--names", nargs="+", metavar="NAME", help="what to call the systems (default: by their files)")
+    parser.add_argument(
+        "--names", nargs="+", type=label, metavar="NAME", help="what to call the systems (default: by their files)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     return parser
 
@@ -215,7 +218,7 @@ def _subwords(parser: argparse.ArgumentParser) -> None:
 def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
     parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
     parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
-    parser.add_argument("--split", default=split, help="which of its splits to read (default: %(default)s)")
+    parser.add_argument("--split", type=label, default=split, help="which of its splits to read (default: %(default)s)")
 
 
 def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> List[str]:

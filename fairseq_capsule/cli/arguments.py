@@ -9,6 +9,7 @@ import math
 import os
 import re
 import stat
+import unicodedata
 from pathlib import Path
 from typing import Callable, List
 
@@ -20,6 +21,7 @@ MOST = 10**9  # of a number that nothing smaller bounds
 MOST_SEED = 2**32 - 1  # numpy's
 MOST_NUMBERS = 10_000  # in a set of numbers
 MOST_ITERATIONS = 100
+DECIMAL = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
@@ -39,10 +41,7 @@ def number(least: float, most: float) -> Callable[[str], float]:
     """An argparse type: a number from `least` to `most`; not NaN."""
 
     def parse(text: str) -> float:
-        try:
-            found = float(text)
-        except ValueError:
-            found = math.nan
+        found = float(text) if re.fullmatch(DECIMAL, text, re.ASCII) else math.nan
         if not least <= found <= most:
             raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {least:g} to {most:g}")
         return found
@@ -83,6 +82,13 @@ def unicode_text(text: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from error
+    return text
+
+
+def label(text: str) -> str:
+    """An argparse type: a name of one line, as of a split or a system."""
+    if not _is_plain(text):
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no name: it is empty, or has control characters")
     return text
 
 
@@ -156,9 +162,16 @@ def output_file(text: str) -> Path:
 
 
 def _path(text: str) -> Path:
-    if not text or "\0" in text:
-        raise UserError(f"{text!r} is no name of a file or folder")
+    if not _is_plain(text):
+        raise UserError(
+            f"{text[:200]!r} is no name for a file or folder here: empty, not UTF-8, or with control characters"
+        )
     return Path(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a name can be printed within a line, and written as UTF-8."""
+    return bool(text) and not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
 def _existing(text: str) -> Path:

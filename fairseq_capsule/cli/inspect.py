@@ -10,7 +10,7 @@ from tqdm import tqdm
 from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, inspect
 from fairseq_capsule.analysis.inspector.page import page_name, write_index, write_page
 from fairseq_capsule.analysis.inspector.sentences import sentences_of_data, sentences_of_text
-from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, output_folder, unicode_text, whole_numbers
+from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, output_folder, unicode_text, whole_numbers
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
@@ -27,7 +27,9 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--text", type=unicode_text, help="one source sentence, raw or as --codes and --tokenizer say"
     )
     sentences.add_argument("--file", type=input_file, help="such sentences, one a line; a page is called by its line")
-    parser.add_argument("--split", default="test", help="the part of the data with --ids (default: %(default)s)")
+    parser.add_argument(
+        "--split", type=label, default="test", help="the part of the data with --ids (default: %(default)s)"
+    )
     parser.add_argument("--beam", type=beam_size, default=5, help="of the translation (default: %(default)s)")
     parser.add_argument(
         "--against",

@@ -146,7 +146,9 @@ class TestNames:
         hub = load(tmp_path / "model.pt", world / "data/bin", bpe="subword_nmt", bpe_codes=str(world / "codes"))
         assert hub.apply_bpe("ab") == "ab" and hub.cfg.bpe.bpe_codes == str(world / "codes")
 
-    @pytest.mark.parametrize("wrong", ["a b\nc\n", "a b c\n", "#version: x\na b\n", "a  b\n", "", "sch\udcf6n b\n"])
+    @pytest.mark.parametrize(
+        "wrong", ["a b\nc\n", "a b c\n", "#version: x\na b\n", "a  b\n", "#version: 0.2\n", "", "sch\udcf6n b\n"]
+    )
     def test_broken_codes(self, refused, world, tmp_path, wrong):
         codes = tmp_path / "codes"
         codes.write_text(wrong, encoding="utf-8", errors="surrogateescape")
