@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for split, size in SIZES.items():
         parser.add_argument(
-            f"--{split}", type=whole_number(1, MOST), default=size, metavar="N", help="pairs (default: %(default)s)"
+            f"--{split}", type=whole_number(0, MOST), default=size, metavar="N", help="pairs (default: %(default)s)"
         )
     parser.add_argument(
         "--seed", type=whole_number(0, MOST_SEED), default=1, help="of the sampler (default: %(default)s)"
