@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, List, Optional, Union
 
 from fairseq import hub_utils
 
+from fairseq_capsule.merges import require_codes
+
 if TYPE_CHECKING:
     from fairseq_capsule.analysis.inspector.inspection import Inspection
 
@@ -47,9 +49,15 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> Cap
     Args:
         checkpoint, data: a file, and the folder that fairseq-preprocess made.
         options: fairseq's, such as `tokenizer`, `bpe` and `bpe_codes`.
+
+    Raises:
+        UserError: broken files, or dictionaries and a checkpoint that do not belong together.
     """
-    checkpoint = Path(checkpoint)
-    loaded = hub_utils.from_pretrained(
-        str(checkpoint.parent), checkpoint_file=checkpoint.name, data_name_or_path=str(Path(data).resolve()), **options
-    )
-    return CapsuleHub(loaded["args"], loaded["task"], loaded["models"])
+    from fairseq_capsule.analysis.checkpoints import load_model
+
+    if options.get("bpe_codes"):
+        require_codes(options["bpe_codes"])
+    # Not hub_utils.from_pretrained: it takes a colon for a list of files, and a file `code` beside the checkpoint for
+    # its merges, whatever the options say.
+    model, cfg, task = load_model(Path(checkpoint), Path(data).resolve(), options)
+    return CapsuleHub(cfg, task, [model])

@@ -43,13 +43,14 @@ need_tools fairseq-preprocess flock python
 declare -A parts=([train]=PART_I [valid]=PART_II [test]=PART_III)
 
 raw() { # PART: the pairs of each split
-    local split file selection
+    local split file selection counted
     mkdir -p "$1"
     for split in train valid test; do
         file=$from/${parts[$split]}.txt
         selection=(--score 3)
         [[ $split != train ]] || selection=(--limit "${limit:-0}") # PART I has no scores
-        python "$scripts/read_lcsts.py" "$file" "${selection[@]}" "$1/$split"
+        counted=$(python "$scripts/read_lcsts.py" "$file" "${selection[@]}" "$1/$split")
+        printf '%s\t%s\n' "${file##*/}" "$counted" >>"$1/PARTS"
         (cd "$from" && sha256sum "${file##*/}") >>"$1/SHA256SUMS"
     done
 }

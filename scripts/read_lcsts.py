@@ -17,10 +17,9 @@ import argparse
 import contextlib
 import re
 import sys
-from itertools import islice
 
 from one_line import one_line
-from texts import decoded
+from texts import BROKEN, decoded, require_unbroken
 
 FIELD = re.compile(r"<(human_label|summary|short_text)>(.*?)</\1>", re.DOTALL)
 OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
@@ -47,9 +46,11 @@ def documents(path):
 
 
 def pairs(path, least):
-    """Yields (text, summary) of the documents that people gave at least the score; 0 takes all, and needs no score.
+    """Yields (text, summary) of the documents that people gave at least the score; 0 takes all, and needs no score, and
+    yields None for one with broken characters.
 
     Raises:
+        ValueError: a document with a score has broken characters.
         ValueError: at the end, where a document that is asked for has no score, text or summary.
     """
     wrong = []
@@ -60,7 +61,13 @@ def pairs(path, least):
             continue
         if least and int(score) < least:
             continue
-        text, summary = (one_line(fields.get(field, "")) for field in ("short_text", "summary"))
+        text, summary = (fields.get(field, "") for field in ("short_text", "summary"))
+        if least:
+            require_unbroken(f"{path}, doc {name}", text + summary)
+        elif BROKEN.search(text + summary):
+            yield None
+            continue
+        text, summary = one_line(text), one_line(summary)
         if text and summary:
             yield text, summary
         else:
@@ -77,16 +84,22 @@ def main():
     parser.add_argument("--score", type=int, default=0, help="least score of a pair; 0: all pairs")
     parser.add_argument("--limit", type=int, default=0, help="most pairs; 0: all")
     args = parser.parse_args()
-    written = 0
+    written = dropped = 0
     outputs = (open(f"{args.prefix}.{language}", "w", encoding="utf-8") for language in ("text", "summary"))
     with contextlib.ExitStack() as stack:
         files = [stack.enter_context(output) for output in outputs]
-        for pair in islice(pairs(args.path, args.score), args.limit or None):
+        for pair in pairs(args.path, args.score):
+            if pair is None:
+                dropped += 1
+                continue
             for line, file in zip(pair, files):
                 print(line, file=file)
             written += 1
+            if written == args.limit:
+                break
     if not written:
         raise ValueError(f"{args.path}: no pairs in it: is this a file of LCSTS?")
+    print(f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else ""))
 
 
 if __name__ == "__main__":

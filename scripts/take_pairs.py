@@ -5,7 +5,7 @@ import argparse
 import sys
 from itertools import zip_longest
 
-from texts import decoded, read_lines, watched
+from texts import BROKEN, decoded, read_lines, require_unbroken, watched
 
 MOST_LENGTH = 100_000  # characters: what is longer is no sentence, and costs a tokeniser minutes
 
@@ -16,7 +16,7 @@ def fault(line):
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return "not UTF-8"
-    if "\ufffd" in text or "\0" in text:
+    if BROKEN.search(text):
         return "broken characters"
     if not text.strip():
         return "empty"
@@ -42,9 +42,13 @@ def parallel(paths):
 
 
 def good_pairs(paths):
-    """Yields the pairs; raises `ValueError` at one that is not UTF-8, or empty on one side."""
+    """Yields the pairs; raises `ValueError` at one that is broken, or empty on one side."""
     for number, pair in parallel(paths):
         source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
+        for path, text in zip(paths, (source, target)):
+            require_unbroken(f"{path}, line {number}", text)
+            if len(text) > MOST_LENGTH:
+                raise ValueError(f"{path}, line {number}: {len(text)} characters are no sentence: repair the pair")
         if bool(source.strip()) != bool(target.strip()):
             empty, other = paths if target.strip() else reversed(paths)
             raise ValueError(f"{empty}, line {number}: empty, but not so in {other}: repair the pair")

@@ -11,6 +11,20 @@ from tqdm import tqdm
 MARKUP = re.compile(r"<(refset|doc)\b([^>]*)>|<seg\b([^>]*)>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
 
+BROKEN = re.compile("[\0\ufffd]")  # NUL, and what a wrong conversion leaves
+
+
+def require_unbroken(place, text):
+    """Refuse a text of a validation or test set with a broken character; of a training set its pair is dropped.
+
+    Raises:
+        ValueError: NUL or U+FFFD.
+    """
+    found = BROKEN.search(text)
+    if found:
+        raise ValueError(f"{place}: U+{ord(found[0]):04X} at character {found.start() + 1}: repair the file")
+
+
 def decoded(path, number, line):
     """A line as text.
 
@@ -38,7 +52,11 @@ def read_lines(path):
 
 
 def read_segments(path):
-    """Yields (translator, document, segment, text) of the format of mteval; the translator is "" in a source file."""
+    """Yields (translator, document, segment, text) of the format of mteval; the translator is "" in a source file.
+
+    Raises:
+        ValueError: not UTF-8, or a segment with a broken character.
+    """
     with open(path, "rb") as file:
         content = "".join(decoded(path, number, line) for number, line in enumerate(file, 1))
     translator = document = ""
@@ -47,7 +65,10 @@ def read_segments(path):
             translator = attribute(attributes, "sysid") or attribute(attributes, "refid") or translator
             document = attribute(attributes, "docid")
         else:
-            yield translator, document, attribute(segment, "id"), " ".join(html.unescape(text).split())
+            name = attribute(segment, "id")
+            whole = " ".join(html.unescape(text).split())
+            require_unbroken(f"{path}, segment {name} of document {document or '?'}", whole)
+            yield translator, document, name, whole
 
 
 def attribute(attributes, name):

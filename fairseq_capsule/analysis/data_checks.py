@@ -1,28 +1,22 @@
-"""What is wrong with a prepared data folder before a model trains on it: one pass over its texts, in flat memory."""
+"""What is wrong with a prepared data folder before a model trains on it: one pass over its files, in flat memory."""
 
-from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Tuple
 
-from fairseq.data import Dictionary, data_utils
-from tqdm import tqdm
+from fairseq.data import Dictionary
 
+from fairseq_capsule.analysis.binarised_checks import Comparison
+from fairseq_capsule.analysis.findings import Finding
+from fairseq_capsule.analysis.manifests import manifest_findings
+from fairseq_capsule.analysis.text_checks import Overlap, Pair, Pairs, Unknown
+from fairseq_capsule.binarised import BinarisedText, BrokenFile, binarised_texts, language_of, splits_of
+from fairseq_capsule.dictionaries import read_dictionaries
 from fairseq_capsule.errors import UserError
-
-Pair = Tuple[bytes, ...]  # a line of each language
 
 FINAL = ("bpe", "characters")  # the folders of the text that is binarised
 TEXTS = ("raw", "tokenised", "clean", *FINAL)
-MENDS = {
-    "not UTF-8": "convert the file",
-    "a NUL character": "drop the line in every language",
-    "a stray carriage return": "replace it by a space",
-    "a replacement character": "a wrong conversion left it: convert again, or drop the line in every language",
-    "empty": "drop the line in every language",
-    "too long": "drop the line in every language, or give the model more --max-source-positions",
-}
+NEEDED = ("train", "valid")  # splits without which fairseq-train does not start
 
 
 @dataclass(frozen=True)
@@ -32,20 +26,6 @@ class Limits:
     longest: int = 1024
     most_unknown: float = 5.0
     most_overlap: float = 1.0
-
-
-@dataclass(frozen=True)
-class Finding:
-    """`line` is the first with the problem, from 1, None where it is not one of a line; `lines`: how many have it."""
-
-    file: str
-    line: Optional[int]
-    problem: str
-    lines: int = 1
-
-    def __str__(self) -> str:
-        place = f"{self.file}, line {self.line}" if self.line else self.file
-        return f"{place}: {self.problem}" + (f" (and {self.lines - 1} more lines)" if self.lines > 1 else "")
 
 
 @dataclass(frozen=True)
@@ -68,55 +48,81 @@ class FolderCheck:
         self.folder, self.limits = folder, limits
         self.splits: Dict[str, Split] = {}
         self.final = next((name for name in FINAL if (folder / name).is_dir()), None)
-        self.languages, self.dictionaries = _dictionaries(folder)
+        self.dictionaries = _dictionaries(folder)
+        self.languages = list(self.dictionaries)
         if not self.final:
             raise UserError(f"{folder}: no folder bpe or characters in it; name one that scripts/prepare-*.sh made")
 
     def findings(self) -> Iterator[Finding]:
+        found: List[Finding] = []
+        for finding in self._of_contents():
+            found.append(finding)
+            yield finding
+        named = {finding.file for finding in found}
+        yield from manifest_findings(self.folder, self._listed_files(), named)
+
+    def _of_contents(self) -> Iterator[Finding]:
+        for language, dictionary in self.dictionaries.items():
+            yield from _order(f"bin/dict.{language}.txt", dictionary)
         for stage in TEXTS:
             if stage != self.final and (self.folder / stage).is_dir():
-                for split in self._splits(stage):
+                for split in self._splits():
                     yield from self._text(stage, split)
         yield from self._final_text()
 
-    def _splits(self, stage: str) -> List[str]:
-        """Every split of which a file is there in either language; train comes last."""
-        names = {
-            file.name.rpartition(".")[0] for lang in self.languages for file in (self.folder / stage).glob(f"*.{lang}")
-        }
+    def _splits(self) -> List[str]:
+        """Every split of which a file is in any stage, and those that there must be; train comes last."""
+        texts = (file for stage in TEXTS for lang in self.languages for file in (self.folder / stage).glob(f"*.{lang}"))
+        names = {*NEEDED, *(file.name.rpartition(".")[0] for file in texts), *splits_of(self.folder / "bin")}
         return sorted(names, key=lambda name: (name == "train", name))
 
+    def _listed_files(self) -> List[str]:
+        """The files that a manifest must list, as far as they are there."""
+        stages = [stage for stage in TEXTS if (self.folder / stage).is_dir()]
+        texts = [f"{stage}/{split}.{lang}" for stage in stages for split in self._splits() for lang in self.languages]
+        patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
+        others = [path for pattern in patterns for path in self.folder.glob(pattern) if path.suffix != ".log"]
+        return [*filter(lambda file: (self.folder / file).is_file(), texts), *map(self._name, others)]
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
+
     def _text(self, stage: str, split: str) -> Iterator[Finding]:
-        pairs = _Pairs(self.folder, stage, split, self.languages)
+        pairs = Pairs(self.folder, stage, split, self.languages)
         for _ in pairs:
             pass
         yield from pairs.findings()
 
     def _final_text(self) -> Iterator[Finding]:
         assert self.final
-        overlap = _Overlap()
-        for split in self._splits(self.final):
-            pairs = _Pairs(self.folder, self.final, split, self.languages)
-            unknown = [_Unknown(dictionary) for dictionary in self.dictionaries]
+        overlap = Overlap()
+        for split in self._splits():
+            pairs = Pairs(self.folder, self.final, split, self.languages)
+            unknown = [Unknown(dictionary) for dictionary in self.dictionaries.values()]
+            binarised, broken = self._binarised(split)
             for number, pair in pairs:
                 overlap.see(split, number, pair)
                 for side, line in enumerate(pair):
-                    tokens = line.split()
+                    tokens = line.split()  # at all spaces of Unicode, as fairseq-preprocess does
                     if not tokens:
                         pairs.note(side, number, "empty")
                     elif len(tokens) > self.limits.longest:
                         pairs.note(side, number, "too long")
                     unknown[side].count(number, tokens)
+                    for comparison in binarised[side]:
+                        comparison.see(tokens)
             shares = dict(zip(self.languages, (counted.share() for counted in unknown)))
             self.splits[split] = Split(pairs.number, shares)
             yield from pairs.findings()
             yield from self._unknown(split, unknown)
-            yield from self._binarised(split, pairs.number)
+            yield from broken
+            if pairs.sound():
+                yield from self._compared(split, pairs.number, binarised)
         for split, lines in overlap.lines.items():
             self.splits[split] = replace(self.splits[split], overlap=len(lines))
             yield from self._overlap(split, lines)
 
-    def _unknown(self, split: str, unknown: List["_Unknown"]) -> Iterator[Finding]:
+    def _unknown(self, split: str, unknown: List[Unknown]) -> Iterator[Finding]:
         for language, counted in zip(self.languages, unknown):
             if counted.share() > self.limits.most_unknown:
                 yield Finding(
@@ -126,23 +132,36 @@ class FolderCheck:
                     "codes and dictionary are not of one run; prepare it with --codes and --dict of the same",
                 )
 
-    def _binarised(self, split: str, pairs: int) -> Iterator[Finding]:
-        for language, dictionary in zip(self.languages, self.dictionaries):
-            found = list((self.folder / "bin").glob(f"{split}.*-*.{language}.idx"))
-            if not found:
-                yield Finding(
-                    f"bin/{split}.*.{language}.idx",
-                    None,
-                    f"missing, {self.final} has {split}: delete bin, prepare again",
-                )
-                continue
-            sentences = len(data_utils.load_indexed_dataset(str(found[0].with_suffix("")), dictionary))
-            if sentences != pairs:
-                yield Finding(
-                    f"bin/{found[0].name}",
-                    None,
-                    f"{sentences} sentences, {self.final} has {pairs}: delete bin, prepare again",
-                )
+    def _binarised(self, split: str) -> Tuple[List[List[Comparison]], List[Finding]]:
+        """What each language's text is to be compared with, and what is wrong before that."""
+        comparisons: List[List[Comparison]] = []
+        findings: List[Finding] = []
+        for language, dictionary in self.dictionaries.items():
+            indices = [path for path in binarised_texts(self.folder / "bin", split) if language_of(path) == language]
+            if not indices:
+                place, text = f"bin/{split}.*.{language}.idx", f"{self.final}/{split}.{language}"
+                reason = f", {self.final} has {split}" if (self.folder / text).is_file() else ""
+                findings.append(Finding(place, None, f"missing{reason}: delete bin, prepare again"))
+            comparisons.append([])
+            for index in indices:
+                try:
+                    text = BinarisedText(index)
+                    text.require_known_tokens(len(dictionary))
+                    comparisons[-1].append(Comparison(text, dictionary))
+                except BrokenFile as error:
+                    findings.append(Finding(self._name(error.path), None, error.problem))
+        return comparisons, findings
+
+    def _compared(self, split: str, pairs: int, binarised: List[List[Comparison]]) -> Iterator[Finding]:
+        for comparison in (each for of_language in binarised for each in of_language):
+            text, line = comparison.binarised, comparison.finish()
+            if text.sentences != pairs:
+                problem = f"{text.sentences} sentences, {self.final} has {pairs}: delete bin, prepare again"
+                yield Finding(self._name(text.index), None, problem)
+            elif line:
+                language = language_of(text.index)
+                problem = f"not the tokens of {self.final}/{split}.{language} by bin/dict.{language}.txt"
+                yield Finding(self._name(text.data), line, f"{problem}: delete bin, prepare again")
 
     def _overlap(self, split: str, lines: Dict[Pair, Tuple[int, int]]) -> Iterator[Finding]:
         if 100 * len(lines) > self.limits.most_overlap * self.splits[split].pairs:
@@ -155,116 +174,16 @@ class FolderCheck:
             )
 
 
-class _Pairs:
-    """Iterates over (number, lines) of a split, a line of each language, and notes what is wrong with them."""
-
-    def __init__(self, folder: Path, stage: str, split: str, languages: List[str]):
-        self.number = 0
-        self._files = [f"{stage}/{split}.{language}" for language in languages]
-        self._folder, self._counts = folder, [0] * len(languages)
-        self._first: Dict[Tuple[int, str], int] = {}  # (side, problem) → line
-        self._lines: Counter = Counter()
-        self._missing = [file for file in self._files if not (folder / file).is_file()]
-
-    def note(self, side: int, number: int, problem: str) -> None:
-        self._first.setdefault((side, problem), number)
-        self._lines[side, problem] += 1
-
-    def __iter__(self) -> Iterator[Tuple[int, Pair]]:
-        if self._missing:
-            return
-        name = self._files[0].rpartition(".")[0]
-        texts = [_lines(self._folder / file) for file in self._files]
-        for pair in tqdm(
-            zip_longest(*texts), desc=name, unit=" pairs", unit_scale=True, delay=2, disable=None, leave=False
-        ):
-            self._counts = [count + (line is not None) for count, line in zip(self._counts, pair)]
-            if None in pair:
-                continue
-            self.number += 1
-            for side, line in enumerate(pair):
-                for problem in _wrong_encoding(line):
-                    self.note(side, self.number, problem)
-            yield self.number, pair
-
-    def findings(self) -> Iterator[Finding]:
-        for file in self._missing:
-            yield Finding(file, None, "missing, the other language is there: prepare it again")
-        for (side, problem), line in self._first.items():
-            yield Finding(self._files[side], line, f"{problem}: {MENDS[problem]}", self._lines[side, problem])
-        if len(set(self._counts)) > 1:
-            longer = self._counts.index(max(self._counts))
-            shorter = self._counts.index(min(self._counts))
-            yield Finding(
-                self._files[longer],
-                self._counts[shorter] + 1,
-                f"no such line in {self._files[shorter]}: {self._counts[longer]} and {self._counts[shorter]} lines are "
-                "not parallel; prepare it again",
-            )
-        elif not self._missing and not self.number:
-            yield Finding(self._files[0], None, "no lines: prepare it again")
-
-
-class _Overlap:
-    """Finds the pairs of other splits that are in train, too; `lines`: split → pair → its first lines in both."""
-
-    def __init__(self) -> None:
-        self._held_out: Dict[Pair, Dict[str, int]] = {}  # pair → split → its first line
-        self.lines: Dict[str, Dict[Pair, Tuple[int, int]]] = {}
-
-    def see(self, split: str, number: int, pair: Pair) -> None:
-        """The pairs of train come last."""
-        if split != "train":
-            self._held_out.setdefault(pair, {}).setdefault(split, number)
-            return
-        for other, line in self._held_out.get(pair, {}).items():
-            self.lines.setdefault(other, {}).setdefault(pair, (line, number))
-
-
-class _Unknown:
-    """Counts the tokens of a text that a dictionary does not know, and keeps the first."""
-
-    def __init__(self, dictionary: Dictionary):
-        self._known = {symbol.encode() for symbol in dictionary.symbols}
-        self._tokens = self._unknown = 0
-        self.line: Optional[int] = None
-        self.token = ""
-
-    def count(self, number: int, tokens: List[bytes]) -> None:
-        self._tokens += len(tokens)
-        if self._known.issuperset(tokens):
-            return
-        unknown = [token for token in tokens if token not in self._known]
-        self._unknown += len(unknown)
-        if self.line is None:
-            self.line, self.token = number, unknown[0].decode(errors="replace")
-
-    def share(self) -> float:
-        return 100 * self._unknown / max(1, self._tokens)
-
-
-def _dictionaries(folder: Path) -> Tuple[List[str], List[Dictionary]]:
-    files = sorted((folder / "bin").glob("dict.*.txt"))
-    if len(files) != 2:
+def _dictionaries(folder: Path) -> Dict[str, Dictionary]:
+    found = read_dictionaries(folder / "bin") if any((folder / "bin").glob("dict.*.txt")) else {}
+    if len(found) != 2:
         raise UserError(f"{folder}: no bin with two dictionaries in it; name a folder that scripts/prepare-*.sh made")
-    return [file.name.split(".")[1] for file in files], [Dictionary.load(str(file)) for file in files]
+    return found
 
 
-def _lines(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as text:
-        for line in text:
-            yield line.removesuffix(b"\n")
-
-
-def _wrong_encoding(line: bytes) -> Iterator[str]:
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError:
-        yield "not UTF-8"
-        return
-    if "\0" in text:
-        yield "a NUL character"
-    if "\r" in text:
-        yield "a stray carriage return"
-    if "\ufffd" in text:
-        yield "a replacement character"
+def _order(file: str, dictionary: Dictionary) -> Iterator[Finding]:
+    counts = dictionary.count[dictionary.nspecial :]
+    rises = [line for line, (count, after) in enumerate(zip(counts, counts[1:]), start=2) if after > count]
+    if rises:
+        problem = "a larger count than the line before; fairseq-preprocess sorts them: copy the dictionary again"
+        yield Finding(file, rises[0], problem, len(rises))

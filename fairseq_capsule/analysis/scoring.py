@@ -173,9 +173,6 @@ def split_compounds(sentences: Sequence[str]) -> List[str]:
 def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]], lowercase: bool) -> Iterator[str]:
     """What makes a score meaningless without being an error."""
     for system in systems:
-        agree = (_letters(target) == _letters(line) for target, line in zip(system.targets or [], references[0]))
-        if system.targets and len(references) == 1 and not any(agree):
-            yield f"{system.path}: no T- line agrees with the reference: was this text translated?"
         if not lowercase and _is_lower(system.sentences) and not all(_is_lower(lines) for lines in references):
             yield f"{system.path}: lower-cased, the reference is not: --lowercase compares without case"
 
@@ -192,6 +189,27 @@ def require_equal_counts(systems: Sequence[Translations], references: Sequence[T
         if len(lines) != count:
             raise UserError(
                 f"{path}: {len(lines)} sentences, {first.path} has {count}; give files of the same text, a line each"
+            )
+
+
+def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
+    """Refuse references of another text than the outputs'.
+
+    A T- line is the reference as the model saw it: tokenised, often in lower case, without diacritics, with unknown
+    words. Its letters are still those of the reference, or of one of several.
+
+    Raises:
+        UserError: of an output with T- lines, fewer than half agree with a reference.
+    """
+    for system in systems:
+        targets = system.targets or []
+        lines = zip(*(lines for _, lines in references))
+        agreeing = sum(any(_agrees(target, line) for line in found) for target, found in zip(targets, lines))
+        if 2 * agreeing < len(targets):
+            path, _ = references[0]
+            raise UserError(
+                f"{path}: {len(targets) - agreeing} of the {len(targets)} T- lines of {system.path} differ from it; "
+                "give the reference of the text that was translated, or say --other-reference if it is meant"
             )
 
 
@@ -227,9 +245,24 @@ def _mapped(function: Callable[[str], str], sentences: Sequence[str], descriptio
     return [function(line) for line in tqdm(sentences, desc=description, unit=" lines", delay=2, disable=None)]
 
 
+def _agrees(target: str, reference: str) -> bool:
+    """Whether a T- line can be of a reference: the letters between its unknown words stand in it, in their order."""
+    letters = _letters(reference)
+    pieces = [_letters(piece) for piece in target.split("<<unk>>")]
+    if len(pieces) == 1:
+        return pieces[0] == letters
+    place = 0
+    for piece in pieces:
+        place = letters.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True
+
+
 def _letters(line: str) -> str:
-    """What tokenising, lower-casing and escaping leave as it is."""
-    return re.sub(r"&#?\w+;|[\W_]", "", line.lower())
+    """What tokenising, lower-casing, escaping and the removal of diacritics leave as it is."""
+    return re.sub(r"&#?\w+;|[\W_]", "", _unmarked(unicodedata.normalize("NFKC", line)).lower())
 
 
 def _unmarked(line: str) -> str:

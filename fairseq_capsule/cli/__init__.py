@@ -8,6 +8,7 @@ import argparse
 import importlib
 import logging
 import os
+import re
 import sys
 from typing import List, Optional, Tuple
 
@@ -53,19 +54,24 @@ def main(argv: Optional[List[str]] = None) -> int:
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets it to a level at which libraries tell how they work
     plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
     command = next((argument for argument in argv if not argument.startswith("-")), None)
-    args = build_parser(command).parse_args(argv)
     try:
         if plugin is not None:
             _import_plugin(plugin)
-        return args.run(args) or 0
+        for word in argv:
+            if re.fullmatch(r"--[\w-]+=--", word):  # which argparse takes for no value, and hands on a list
+                raise UserError(f"{word}: -- is no value; give another one")
+        args = build_parser(command).parse_args(argv)  # which looks at files and folders too
+        status = args.run(args) or 0
+        sys.stdout.flush()  # while an error can still be told
+        return status
     except UserError as error:
         message = str(error)
     except OSError as error:  # a full disk, a missing folder: already a line that names the file
         message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except KeyboardInterrupt:
-        print(f"fairseq-capsule {args.command}: interrupted", file=sys.stderr)
+        print(f"fairseq-capsule {command}: interrupted", file=sys.stderr)
         return 130
-    print(f"fairseq-capsule {args.command}: error: {message}", file=sys.stderr)
+    print(f"fairseq-capsule {command}: error: {message}", file=sys.stderr)
     return 1
 
 

@@ -13,9 +13,24 @@ from fairseq_capsule.analysis.iterations import ROUTINGS, iteration_report
 from fairseq_capsule.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
 from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
-from fairseq_capsule.analysis.scoring import Measure, measures
+from fairseq_capsule.analysis.scoring import Measure, measures, require_own_reference
 from fairseq_capsule.analysis.translations import Translations, read_outputs
-from fairseq_capsule.cli.arguments import SUBWORDS, counts, language_code, language_of, numbers, positive_int
+from fairseq_capsule.cli.arguments import (
+    MOST,
+    MOST_ITERATIONS,
+    SUBWORDS,
+    beam_size,
+    input_file,
+    input_folder,
+    label,
+    language_code,
+    language_of,
+    number,
+    output_folder,
+    positive_int,
+    whole_number,
+    whole_numbers,
+)
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines
 
@@ -28,18 +43,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     groups = lengths.add_mutually_exclusive_group()
     groups.add_argument(
         "--intervals",
-        type=numbers,
+        type=whole_numbers(0, MOST),
         default=EDGES,
         metavar="N,N,…",
         help="groups of up to and including these numbers of words (default: 10,20,30,40,50)",
     )
-    groups.add_argument("--longer-than", type=numbers, metavar="N,N,…", help="groups of more words than these numbers")
-    groups.add_argument("--groups", type=positive_int, metavar="N", help="N groups of about as many sentences")
+    groups.add_argument(
+        "--longer-than", type=whole_numbers(0, MOST), metavar="N,N,…", help="groups of more words than these numbers"
+    )
+    groups.add_argument("--groups", type=whole_number(1, 1000), metavar="N", help="N groups of about as many sentences")
     lengths.add_argument(
         "--reference",
-        type=Path,
+        type=input_file,
         metavar="REF",
         help="the reference, untokenised: detokenised sacreBLEU (default: tokenised BLEU against the T- lines)",
+    )
+    lengths.add_argument(
+        "--other-reference",
+        action="store_true",
+        help="REF is meant to be another text than the T- lines of OUT: do not refuse it",
     )
     lengths.add_argument(
         "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
@@ -51,12 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     coverage.add_argument(
         "--train",
         nargs=2,
-        type=Path,
+        type=input_file,
         metavar=("SOURCE", "TARGET"),
         help="text to learn the alignment from too, in words as the outputs': the tokenised training set",
     )
     coverage.add_argument(
-        "--runs", type=positive_int, default=3, help="alignments to take the mean of (default: %(default)s)"
+        "--runs", type=whole_number(1, 1000), default=3, help="alignments to take the mean of (default: %(default)s)"
     )
 
     overlap = _kind(kinds, "overlap", "how many words of their bags PAST and FUTURE know", _overlap)
@@ -65,20 +87,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     iterations = _kind(kinds, "iterations", "quality against routing iterations at inference", _iterations)
     _checkpoints(iterations, split="valid")
     iterations.add_argument(
-        "--iterations", type=counts, default=[1, 2, 3, 4, 5], metavar="SET", help="as 1-5 (the default) or 1,3"
+        "--iterations",
+        type=whole_numbers(1, MOST_ITERATIONS),
+        default=[1, 2, 3, 4, 5],
+        metavar="SET",
+        help="as 1-5 (the default) or 1,3",
     )
     iterations.add_argument(
         "--option",
         choices=[name.replace("_", "-") for name in ROUTINGS],
         help="what sets them, where a model has several routings",
     )
-    iterations.add_argument("--beam", type=positive_int, default=5, help="beam size (default: %(default)s)")
-    iterations.add_argument("--lenpen", type=float, default=1.0, help="length penalty (default: %(default)s)")
+    iterations.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")
+    iterations.add_argument(
+        "--lenpen", type=number(-100, 100), default=1.0, help="length penalty (default: %(default)s)"
+    )
     iterations.add_argument("--lowercase", action="store_true", help="compare without case")
 
     cases = _kind(kinds, "cases", "sentences that two systems translate most differently, side by side", _cases)
-    cases.add_argument("first", type=Path, metavar="OUT", help="an output of fairseq-generate")
-    cases.add_argument("second", type=Path, metavar="OTHER", help="another one, of the same text")
+    cases.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
+    cases.add_argument("second", type=input_file, metavar="OTHER", help="another one, of the same text")
     _subwords(cases)
     cases.add_argument(
         "--count", type=positive_int, default=5, help="sentences to show in each direction (default: %(default)s)"
@@ -90,8 +118,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     for library in ("sacrebleu", "eflomal"):  # fairseq's import turns everybody's notes on
         logging.getLogger(library).setLevel(logging.WARNING)
-    if args.out.exists() and not args.out.is_dir():
-        raise UserError(f"--out {args.out}: no folder; name one, which is made where it is missing")
     report = args.analyse(args)
     paths = report.write(args.out)
     print(report.markdown)
@@ -123,6 +149,8 @@ def _bleu(outputs: List[Translations], args: argparse.Namespace) -> Measure:
             raise UserError(
                 f"{args.reference}: {len(reference)} sentences, {outputs[0].path} has {len(outputs[0].sentences)}"
             )
+        if not args.other_reference:
+            require_own_reference(outputs, [(args.reference, reference)])
     language = args.lang or (language_of(args.reference) if args.reference else "en")
     return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 
@@ -167,15 +195,19 @@ def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
     parser = kinds.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
     parser.set_defaults(analyse=analyse)
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help=f"folder for {name}.md, .csv, .png and .svg"
+        "--out", type=output_folder, required=True, metavar="DIR", help=f"folder for {name}.md, .csv, .png and .svg"
     )
-    parser.add_argument("--names", nargs="+", metavar="NAME", help="what to call the systems (default: by their files)")
+    parser.add_argument(
+        "--names", nargs="+", type=label, metavar="NAME", help="what to call the systems (default: by their files)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     return parser
 
 
 def _outputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("outputs", nargs="+", type=Path, metavar="OUT", help="outputs of fairseq-generate on one text")
+    parser.add_argument(
+        "outputs", nargs="+", type=input_file, metavar="OUT", help="outputs of fairseq-generate on one text"
+    )
     _subwords(parser)
 
 
@@ -184,9 +216,9 @@ def _subwords(parser: argparse.ArgumentParser) -> None:
 
 
 def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
-    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT", help="trained models")
-    parser.add_argument("--data", type=Path, required=True, help="the binarised data")
-    parser.add_argument("--split", default=split, help="which of its splits to read (default: %(default)s)")
+    parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
+    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
+    parser.add_argument("--split", type=label, default=split, help="which of its splits to read (default: %(default)s)")
 
 
 def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> List[str]:

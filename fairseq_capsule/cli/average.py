@@ -8,14 +8,14 @@ from typing import List
 import torch
 
 from fairseq_capsule.analysis import averaging
-from fairseq_capsule.cli.arguments import positive_int
+from fairseq_capsule.cli.arguments import input_path, output_file, positive_int
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "inputs", nargs="+", type=Path, metavar="RUN_DIR|FILE", help="a training's --save-dir, or the checkpoints"
+        "inputs", nargs="+", type=input_path, metavar="RUN_DIR|FILE", help="a training's --save-dir, or the checkpoints"
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=positive_int, metavar="N", help="the last N checkpoints of RUN_DIR")
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--upto", type=positive_int, metavar="EPOCH", help="among those up to this epoch")
     parser.add_argument(
         "--output",
-        type=Path,
+        type=output_file,
         metavar="FILE",
         help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt",
     )

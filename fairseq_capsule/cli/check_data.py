@@ -3,15 +3,16 @@
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 
 from fairseq_capsule.analysis.data_checks import FolderCheck, Limits
-from fairseq_capsule.cli.arguments import positive_int
+from fairseq_capsule.cli.arguments import input_folder, percentage, positive_int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = Limits()
-    parser.add_argument("folder", type=Path, metavar="DIR", help="what scripts/prepare-*.sh made: OUT, not OUT/bin")
+    parser.add_argument(
+        "folder", type=input_folder, metavar="DIR", help="what scripts/prepare-*.sh made: OUT, not OUT/bin"
+    )
     parser.add_argument(
         "--longest",
         type=positive_int,
@@ -20,14 +21,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--most-unknown",
-        type=float,
+        type=percentage,
         default=defaults.most_unknown,
         metavar="PERCENT",
         help="of a text's tokens that its dictionary lacks (default: %(default)s)",
     )
     parser.add_argument(
         "--most-overlap",
-        type=float,
+        type=percentage,
         default=defaults.most_overlap,
         metavar="PERCENT",
         help="of a validation or test set's pairs that are in the training set, too (default: %(default)s)",

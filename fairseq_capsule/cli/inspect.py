@@ -10,7 +10,7 @@ from tqdm import tqdm
 from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, inspect
 from fairseq_capsule.analysis.inspector.page import page_name, write_index, write_page
 from fairseq_capsule.analysis.inspector.sentences import sentences_of_data, sentences_of_text
-from fairseq_capsule.cli.arguments import numbers, positive_int, unicode_text
+from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, output_folder, unicode_text, whole_numbers
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
@@ -20,20 +20,24 @@ from fairseq_capsule.hub import CapsuleHub
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     sentences = parser.add_mutually_exclusive_group(required=True)
-    sentences.add_argument("--ids", type=numbers, help="sentences of the data, as fairseq-generate numbers them: 3,17")
+    sentences.add_argument(
+        "--ids", type=whole_numbers(0, MOST), help="sentences of the data, as fairseq-generate numbers them: 3,17"
+    )
     sentences.add_argument(
         "--text", type=unicode_text, help="one source sentence, raw or as --codes and --tokenizer say"
     )
-    sentences.add_argument("--file", type=Path, help="such sentences, one a line; a page is called by its line")
-    parser.add_argument("--split", default="test", help="the part of the data with --ids (default: %(default)s)")
-    parser.add_argument("--beam", type=positive_int, default=5, help="of the translation (default: %(default)s)")
+    sentences.add_argument("--file", type=input_file, help="such sentences, one a line; a page is called by its line")
+    parser.add_argument(
+        "--split", type=label, default="test", help="the part of the data with --ids (default: %(default)s)"
+    )
+    parser.add_argument("--beam", type=beam_size, default=5, help="of the translation (default: %(default)s)")
     parser.add_argument(
         "--against",
-        type=Path,
+        type=input_file,
         metavar="CHECKPOINT",
         help="another model, to be shown beside it on the same translation",
     )
-    parser.add_argument("--out", type=Path, required=True, help="folder for pages, pictures and arrays")
+    parser.add_argument("--out", type=output_folder, required=True, help="folder for pages, pictures and arrays")
 
 
 def run(args: Namespace) -> None:

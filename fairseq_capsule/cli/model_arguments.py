@@ -3,15 +3,15 @@
 import argparse
 from pathlib import Path
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.cli.arguments import input_file, input_folder
 from fairseq_capsule.hub import CapsuleHub, load
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """A trained model, and how raw text becomes what it reads; `load_model` takes them."""
-    parser.add_argument("checkpoint", type=Path, help="a trained model")
-    parser.add_argument("data", type=Path, help="the binarised data whose dictionaries it was trained with")
-    parser.add_argument("--codes", type=Path, help="subword-nmt codes to apply to raw text")
+    parser.add_argument("checkpoint", type=input_file, help="a trained model")
+    parser.add_argument("data", type=input_folder, help="the binarised data whose dictionaries it was trained with")
+    parser.add_argument("--codes", type=input_file, help="subword-nmt codes to apply to raw text")
     parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
 
 
@@ -19,10 +19,7 @@ def load_model(args: argparse.Namespace, checkpoint: Path) -> CapsuleHub:
     """The model of a checkpoint with the dictionaries and the text's preparation that the arguments name.
 
     Raises:
-        UserError: a file is missing.
+        UserError: one of them is broken, or they do not fit together.
     """
-    for path in filter(None, (checkpoint, args.data, args.codes)):
-        if not path.exists():
-            raise UserError(f"{path}: no such file or folder")
     bpe = {"bpe": "subword_nmt", "bpe_codes": str(args.codes)} if args.codes else {}
     return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)

@@ -2,12 +2,11 @@
 
 import io
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from fairseq_capsule.analysis.inspector.inspection import inspect
 from fairseq_capsule.analysis.inspector.sentences import sentences_of_text
 from fairseq_capsule.analysis.inspector.views import all_views
-from fairseq_capsule.cli.arguments import unicode_text
+from fairseq_capsule.cli.arguments import label, output_file, unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import write_whole
@@ -29,8 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
         "or neither at each step of the model's own translation; or another view of inspect's: %(choices)s",
     )
-    parser.add_argument("--layer", help="a layer, from 1 (default: the top one, as in the paper)")
-    parser.add_argument("--out", type=Path, required=True, help="picture to write: .png, .svg or .pdf")
+    parser.add_argument("--layer", type=label, help="a layer, from 1 (default: the top one, as in the paper)")
+    parser.add_argument("--out", type=output_file, required=True, help="picture to write: .png, .svg or .pdf")
 
 
 def run(args: Namespace) -> None:

@@ -8,6 +8,7 @@ import torch
 from fairseq import checkpoint_utils
 
 from fairseq_capsule.analysis.checkpoints import batches, load_with_data
+from fairseq_capsule.cli.arguments import input_file, input_folder, label
 from fairseq_capsule.criterions import BagOfWordsProbe
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS
 from fairseq_capsule.errors import UserError
@@ -15,10 +16,12 @@ from fairseq_capsule.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "checkpoints", type=Path, nargs="+", metavar="CHECKPOINT", help="of trainings with bag_of_words_probe"
+        "checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help="of trainings with bag_of_words_probe"
     )
-    parser.add_argument("--data", type=Path, required=True, help="the binarised data")
-    parser.add_argument("--split", default="test", help="which of its splits to read (default: %(default)s)")
+    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
+    parser.add_argument(
+        "--split", type=label, default="test", help="which of its splits to read (default: %(default)s)"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 
-from fairseq_capsule.cli.arguments import counts
+from fairseq_capsule.cli.arguments import MOST_SEED, input_file, label, output_folder, whole_numbers
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables import definitions, gathering, launching, planning, printing
 from fairseq_capsule.tables.runs import Places
@@ -13,20 +13,32 @@ from fairseq_capsule.tables.scales import SCALES, load_scale
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", metavar="TABLE", help="as duan-table2; fairseq-capsule table lists them")
-    parser.add_argument("--scale", default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)")
-    parser.add_argument("--seeds", type=counts, default=[1], metavar="N,N,…", help="1,2,3 or 1-3 (default: 1)")
+    parser.add_argument("table", type=label, metavar="TABLE", help="as duan-table2; fairseq-capsule table lists them")
+    parser.add_argument(
+        "--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seeds",
+        type=whole_numbers(1, MOST_SEED, most_numbers=1000),
+        default=[1],
+        metavar="N,N,…",
+        help="1,2,3 or 1-3 (default: 1)",
+    )
     parser.add_argument("--launcher", choices=["local", "slurm"], default="local", help="(default: %(default)s)")
     parser.add_argument(
         "--baseline",
-        type=Path,
+        type=input_file,
         metavar="CHECKPOINT",
         help="in the place of the Transformer that others start from or are taught by; prepare the data with its codes "
         "and dictionary",
     )
-    parser.add_argument("--data", type=Path, default=Path("data"), help="the folder of the prepared corpora (data)")
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs (runs)")
-    parser.add_argument("--rows", nargs="+", metavar="ROW", help="only these rows and what they need (default: all)")
+    parser.add_argument(
+        "--data", type=output_folder, default=Path("data"), help="the folder of the prepared corpora (data)"
+    )
+    parser.add_argument("--runs", type=output_folder, default=Path("runs"), help="the folder of all runs (runs)")
+    parser.add_argument(
+        "--rows", nargs="+", type=label, metavar="ROW", help="only these rows and what they need (default: all)"
+    )
     parser.add_argument("--dry-run", action="store_true", help="print every command, with its GPUs and hours")
 
 

@@ -13,15 +13,27 @@ from tqdm import tqdm
 from fairseq_capsule.analysis import scoring
 from fairseq_capsule.analysis.summary_scores import rouge_measures
 from fairseq_capsule.analysis.translations import read_translations
-from fairseq_capsule.cli.arguments import SUBWORDS, language_code, language_of, positive_int
+from fairseq_capsule.cli.arguments import (
+    MOST_SEED,
+    SUBWORDS,
+    input_file,
+    language_code,
+    language_of,
+    output_file,
+    whole_number,
+)
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines, write_whole
 
+MOST_SAMPLES = 100_000
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("hypothesis", type=Path, metavar="HYP", help="an output of fairseq-generate, or plain text")
     parser.add_argument(
-        "references", nargs="+", type=Path, metavar="REF", help="the reference, untokenised; several are all used"
+        "hypothesis", type=input_file, metavar="HYP", help="an output of fairseq-generate, or plain text"
+    )
+    parser.add_argument(
+        "references", nargs="+", type=input_file, metavar="REF", help="the reference, untokenised; several are all used"
     )
     parser.add_argument(
         "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
@@ -32,12 +44,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the texts are summaries: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters instead of BLEU and chrF",
     )
     parser.add_argument("--lowercase", action="store_true", help="compare without case")
-    parser.add_argument("--against", type=Path, metavar="OTHER", help="another HYP: paired bootstrap for each measure")
     parser.add_argument(
-        "--samples", type=positive_int, default=1000, help="of the paired bootstrap (default: %(default)s)"
+        "--against", type=input_file, metavar="OTHER", help="another HYP: paired bootstrap for each measure"
     )
     parser.add_argument(
-        "--seed", type=positive_int, default=12345, help="of the paired bootstrap (default: %(default)s, sacrebleu's)"
+        "--samples",
+        type=whole_number(1, MOST_SAMPLES),
+        default=1000,
+        help="of the paired bootstrap (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=whole_number(1, MOST_SEED),
+        default=12345,
+        help="of the paired bootstrap (default: %(default)s, sacrebleu's)",
     )
     parser.add_argument(
         "--tokenized",
@@ -52,7 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="subwords to join (default: none for plain text; for an output of fairseq-generate subword_nmt, with "
         "--rouge characters that stand apart)",
     )
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the detokenised translations there")
+    parser.add_argument(
+        "--other-reference",
+        action="store_true",
+        help="REF is meant to be another text than the T- lines of HYP: do not refuse it",
+    )
+    parser.add_argument("--output", type=output_file, metavar="FILE", help="write the detokenised translations there")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 
@@ -66,6 +91,8 @@ def run(args: argparse.Namespace) -> None:
     systems = [read_translations(path, args.remove_bpe, tokenised, generated) for path in paths]
     references = [read_lines(path) for path in args.references]
     scoring.require_equal_counts(systems, list(zip(args.references, references)))
+    if not args.other_reference:
+        scoring.require_own_reference(systems, list(zip(args.references, references)))
     for doubt in scoring.doubts(systems, references, args.lowercase):
         print(f"fairseq-capsule score: note: {doubt}", file=sys.stderr)
 

@@ -8,11 +8,12 @@ from fairseq.modules import LearnedPositionalEmbedding
 from torch import nn
 
 from fairseq_capsule.analysis.checkpoints import load_with_data
+from fairseq_capsule.cli.arguments import input_file, input_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoints", type=Path, nargs="+", metavar="CHECKPOINT", help="trained models")
-    parser.add_argument("--data", type=Path, required=True, help="the binarised data")
+    parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help="trained models")
+    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 

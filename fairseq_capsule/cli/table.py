@@ -3,18 +3,27 @@
 import argparse
 from pathlib import Path
 
+from fairseq_capsule.cli.arguments import label, output_folder
 from fairseq_capsule.tables import definitions, gathering, printing
 from fairseq_capsule.tables.runs import Places
 from fairseq_capsule.tables.scales import SCALES, load_scale
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", nargs="?", metavar="TABLE", help="as duan-table2; without it, all are listed")
     parser.add_argument(
-        "--scale", default="paper", metavar="SCALE", help=f"{', '.join(SCALES)}: of which runs (default: %(default)s)"
+        "table", nargs="?", type=label, metavar="TABLE", help="as duan-table2; without it, all are listed"
     )
-    parser.add_argument("--runs", type=Path, default=Path("runs"), help="the folder of all runs (default: %(default)s)")
-    parser.add_argument("--out", type=Path, help="where to write it too (default: RUNS/SCALE/tables)")
+    parser.add_argument(
+        "--scale",
+        type=label,
+        default="paper",
+        metavar="SCALE",
+        help=f"{', '.join(SCALES)}: of which runs (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--runs", type=output_folder, default=Path("runs"), help="the folder of all runs (default: %(default)s)"
+    )
+    parser.add_argument("--out", type=output_folder, help="where to write it too (default: RUNS/SCALE/tables)")
 
 
 def run(args: argparse.Namespace) -> None:

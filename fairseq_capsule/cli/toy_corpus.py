@@ -1,8 +1,8 @@
 """`fairseq-capsule toy-corpus`: an embedded corpus as parallel text files."""
 
 import argparse
-from pathlib import Path
 
+from fairseq_capsule.cli.arguments import MOST, MOST_SEED, output_folder, whole_number
 from fairseq_capsule.corpora.chinese_headlines.articles import article_pairs
 from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.corpora.parallel_text import write_parallel
@@ -13,7 +13,7 @@ SIZES = {"train": 30_000, "valid": 500, "test": 500}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=Path, metavar="OUT", help="the folder for train.en, train.de, valid.en, …")
+    parser.add_argument("out", type=output_folder, metavar="OUT", help="the folder for train.en, train.de, valid.en, …")
     parser.add_argument(
         "--corpus",
         choices=CORPORA,
@@ -21,8 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sentences and their translations, or short news in Chinese and their headlines (default: %(default)s)",
     )
     for split, size in SIZES.items():
-        parser.add_argument(f"--{split}", type=int, default=size, metavar="N", help="pairs (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of the sampler (default: %(default)s)")
+        parser.add_argument(
+            f"--{split}", type=whole_number(0, MOST), default=size, metavar="N", help="pairs (default: %(default)s)"
+        )
+    parser.add_argument(
+        "--seed", type=whole_number(0, MOST_SEED), default=1, help="of the sampler (default: %(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> None:

@@ -30,6 +30,17 @@ class CapsuleModel:
             if isinstance(part, KnowsBeams):
                 part.beam_size = beam_size
 
+    def prepare_for_inference_(self, cfg) -> None:
+        """As fairseq's, which says nothing of a beam that holds no hypothesis until it searches with it.
+
+        Raises:
+            UserError: a beam size below 1.
+        """
+        beam = getattr(cfg.generation, "beam", 1)
+        if beam < 1:
+            raise UserError(f"--beam must be at least 1, not {beam}")
+        super().prepare_for_inference_(cfg)
+
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """As fairseq's, which would report another dictionary's embeddings as tensors that do not fit.
 

@@ -8,8 +8,8 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from fairseq_capsule.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tasks.dictionaries import refuse_other_dictionaries
 
 logger = logging.getLogger(__name__)
 

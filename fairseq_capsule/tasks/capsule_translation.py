@@ -1,14 +1,18 @@
 """fairseq's translation, started from a trained baseline, with the heads of unused losses frozen."""
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Optional
 
 import torch
+from fairseq import utils
 from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from fairseq_capsule.binarised import require_whole
 from fairseq_capsule.criterions import freeze_unused_heads
+from fairseq_capsule.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
@@ -34,6 +38,26 @@ class CapsuleTranslationTask(TranslationTask):
     Batches are formed anew in every epoch, from its number: a run that was stopped in any epoch and resumed goes on
     as if it had never been.
     """
+
+    @classmethod
+    def load_dictionary(cls, filename):
+        """As fairseq's.
+
+        Raises:
+            UserError: it is broken; the line says where.
+        """
+        return read_dictionary(filename)
+
+    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+        """As fairseq's.
+
+        Raises:
+            UserError: a file of the split is not whole.
+        """
+        paths = utils.split_paths(self.cfg.data)
+        shard = (epoch - 1) % len(paths) if split == self.cfg.train_subset else 0
+        require_whole(Path(paths[shard]), split)
+        super().load_dataset(split, epoch, combine, **kwargs)
 
     def can_reuse_epoch_itr(self, dataset):
         return False

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fairseq_capsule.cli import main
+from tests.cli.world import make_world
 
 WORDS = ["ein", "der", "hund", "ha@@ us", "läuft", "sieht", "rot@@ es", "kind", ",", "&apos;s", "U-@@ Bahn", "rot-weiß"]
 
@@ -73,6 +74,14 @@ def generate(training):
         return file
 
     return run
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory):
+    """What `tests.cli.world` makes; to be left as it is."""
+    folder = tmp_path_factory.mktemp("world")
+    make_world(folder)
+    return folder
 
 
 def fairseq(folder, command, options):

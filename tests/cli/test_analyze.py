@@ -176,15 +176,15 @@ class TestRefusals:
 
     def test_a_file_in_the_folder_s_place(self, command, first):
         result = command("analyze", "lengths", first, "--out", first)
-        assert result.status == 1 and f"--out {first}: no folder" in result.err
+        assert result.status == 1 and f"{first}: not a folder" in result.err
 
     @pytest.mark.parametrize(
         "arguments, message",
         [
             (["nonsense"], "argument KIND: invalid choice: 'nonsense'"),
             ([], "the following arguments are required: KIND"),
-            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is no list of whole numbers"),
-            (["lengths", "x", "--out", "y", "--groups", "0"], "'0' is not a whole number from 1 on"),
+            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is no set of whole numbers"),
+            (["lengths", "x", "--out", "y", "--groups", "0"], "'0' is not a whole number from 1 to 1000"),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "0-3"],
                 "'0-3' is no set of whole numbers",
@@ -199,7 +199,10 @@ class TestRefusals:
             ),
         ],
     )
-    def test_wrong_arguments(self, command, capsys, arguments, message):
+    def test_wrong_arguments(self, command, capsys, first, monkeypatch, arguments, message):
+        monkeypatch.chdir(first.parent)
+        (first.parent / "x").write_text("a\n")
+        (first.parent / "z").mkdir()
         with pytest.raises(SystemExit) as error:
             command("analyze", *arguments)
         assert error.value.code == 2 and message in capsys.readouterr().err

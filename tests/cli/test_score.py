@@ -7,7 +7,7 @@ import re
 import pytest
 import sacrebleu
 
-from fairseq_capsule.analysis.scoring import split_compounds
+from fairseq_capsule.analysis.scoring import _agrees, split_compounds
 
 MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
 
@@ -260,10 +260,6 @@ class TestAgainst:
 
 
 class TestDoubts:
-    def test_another_text_s_reference(self, command, generated, tmp_path):
-        other = write(tmp_path / "other.de", ["Etwas ganz anderes.", "Noch etwas.", "Und mehr.", "Schluss."])
-        assert f"note: {generated}: no T- line agrees with the reference" in command("score", generated, other).err
-
     def test_lower_cased_translations(self, command, reference, tmp_path):
         lower = write(tmp_path / "lower", [line.lower() for line in REFERENCES])
         assert "--lowercase compares without case" in command("score", lower, reference).err
@@ -271,6 +267,52 @@ class TestDoubts:
 
     def test_none(self, command, generated, reference):
         assert command("score", generated, reference).err == ""
+
+
+class TestOtherReferences:
+    @pytest.fixture
+    def other(self, tmp_path):
+        return write(tmp_path / "other.de", ["Etwas ganz anderes.", "Noch etwas.", "Und mehr.", "Schluss."])
+
+    def test_another_text_s_reference(self, command, refused, generated, other):
+        assert refused("score", generated, other).startswith(f"{other}: 4 of the 4 T- lines of {generated} differ")
+        assert command("score", generated, other, "--other-reference").status == 0
+
+    def test_the_right_reference_in_another_order(self, refused, generated, tmp_path):
+        path = write(tmp_path / "order.de", REFERENCES[1:] + REFERENCES[:1])
+        assert "--other-reference" in refused("score", generated, path)
+
+    def test_of_plain_text_nothing_is_known(self, command, reference, other):
+        assert command("score", reference, other).status == 0
+
+    def test_one_of_several_is_enough(self, command, generated, reference, other):
+        assert command("score", generated, other, reference).status == 0
+
+    def test_the_other_system_s_too(self, refused, generated, reference, tmp_path):
+        text = GENERATED
+        for line in re.findall(r"T-\d+\t.*", GENERATED):
+            text = text.replace(line, line.partition("\t")[0] + "\tEs war einmal .")
+        another = tmp_path / "another.out"
+        another.write_text(text, encoding="utf-8")
+        assert f"T- lines of {another} differ" in refused("score", generated, reference, "--against", another)
+
+    @pytest.mark.parametrize(
+        "target, reference",
+        [
+            ("er fragt : &quot; gut &amp; schön ? &quot;", 'Er fragt: "Gut & schön?"'),
+            ("er f@@ragt <<unk>> und <<unk>> .", "Er fragt: laut und leise."),
+            ("<<unk>> <<unk>>", "Ganz unbekannt"),
+            ("sa rosteasca", "Să rostească"),
+            ("Să rostească", "Să rostească".translate(str.maketrans("ș", "ş"))),
+            ("他 说 : １２ 月", "他说：12月"),
+        ],
+    )
+    def test_what_preparing_does_is_no_difference(self, target, reference):
+        assert _agrees(target, reference)
+
+    @pytest.mark.parametrize("target, reference", [("ein <<unk>> haus", "Haus ein"), ("ein haus", "ein Haus steht")])
+    def test_what_is_a_difference(self, target, reference):
+        assert not _agrees(target, reference)
 
 
 class TestRefusals:
@@ -287,7 +329,7 @@ class TestRefusals:
 
     def test_no_file(self, refused, reference, tmp_path):
         assert refused("score", tmp_path / "no", reference) == f"{tmp_path / 'no'}: No such file or directory"
-        assert refused("score", tmp_path, reference) == f"{tmp_path}: Is a directory"
+        assert refused("score", tmp_path, reference) == f"{tmp_path}: a folder; name a file"
 
     def test_encoding(self, refused, reference, tmp_path):
         latin = tmp_path / "latin"

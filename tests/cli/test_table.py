@@ -44,7 +44,7 @@ def test_an_unknown_row(capsys, tmp_path):
 def test_wrong_seeds(capsys, seeds):
     with pytest.raises(SystemExit):
         main(["reproduce", "duan-table2", "--seeds", seeds])
-    assert "whole numbers from 1 on" in capsys.readouterr().err
+    assert "whole numbers from 1 to " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["table"], ["table", "duan-table2"], ["reproduce", "duan-table2"]])

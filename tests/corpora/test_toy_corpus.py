@@ -43,7 +43,7 @@ def test_the_seed_is_passed_on(tmp_path):
     [
         ("/dev/full", (), "/dev/full: not a folder; name a folder, or a new name"),
         ("{tmp}/file", (), "{tmp}/file: not a folder; name a folder, or a new name"),
-        ("{tmp}/file/in", (), "{tmp}/file/in: no folder can be made there: Not a directory; name another"),
+        ("{tmp}/file/in", (), "{tmp}/file: not a folder; name a folder, or a new name"),
         ("{tmp}/out", ("--train", "0"), "train: 0 sentences; ask for at least 1"),
         (
             "{tmp}/out",

@@ -73,7 +73,7 @@ def test_the_routing_of_several_is_named(data, routed, tmp_path, capsys):
             ["--option", "global-iterations"],
             "its model has no --global-iterations to set; it has --routing-iterations",
         ),
-        ("iterations", "missing", [], "checkpoint_last.pt: no such file or folder"),
+        ("iterations", "missing", [], "checkpoint_last.pt: No such file or directory"),
     ],
 )
 def test_what_cannot_be_analysed_is_named(data, trained, routed, tmp_path, capsys, kind, of, arguments, message):

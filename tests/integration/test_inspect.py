@@ -83,8 +83,8 @@ def test_text_of_any_kind(inspect, tmp_path):
         (["--ids", "1", "--split", "dev"], "--split dev: Dataset not found: dev"),
         (["--text", "  "], "sentence 1 is empty"),
         (["--text", "a " * 1100], "sentence 1: 1101 subwords are more than the model's 1024"),
-        (["--text", "a", "--against", "missing.pt"], "missing.pt: no such file or folder"),
-        (["--text", "a", "--codes", "missing"], "missing: no such file or folder"),
+        (["--text", "a", "--against", "missing.pt"], "missing.pt: No such file or directory"),
+        (["--text", "a", "--codes", "missing"], "missing: No such file or directory"),
         (["--file", "missing"], "missing: No such file or directory"),
     ],
 )
@@ -100,7 +100,7 @@ def test_an_empty_line_and_a_file_where_a_folder_should_be_are_named(inspect, tm
     assert "sentence 2 is empty" in capsys.readouterr().err and names(tmp_path) == ["lines.txt"]
     (tmp_path / "out").write_text("")
     assert inspect("--text", "a") == 1
-    assert f"{tmp_path / 'out'}: File exists" in capsys.readouterr().err
+    assert f"{tmp_path / 'out'}: not a folder; name a folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [[], ["--ids", "a"], ["--ids", "-1"], ["--ids", "1", "--text", "a"]])

@@ -24,8 +24,8 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
         ("a.png", [], "  ", "sentence 1 is empty"),
         ("a.png", [], "a " * 1100, "sentence 1: 1101 subwords are more than the model's 1024"),
         ("a.gif", [], "a b", "its name must end in one of .png, .svg, .pdf"),
-        ("nowhere/a.png", [], "a b", "nowhere/a.png: not written: No such file or directory"),
-        ("a.png", ["--codes", "missing"], "a b", "missing: no such file or folder"),
+        ("nowhere/a.png", [], "a b", "nowhere: no folder, so no place for a.png; make it"),
+        ("a.png", ["--codes", "missing"], "a b", "missing: No such file or directory"),
         ("a.png", ["--show", "assignment"], "a b", "the model has no past_future to show; it has: encoder_attention, "),
     ],
 )

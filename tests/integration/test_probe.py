@@ -36,7 +36,7 @@ def test_the_command_prints_a_row_for_each_probe(data, probed, capsys):
             "it was trained with label_smoothed_cross_entropy, not with bag_of_words_probe",
         ),
         ("probe/checkpoint_last.pt", ["--split", "nope"], "--split nope"),
-        ("missing.pt", [], "missing.pt: no such file or folder"),
+        ("missing.pt", [], "missing.pt: No such file or directory"),
     ],
 )
 def test_what_cannot_be_probed_is_named(data, probed, capsys, checkpoint, arguments, message):

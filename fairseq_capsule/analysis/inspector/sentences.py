@@ -5,6 +5,7 @@ from typing import List, Sequence
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.tokenizer import tokenize_line
 
+from fairseq_capsule.analysis.checkpoints import load_split
 from fairseq_capsule.analysis.inspector.inspection import Source, text_of
 from fairseq_capsule.errors import UserError
 
@@ -18,12 +19,9 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     """Sentences of a split of the binarised data, by the numbers that `fairseq-generate` gives them.
 
     Raises:
-        UserError: no such split or number.
+        UserError: no such number, or as `load_split`.
     """
-    try:
-        hub.task.load_dataset(split)
-    except FileNotFoundError as error:
-        raise UserError(f"--split {split}: {error}") from error
+    load_split(hub.task, split)
     dataset = hub.task.dataset(split)
     for number in numbers:
         if not 0 <= number < len(dataset.src):

@@ -1,0 +1,30 @@
+"""The merges of byte pair encoding, as subword-nmt writes them."""
+
+import re
+from pathlib import Path
+from typing import Union
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.files import read_lines
+
+VERSION = re.compile(r"#version: \d+(\.\d+)*", re.ASCII)
+MERGE = re.compile(r"[^ ]+ [^ ]+")
+
+
+def require_codes(path: Union[str, Path]) -> None:
+    """Refuse a file that subword-nmt cannot read, which would end the process.
+
+    Raises:
+        UserError: not UTF-8, empty, or a line that is not two pieces of a word.
+        OSError: it cannot be read.
+    """
+    lines = read_lines(path)
+    if lines[0].startswith("#version:") and len(lines) == 1:
+        raise UserError(f"{path}: no merges in it; give the codes of subword-nmt that the data was prepared with")
+    for number, line in enumerate(lines, start=1):
+        names_version = number == 1 and line.startswith("#version:")
+        if not (VERSION if names_version else MERGE).fullmatch(line):
+            raise UserError(
+                f"{path}, line {number}: {line[:40]!r} is not two pieces of a word; give the codes of subword-nmt that "
+                "the data was prepared with"
+            )

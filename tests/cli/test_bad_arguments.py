@@ -1,0 +1,263 @@
+"""Every argument of every command, found in the parsers, with every kind of wrong value: one clear line, no traceback.
+
+A command that is added later is covered by itself: its arguments have types, and a type says what is wrong for it.
+"""
+
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+from matplotlib.figure import Figure
+
+from fairseq_capsule.analysis.inspector.figures import plot_view
+from fairseq_capsule.cli import COMMANDS, arguments, build_parser, main
+
+# --- what the commands are given where nothing is wrong --------------------------------------------------------------
+
+FILES = {
+    "checkpoint": "model.pt",
+    "checkpoints": "model.pt",
+    "inputs": "model.pt",
+    "baseline": "model.pt",
+    "codes": "codes",
+    "folder": "data",
+    "data": "data/bin",
+    "hypothesis": "first.out",
+    "outputs": "first.out",
+    "first": "first.out",
+    "second": "second.out",
+    ("inspect", "against"): "model.pt",
+    ("score", "against"): "second.out",
+}
+TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", "ids": "0,1", "rows": "x", "layer": "1"}
+BY_TYPE = {
+    arguments.input_file: "text.de",
+    arguments.input_folder: "data",
+    arguments.input_path: "text.de",
+    arguments.output_folder: "new",
+    arguments.output_file: "new.png",
+    arguments.language_code: "de",
+}
+# What makes them quick, and keeps them from training.
+QUICK = {
+    ("toy-corpus",): "--train 5 --valid 2 --test 2",
+    ("reproduce",): "--dry-run --scale toy --rows nothing",
+    ("score",): "--samples 10",
+    ("analyze", "coverage"): "--runs 1",
+    ("analyze", "iterations"): "--iterations 1 --beam 1 --option past-future-iterations",
+    ("inspect",): "--beam 1",
+}
+
+# --- what is wrong: the fault's name → whether it has to be refused, and how it is made of what is right -------------
+
+
+def bytes_of(change):
+    def make(place, valid):
+        place.write_bytes(change(valid.read_bytes() if valid.is_file() else b"a b\n"))
+        return place
+
+    return make
+
+
+def folder_of(pattern, change):
+    """A copy of a folder in which files are spoilt."""
+
+    def make(place, valid):
+        shutil.copytree(valid, place)
+        for path in place.rglob(pattern):
+            path.write_bytes(change(path.read_bytes()))
+        return place
+
+    return make
+
+
+def made(function):
+    def make(place, valid):
+        function(place)
+        return place
+
+    return make
+
+
+MISSING = made(lambda place: None)
+FOLDER = made(lambda place: place.mkdir())
+DANGLING = made(lambda place: place.symlink_to("nothing"))
+DEVICE = (True, lambda place, valid: "/dev/full")
+NO_NAMES = {
+    f"the name {name!r}": (True, lambda place, valid, name=name: name) for name in ["", "a\0b", "a\nb", "\udcff.de"]
+}
+CONTENTS = {
+    "empty": (True, lambda content: b""),
+    "truncated": (False, lambda content: content[: len(content) // 2]),
+    "binary": (True, lambda content: bytes(range(256)) * 4),
+    "latin-1": (True, lambda content: b"sch\xf6n\n" * 5),
+    "CRLF": (False, lambda content: content.replace(b"\n", b"\r\n")),
+    "NULs": (False, lambda content: bytes(len(content))),
+    "line feeds": (True, lambda content: b"\n" * 5),
+}
+INPUT_FILE = {
+    **{name: (refused, bytes_of(change)) for name, (refused, change) in CONTENTS.items()},
+    **{"missing": (True, MISSING), "a folder": (True, FOLDER), "a link to nothing": (True, DANGLING)},
+    **{"/dev/full": DEVICE, "/dev/zero": (True, lambda place, valid: "/dev/zero"), **NO_NAMES},
+}
+INPUT_FOLDER = {
+    **{
+        f"{name} {pattern}": (False, folder_of(pattern, change))
+        for name, (_, change) in CONTENTS.items()
+        if name in ("empty", "truncated", "binary")
+        for pattern in ("dict.*.txt", "*.idx", "*.bin")
+    },
+    **{"missing": (True, MISSING), "empty": (True, FOLDER), "a link to nothing": (True, DANGLING), **NO_NAMES},
+    **{"a file": (True, bytes_of(lambda content: b"a\n")), "/dev/full": DEVICE},
+}
+OUTPUT_FOLDER = {"a file": (True, bytes_of(lambda content: b"")), "/dev/full": DEVICE, **NO_NAMES}
+OUTPUT_FOLDER["below a file"] = (True, lambda place, valid: bytes_of(bytes)(place, valid) / "below")
+OUTPUT_FILE = {"a folder": (True, FOLDER), "nowhere": (True, lambda place, valid: place / "nowhere"), **NO_NAMES}
+OUTPUT_FILE["/dev/full"] = DEVICE
+WORDS = ["", "x", "nan", "inf", "-inf", "-1", "1e999", "1.5.2", "0x10", "١", "1_0", "9" * 30, "9" * 5000]
+NUMBER = {repr(text[:10]): (True, lambda place, valid, text=text: text) for text in WORDS}
+TEXT = {
+    repr(text[:10]): (False, lambda place, valid, text=text: text)
+    for text in ["", "\0", "\udcff", "x" * 5000, "a\nb", "../../x", "%s{}", "--", "9" * 30]
+}
+RANGES = {
+    text: (True, lambda place, valid, text=text: text)
+    for text in ["1-99999999999", "1-999999999999999999999", "3-1", "1-", "1,,2", "0-99999999"]
+}
+FAULTS_OF = {
+    arguments.input_file: INPUT_FILE,
+    arguments.input_folder: INPUT_FOLDER,
+    arguments.input_path: {**INPUT_FILE, "a folder": (True, FOLDER)},
+    arguments.output_folder: OUTPUT_FOLDER,
+    arguments.output_file: OUTPUT_FILE,
+}
+
+
+def faults_of(action):
+    """The wrong values of an argument, by its type: what takes "1" for a number is one of numbers."""
+    if action.choices:
+        return {"no choice": (True, lambda place, valid: "nothing-of-that-name")}
+    if action.type in FAULTS_OF:
+        return FAULTS_OF[action.type]
+    if action.type in (arguments.label, arguments.unicode_text, arguments.language_code):
+        return TEXT
+    found = action.type("1")
+    if isinstance(found, float):
+        return {name: fault for name, fault in NUMBER.items() if name != "'-1'"}
+    return {**NUMBER, **RANGES} if isinstance(found, list) else NUMBER
+
+
+def leaves():
+    """((command, kind), parser) of every command."""
+    for command in COMMANDS:
+        parser = next(iter(build_parser(command)._subparsers._group_actions)).choices[command]
+        if parser._subparsers is None:
+            yield (command,), parser
+        else:
+            for kind, leaf in parser._subparsers._group_actions[0].choices.items():
+                yield (command, kind), leaf
+
+
+def taking_values(parser):
+    return [action for action in parser._actions if action.nargs != 0 and action.dest != "help"]
+
+
+CASES = [
+    pytest.param(names, action.dest, fault, id=f"{' '.join(names)} {action.dest}: {fault}")
+    for names, parser in leaves()
+    for action in taking_values(parser)
+    for fault in faults_of(action)
+]
+
+
+# --- the tests -------------------------------------------------------------------------------------------------------
+
+
+def value_of(names, action, world):
+    """A right value of an argument."""
+    if action.choices:
+        return list(action.choices)[0]
+    for key in ((names[0], action.dest), action.dest):
+        if key in FILES and action.type in FAULTS_OF:
+            return str(world / FILES[key])
+    if action.dest in TEXTS:
+        return TEXTS[action.dest]
+    return str(world / BY_TYPE[action.type]) if action.type in FAULTS_OF else BY_TYPE.get(action.type, "1")
+
+
+def command_line(names, parser, world, tmp_path, dest=None, wrong=None):
+    """The arguments that there must be, with right values, and `dest`'s wrong one."""
+    required = [group._group_actions for group in parser._mutually_exclusive_groups if group.required]
+    firsts = [actions[0].dest for actions in required if dest not in [action.dest for action in actions]]
+    firsts += ["output"] if names == ("average",) else []
+    words, places = QUICK.get(names, "").split(), []
+    for action in taking_values(parser):
+        is_wanted = action.required or not action.option_strings or action.dest in firsts
+        if not (is_wanted and action.nargs != "?") and action.dest != dest:
+            continue
+        count = action.nargs if isinstance(action.nargs, int) else 1
+        values = [value_of(names, action, world)] * count
+        if action.type in (arguments.output_folder, arguments.output_file):
+            values = [str(tmp_path / BY_TYPE[action.type])]
+        if action.dest == dest:
+            values[0] = str(wrong)
+        if not action.option_strings:
+            places += values
+        elif count == 1:
+            words.append(f"{action.option_strings[0]}={values[0]}")
+        else:
+            words += [action.option_strings[0], *values]
+    return [*names, *words, *(["--"] if places else []), *places]
+
+
+def plotted_if_chosen(view, arrays, chosen):
+    return plot_view(view, arrays, chosen) if chosen else Figure()
+
+
+@pytest.fixture(autouse=True)
+def drawings(monkeypatch):
+    """Nothing is drawn but by `picture`, whose arguments say what."""
+    monkeypatch.setattr("fairseq_capsule.analysis.reports._drawn", lambda figure, suffix: b"")
+    monkeypatch.setattr("fairseq_capsule.analysis.inspector.inspection.plot_view", plotted_if_chosen)
+
+
+def run(argv, capsys):
+    try:
+        status = main(argv)
+    except SystemExit as error:
+        status = error.code
+    return status, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
+def test_right_arguments(names, parser, world, tmp_path, capsys):
+    """So that what is refused below is refused for what is wrong with it."""
+    status, error = run(command_line(names, parser, world, tmp_path), capsys)
+    assert status == 0 or names in [("reproduce",), ("doctor",), ("check-data",)], error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize("names, dest, fault", CASES)
+def test_wrong_arguments(names, dest, fault, world, tmp_path, capsys):
+    parser = dict(leaves())[names]
+    action = next(action for action in taking_values(parser) if action.dest == dest)
+    must_refuse, make = faults_of(action)[fault]
+    valid = Path(value_of(names, action, world))
+    wrong = make(tmp_path / f"wrong{valid.suffix if action.type in FAULTS_OF else ''}", valid)
+    start = time.monotonic()
+    status, error = run(command_line(names, parser, world, tmp_path, dest, wrong), capsys)
+    assert time.monotonic() - start < 60
+    assert status in (0, 1, 2)
+    assert not (must_refuse and status == 0)
+    if status and not (names == ("check-data",) and not error):  # whose findings are its output
+        last = error.splitlines()[-1]
+        assert last.startswith("fairseq-capsule") and "error: " in last, error
+    assert "Traceback" not in error
+    assert not list(tmp_path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
+def test_every_argument_has_a_type(names, parser):
+    """One without is checked late, or never."""
+    assert not [action.dest for action in taking_values(parser) if action.type is None and not action.choices]

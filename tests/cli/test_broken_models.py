@@ -1,0 +1,223 @@
+"""Checkpoints, dictionaries and data that do not belong together, or are no checkpoints: each is named in one line."""
+
+import shutil
+import time
+from argparse import Namespace
+
+import pytest
+import torch
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import load
+from fairseq_capsule.models import CapsuleTransformerModel
+from tests.cli.world import make_world
+
+
+def change_checkpoint(world, tmp_path, function):
+    state = torch.load(world / "model.pt", weights_only=True)
+    changed = function(state)
+    torch.save(state if changed is None else changed, tmp_path / "changed.pt")
+    return tmp_path / "changed.pt"
+
+
+def replaced(dictionary, *keys, value=None):
+    """A change of one entry of a nested dictionary, or its removal."""
+    for key in keys[:-1]:
+        dictionary = dictionary[key]
+    if value is None:
+        del dictionary[keys[-1]]
+    else:
+        dictionary[keys[-1]] = value
+
+
+BROKEN = {
+    "no model": (lambda s: replaced(s, "model"), "no parameters of a model in it"),
+    "an empty model": (lambda s: replaced(s, "model", value={}), "no parameters of a model in it"),
+    "a model of another kind": (lambda s: replaced(s, "model", value=[1]), "no parameters of a model in it"),
+    "no options": (lambda s: replaced(s, "cfg"), "no options of a model in it"),
+    "options of another kind": (lambda s: replaced(s, "cfg", value=["model"]), "not loaded: "),
+    "no architecture's options": (lambda s: replaced(s, "cfg", "model"), "no architecture in its options"),
+    "no architecture": (lambda s: replaced(s, "cfg", "model", "_name"), "no architecture in its options"),
+    "an unknown architecture": (
+        lambda s: replaced(s, "cfg", "model", "_name", value="rnmt"),
+        "its architecture 'rnmt' is not known",
+    ),
+    "an architecture of another kind": (
+        lambda s: replaced(s, "cfg", "model", "_name", value=[1]),
+        "its architecture [1] is not known",
+    ),
+    "no task's options": (lambda s: replaced(s, "cfg", "task"), "no task in its options"),
+    "no task": (lambda s: replaced(s, "cfg", "task", "_name"), "no task in its options"),
+    "an unknown task": (lambda s: replaced(s, "cfg", "task", "_name", value="sing"), "its task 'sing' is not known"),
+    "old options without an architecture": (
+        lambda s: s.pop("cfg") and {**s, "args": Namespace(task="translation")},
+        "not loaded: ",
+    ),
+    "a parameter that is missing": (
+        lambda s: replaced(s, "model", "decoder.embed_tokens.weight"),
+        "its options and its parameters make no model (RuntimeError: ",
+    ),
+    "a parameter of another shape": (
+        lambda s: replaced(s, "model", "decoder.layers.0.fc1.weight", value=torch.zeros(3)),
+        "its options and its parameters make no model (RuntimeError: ",
+    ),
+    "a language that the data does not have": (
+        lambda s: replaced(s, "cfg", "task", "target_lang", value="fr"),
+        "no dict.fr.txt in it, and ",
+    ),
+    "a list": (lambda s: [1], "not loaded: "),
+}
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("program", ["size", "picture"])
+def test_a_checkpoint_that_makes_no_model(refused, world, tmp_path, kind, program):
+    change, wanted = BROKEN[kind]
+    checkpoint = change_checkpoint(world, tmp_path, change)
+    places = {
+        "size": [checkpoint, "--data", world / "data/bin"],
+        "picture": [checkpoint, world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"],
+    }
+    line = refused(program, *places[program])
+    assert wanted in line and str(checkpoint) in line
+
+
+@pytest.fixture(scope="module")
+def other_words(world, tmp_path_factory):
+    """Data with as many words, and other ones, and a checkpoint that was trained on it."""
+    folder = tmp_path_factory.mktemp("other")
+    make_world(folder)
+    for path in folder.glob("data/bin/dict.*.txt"):
+        path.write_text(path.read_text().replace("a ", "x "))
+    return folder
+
+
+@pytest.fixture
+def fewer_words(world, tmp_path):
+    shutil.copytree(world / "data/bin", tmp_path / "bin")
+    for path in tmp_path.glob("bin/dict.*.txt"):
+        path.write_text("".join(path.read_text().splitlines(keepends=True)[:3]))
+    return tmp_path / "bin"
+
+
+COMMANDS = {
+    "size": "size {model} --data {data}",
+    "probe": "probe {model} --data {data}",
+    "iterations": "analyze iterations {model} --data {data} --out {out} --option past-future-iterations",
+    "overlap": "analyze overlap {model} --data {data} --out {out}",
+    "inspect": "inspect {model} {data} --text a --out {out}",
+    "against": "inspect {right} {data} --against {model} --text a --out {out}",
+    "picture": "picture {model} {data} --text a --out {out}.png",
+}
+
+
+@pytest.mark.parametrize("program", COMMANDS)
+def test_data_of_other_words(refused, world, other_words, fewer_words, tmp_path, program):
+    places = {"model": other_words / "model.pt", "out": tmp_path / "out", "right": world / "model.pt"}
+    line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
+    assert "which it was trained with, are not the data's" in line and str(places["model"]) in line
+    line = refused(*COMMANDS[program].format(**places, data=fewer_words).split())
+    assert "binarise the data with the checkpoint's dictionary" in line and "model.pt: its encoder's dictionary" in line
+    assert not (tmp_path / "out").exists()
+
+
+class TestNames:
+    def test_a_colon_in_a_checkpoint_s_name(self, command, world, tmp_path):
+        folder = tmp_path / "run:1"
+        folder.mkdir()
+        shutil.copy(world / "model.pt", folder / "a:b.pt")
+        assert command("size", folder / "a:b.pt", "--data", world / "data/bin").status == 0
+        places = [folder / "a:b.pt", world / "data/bin", "--text", "a", "--out", folder / "a.png"]
+        assert command("picture", *places).status == 0
+
+    def test_a_colon_in_the_data_s_name(self, refused, world, tmp_path):
+        shutil.copytree(world / "data/bin", tmp_path / "a:b")
+        line = refused("size", world / "model.pt", "--data", tmp_path / "a:b")
+        assert line.startswith(f"{tmp_path / 'a:b'}: fairseq would read it as several folders, for the ':' in it")
+
+    @pytest.mark.parametrize("name", ["code", "bpecodes"])
+    def test_a_file_beside_the_checkpoint_is_left_alone(self, world, tmp_path, name):
+        shutil.copy(world / "model.pt", tmp_path)
+        (tmp_path / name).write_text("broken")
+        hub = load(tmp_path / "model.pt", world / "data/bin", bpe="subword_nmt", bpe_codes=str(world / "codes"))
+        assert hub.apply_bpe("ab") == "ab" and hub.cfg.bpe.bpe_codes == str(world / "codes")
+
+    @pytest.mark.parametrize(
+        "wrong", ["a b\nc\n", "a b c\n", "#version: x\na b\n", "a  b\n", "#version: 0.2\n", "", "sch\udcf6n b\n"]
+    )
+    def test_broken_codes(self, refused, world, tmp_path, wrong):
+        codes = tmp_path / "codes"
+        codes.write_text(wrong, encoding="utf-8", errors="surrogateescape")
+        places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
+        assert refused("picture", *places, "--codes", codes).startswith(str(codes))
+
+
+class TestData:
+    @pytest.fixture
+    def data(self, world, tmp_path):
+        shutil.copytree(world / "data/bin", tmp_path / "bin")
+        return tmp_path / "bin"
+
+    @pytest.mark.parametrize("program", ["probe", "iterations", "overlap"])
+    @pytest.mark.parametrize("ending", ["idx", "bin"])
+    def test_a_truncated_file(self, refused, world, data, tmp_path, program, ending):
+        for split in ("test", "valid"):
+            path = data / f"{split}.en-de.de.{ending}"
+            path.write_bytes(path.read_bytes()[:-5])
+        places = {"model": world / "model.pt", "data": data, "out": tmp_path / "out"}
+        line = refused(*COMMANDS[program].format(**places).split())
+        assert line.startswith(str(data)) and f".en-de.de.{ending}: " in line and "binarise the text again" in line
+
+    def test_languages_of_different_lengths(self, refused, world, data):
+        for ending in ("idx", "bin"):
+            shutil.copy(world / f"data/bin/train.en-de.en.{ending}", data / f"test.en-de.en.{ending}")
+        index = data / "test.en-de.en.idx"
+        content = bytearray(index.read_bytes())
+        content[18] -= 1  # sentences
+        del content[26 + 4 * 4 : 26 + 4 * 5], content[-8:]
+        index.write_bytes(bytes(content))
+        cut = data / "test.en-de.en.bin"
+        cut.write_bytes(cut.read_bytes()[: -2 * 5])
+        line = refused("probe", world / "model.pt", "--data", data)
+        assert "test.en-de.en.idx: 4 sentences, test.en-de.de.idx has 5" in line
+
+    def test_the_tasks_say_it_too(self, world, data):
+        """Whoever uses fairseq's commands."""
+        hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
+        (data / "test.en-de.de.idx").write_bytes(b"MMIDIDX\0\0")
+        with pytest.raises(UserError, match="test.en-de.de.idx: cut short, 9 bytes: binarise the text again"):
+            hub.task.load_dataset("test")
+        (data / "dict.de.txt").write_text("a 1\na 2\n")
+        with pytest.raises(UserError, match="dict.de.txt, line 2: 'a' is in line 1 already"):
+            CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
+
+    def test_a_beam_without_hypotheses(self, world):
+        with pytest.raises(UserError, match="--beam must be at least 1, not 0"):
+            load(world / "model.pt", world / "data/bin").models[0].prepare_for_inference_(
+                Namespace(generation=Namespace(beam=0))
+            )
+
+
+class TestEarly:
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ["toy-corpus", "/dev/full"],
+            ["toy-corpus", "{out}", "--train", str(10**18)],
+            ["toy-corpus", "{out}", "--train", "10^18"],
+            ["toy-corpus", "{out}", "--train", str(10**9)],
+            ["reproduce", "duan-table2", "--dry-run", "--seeds", "1-99999999999"],
+            ["score", "{world}/first.out", "{world}/text.de", "--samples", "10000000000"],
+            ["analyze", "iterations", "{world}/model.pt", "--data", "{world}/data/bin", "--out", "{out}"]
+            + ["--iterations", "1-99999999999"],
+            ["analyze", "lengths", "{world}/first.out", "--out", "{out}", "--groups", "99999999999"],
+        ],
+    )
+    def test_what_would_take_forever_is_refused_at_once(self, world, tmp_path, command, arguments):
+        start = time.process_time()
+        try:
+            status = command(*(word.format(world=world, out=tmp_path / "out") for word in arguments)).status
+        except SystemExit as error:
+            status = error.code
+        assert status in (1, 2) and time.process_time() - start < 20
+        assert not (tmp_path / "out").exists()

@@ -1,0 +1,65 @@
+"""A little of everything that the commands read, made without a training in seconds."""
+
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import preprocess
+from omegaconf import OmegaConf
+
+import fairseq_capsule  # noqa: F401  registers the architecture
+
+SENTENCES = ["a b c d e", "c d a", "b b d c a", "e d c b a", "a c e b"]
+CODES = "#version: 0.2\na b</w>\nc d\n"
+
+
+def preprocess_texts(folder):
+    sets = [word for split in ("train", "valid", "test") for word in (f"--{split}pref", str(folder / "bpe" / split))]
+    arguments = ["-s", "en", "-t", "de", *sets, "--destdir", str(folder / "bin")]
+    preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
+
+
+def save_checkpoint(data, path):
+    """A model of this package that nothing was taught, as a training would write it."""
+    small = [f"--{side}-{name}" for side in ("encoder", "decoder") for name in ("embed-dim", "ffn-embed-dim")]
+    words = [str(data), "--arch", "gdr_transformer_tiny", "--task", "capsule_translation", "-s", "en", "-t", "de"]
+    words += [word for name in small for word in (name, "8")]
+    words += "--encoder-layers 1 --decoder-layers 1 --encoder-attention-heads 2 --decoder-attention-heads 2".split()
+    words += "--past-future-capsule-dim 4 --past-future-ffn-dim 4 --past-future-capsules 1".split()
+    words += "--criterion bag_of_words_probe --probe-reads mean --guided-heads both".split()
+    words += "--optimizer adam --lr 0.1 --max-tokens 100".split()
+    parsed = options.parse_args_and_arch(options.get_training_parser(), words)
+    cfg = convert_namespace_to_omegaconf(parsed)
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    criterion = task.build_criterion(cfg.criterion)
+    state = {
+        "args": None,
+        "cfg": OmegaConf.to_container(cfg, resolve=True, enum_to_str=True),
+        "model": model.state_dict(),
+        "criterion": criterion.state_dict(),
+        "optimizer_history": [{"num_updates": 1, "optimizer_name": "FairseqAdam", "lr_scheduler_state": {}}],
+        "extra_state": {"epoch": 1},
+    }
+    torch.save(state, path)
+
+
+def write_output(path, sentences):
+    lines = []
+    for number, (source, hypothesis) in enumerate(zip(SENTENCES, sentences)):
+        lines += [f"S-{number}\t{source}", f"T-{number}\t{source}"]
+        lines += [f"{kind}-{number}\t-0.5\t{hypothesis}" for kind in "HD"]
+    path.write_text("".join(line + "\n" for line in lines))
+
+
+def make_world(folder):
+    """Data, a checkpoint, texts and outputs that every command can be run on."""
+    (folder / "data/bpe").mkdir(parents=True)
+    for split in ("train", "valid", "test"):
+        for language in ("en", "de"):
+            (folder / f"data/bpe/{split}.{language}").write_text("".join(line + "\n" for line in SENTENCES))
+    preprocess_texts(folder / "data")
+    (folder / "codes").write_text(CODES)
+    (folder / "text.de").write_text("".join(line + "\n" for line in SENTENCES))
+    write_output(folder / "first.out", SENTENCES)
+    write_output(folder / "second.out", SENTENCES[::-1])
+    save_checkpoint(folder / "data/bin", folder / "model.pt")
