@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=$(cat constraints.txt setup.py scripts/install.sh | cksum)
+wanted=$(cat constraints.txt pyproject.toml scripts/install.sh | cksum)
 if [ "$(cat .venv/installed 2>/dev/null)" = "$wanted" ]; then exit 0; fi
 
 die() { echo "install: error: $*" >&2; exit 1; }
@@ -43,6 +43,6 @@ pip torch numpy cython setuptools wheel
 echo "install: fairseq (2 of 3; about 3 minutes where it is compiled)"
 pip --no-build-isolation fairseq-fixed
 echo "install: fairseq-capsule and its libraries (3 of 3)"
-pip --no-build-isolation --editable '.[train,dev,alignment]'
+pip --no-build-isolation --editable '.[dev]'
 .venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor; die "the environment is not sound"; }
 echo "$wanted" > .venv/installed

@@ -1,6 +1,7 @@
 """Every registered architecture of the package, small, with the options that its tests go through."""
 
 from argparse import Namespace
+from typing import Optional
 
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
@@ -97,12 +98,12 @@ def make_task(words: int = 40) -> TranslationTask:
     return TranslationTask(TranslationConfig(), dictionary, dictionary)
 
 
-def build(arch: str, options: dict = {}, task: TranslationTask = None, seed: int = 1) -> torch.nn.Module:
+def build(arch: str, options: Optional[dict] = None, task: TranslationTask = None, seed: int = 1) -> torch.nn.Module:
     """The architecture at width 32 with 2+2 layers, its parameters shaken so that none is zero."""
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
     small = {name: value for name, value in SMALL.items() if name in names}
     torch.manual_seed(seed)
-    model = build_model(Namespace(arch=arch, **{**small, **options}), task or make_task())
+    model = build_model(Namespace(arch=arch, **{**small, **(options or {})}), task or make_task())
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))

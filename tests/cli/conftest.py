@@ -64,7 +64,7 @@ def training(tmp_path_factory):
 def generate(training):
     """`fairseq-generate` on the test sentences, once for the same checkpoint and options; the file of its output."""
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def run(checkpoint, options):
         # A model that has learnt nothing matches no four words; a forced start of the reference makes BLEU more than 0.
         output = fairseq(training, "generate", f"bin --path {checkpoint} --prefix-size 5 --max-len-b 9 --cpu {options}")
