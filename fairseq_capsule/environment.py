@@ -193,9 +193,9 @@ def fairseq_interface() -> str:
         fix = f"pip uninstall -y fairseq fairseq-fixed && {fix_fairseq()}"
         raise Trouble(f"{' and '.join(installed)} overwrite each other in {place}", fix)
     for module, names in FAIRSEQ_INTERFACE.items():
-        lacking = [name for name in names if not hasattr(importlib.import_module(module), name)]
-        if lacking:
-            raise Trouble(f"{place} is too old: {module} has no {', '.join(lacking)}")
+        missing = [name for name in names if not hasattr(importlib.import_module(module), name)]
+        if missing:
+            raise Trouble(f"{place} is too old: {module} has no {', '.join(missing)}")
     return f"{installed[0] if installed else fairseq.__version__}, {place}"
 
 

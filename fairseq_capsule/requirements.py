@@ -3,9 +3,10 @@
 Imports `packaging` only where it is used: `fairseq-capsule doctor` also runs where it is missing.
 """
 
+import functools
 import re
 from importlib import metadata
-from typing import TYPE_CHECKING, Dict, List, Optional
+from typing import TYPE_CHECKING, Dict, List, Mapping, Optional
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -77,11 +78,16 @@ def modules(distribution: str) -> List[str]:
 
     names = [
         module
-        for module, owners in metadata.packages_distributions().items()
+        for module, owners in _module_owners().items()
         if canonicalize_name(distribution) in map(canonicalize_name, owners) and not module.startswith("_")
     ]
     own = distribution.replace("-", "_")
     return [own] if own in names else names
+
+
+@functools.cache  # it reads the metadata of every installed distribution
+def _module_owners() -> Mapping[str, List[str]]:
+    return metadata.packages_distributions()
 
 
 def _described() -> metadata.PackageMetadata:
