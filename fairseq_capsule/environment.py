@@ -31,7 +31,7 @@ from fairseq_capsule.requirements import (
 
 OK, WARN, FAIL = "ok", "warn", "FAIL"
 
-FIX_PLUGIN = "pip install --no-build-isolation -e . (in a clone of fairseq-capsule)"
+FIX_PLUGIN = "pip install -e . (in a clone of fairseq-capsule)"
 FIX_CUDA = "pip install --force-reinstall torch, built for the driver's CUDA: https://pytorch.org/get-started/locally"
 FIX_TOOLS = "apt-get install build-essential python3-dev (or: conda install -c conda-forge cxx-compiler make)"
 

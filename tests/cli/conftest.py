@@ -1,12 +1,11 @@
 import functools
 import random
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from fairseq_capsule.cli import main
+from tests.processes import run_forked
 
 WORDS = ["ein", "der", "hund", "ha@@ us", "läuft", "sieht", "rot@@ es", "kind", ",", "&apos;s", "U-@@ Bahn", "rot-weiß"]
 
@@ -76,9 +75,6 @@ def generate(training):
 
 
 def fairseq(folder, command, options):
-    code = f"import fairseq_capsule, fairseq_cli.{command} as command; command.cli_main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *options.split()], cwd=folder, capture_output=True, text=True, encoding="utf-8"
-    )
+    done = run_forked(f"fairseq_cli.{command}", "cli_main", options.split(), cwd=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
