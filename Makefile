@@ -1,10 +1,16 @@
-# Each of these creates .venv and installs what it needs when that is missing.
-.PHONY: help install demo demo-summarization test test-all lint clean
+# Each target creates .venv and installs what it needs there, unless that is done.
+.PHONY: help install demo demo-summarization test test-all test-browser coverage package \
+	lint lint-python lint-types lint-shell lint-prose clean
 
-# A process a core; the files' tests stay together, since they share what they train. Models are too small for threads.
+# One process for each core; the tests of a file share what they train, so they stay together. The models are too small for threads.
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
-help:            ## say what there is
+# Files that follow docs/style.md. Add what you rewrite.
+PROSE = CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md docs/style.md Makefile pyproject.toml .github .ci \
+	fairseq_capsule/__init__.py fairseq_capsule/environment.py fairseq_capsule/requirements.py fairseq_capsule/cli/doctor.py \
+	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
+
+help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28
 
 install:         ## create .venv with the pinned versions
@@ -16,17 +22,36 @@ demo: install    ## train a small capsule-Transformer on the embedded corpus, tr
 demo-summarization: install  ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
 	@scripts/demo-summarization.sh demo-summarization
 
-test: install    ## the test suite
-	@scripts/install-browser.sh
+test: install    ## the test suite; the tests of pages are skipped where there is no browser
 	$(PYTEST) -m "not slow"
 
-test-all: install  ## with the slow tests too
-	@scripts/install-browser.sh
+test-all: install  ## the test suite with the slow tests
 	$(PYTEST)
 
-lint: install    ## what reviewers would otherwise have to say
+test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
+	@scripts/install-browser.sh
+	.venv/bin/python -m pytest tests/analysis/inspector/test_browser.py
+
+coverage: install  ## the test suite with the lines and branches that it covers: htmlcov/index.html
+	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
+
+package: install ## build the wheel and the sdist in dist/, check them, train a step with the installed wheel
+	@scripts/check-package.sh dist
+
+lint: lint-python lint-types lint-shell lint-prose  ## the static checks, which pre-commit runs too
+
+lint-python: install
 	.venv/bin/ruff check .
+
+lint-types: install
 	.venv/bin/mypy
 
-clean:           ## remove the demos' files
-	rm -rf demo demo-summarization
+lint-shell: install
+	.venv/bin/shellcheck scripts/*.sh .ci/run
+
+lint-prose: install
+	.venv/bin/codespell
+	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' $(PROSE)
+
+clean:           ## remove the demos, the built package and the coverage report
+	rm -rf demo demo-summarization build dist htmlcov .coverage

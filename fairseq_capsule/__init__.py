@@ -4,15 +4,25 @@ Importing the package, installed or by `--user-dir`, registers its models, crite
 fairseq's own checkpoints load under torch >= 2.6. It prints nothing and may happen any number of times.
 """
 
-# `fairseq-capsule doctor` must run where torch or fairseq are missing or break; nothing can be registered there.
+import warnings
+
+__version__ = "0.2.0"  # the only place that states it: pyproject.toml reads it here
+
+# `fairseq-capsule doctor` must run where torch or fairseq is missing or broken; nothing can be registered there.
 try:
-    import fairseq  # noqa: F401
+    import fairseq.models  # noqa: F401
     import torch  # noqa: F401
-except Exception:
-    pass
+except Exception as error:
+    if not (isinstance(error, ModuleNotFoundError) and error.name in ("fairseq", "torch")):
+        warnings.warn(
+            f"torch or fairseq is installed but cannot be imported: {type(error).__name__}: {error}. "
+            "No model of fairseq_capsule is registered. Run `fairseq-capsule doctor`.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 else:
-    # fairseq imports a plugin's models/ and tasks/ by itself, its criterions/ never, and nothing where the package is
-    # already imported: so all rooms are imported here.
+    # fairseq imports a plugin's models/ and tasks/ itself, but never its criterions/, and nothing at all where the
+    # package is already imported. So every subpackage that registers something is imported here.
     from fairseq_capsule import criterions, loading, models, tasks  # noqa: F401
 
     loading.install()

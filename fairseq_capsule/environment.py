@@ -1,75 +1,63 @@
-"""What `fairseq-capsule doctor` looks at.
+"""The checks of `fairseq-capsule doctor`.
 
-Imports only the standard library: every other package is what is in question here. Each check imports what it needs by
-itself, so that one broken package hides nothing about the next.
+Only the standard library is imported at the top, because every other package is what is checked. Each check
+imports what it needs, so that one broken package does not hide the next.
 """
 
 import importlib
 import os
 import platform
-import re
 import shutil
 import sys
 import sysconfig
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from types import ModuleType
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional
+
+from fairseq_capsule import __version__
+from fairseq_capsule.requirements import (
+    NAME,
+    Unknown,
+    modules,
+    pip_name,
+    python_is_accepted,
+    required_python,
+    requirements,
+    tested_pythons,
+    unmet,
+    version_of,
+)
 
 OK, WARN, FAIL = "ok", "warn", "FAIL"
 
-FAIRSEQ = "fairseq-fixed==0.12.3.1"
-MEND_PYTHON = "install Python 3.12 and make a new environment: python3.12 -m venv .venv"
-MEND_TORCH = "pip install 'torch>=2.6' (for its CPU build alone see https://pytorch.org/get-started/locally)"
-MEND_CUDA = "pip install --force-reinstall torch, for the driver's CUDA: see https://pytorch.org/get-started/locally"
-MEND_FAIRSEQ = f"pip install torch numpy cython setuptools wheel && pip install --no-build-isolation {FAIRSEQ}"
-MEND_COMPILED = (
-    "pip install --no-build-isolation --no-deps --no-cache-dir --force-reinstall --no-binary fairseq-fixed "
-    f"{FAIRSEQ} (in a clone of fairseq: python setup.py build_ext --inplace)"
-)
-MEND_PLUGIN = "pip install --no-deps --force-reinstall -e . (in a clone of fairseq-capsule)"
-MEND_TOOLS = "apt-get install build-essential python3-dev (or: conda install -c conda-forge cxx-compiler make)"
+FIX_PLUGIN = "pip install -e . (in a clone of fairseq-capsule)"
+FIX_CUDA = "pip install --force-reinstall torch, built for the driver's CUDA: https://pytorch.org/get-started/locally"
+FIX_TOOLS = "apt-get install build-essential python3-dev (or: conda install -c conda-forge cxx-compiler make)"
 
-# what the plugin builds on; fairseq 0.10 and older have none of it
+# What the plugin uses of fairseq; fairseq 0.10 and older do not have it.
 FAIRSEQ_INTERFACE = {
     "fairseq.dataclass": ["FairseqDataclass"],
     "fairseq.models.transformer": ["TransformerConfig", "TransformerEncoderBase", "TransformerDecoderBase"],
 }
 
-# distribution → (module, oldest version that will do)
-PACKAGES = {
-    "numpy": ("numpy", (1, 21)),
-    "hydra-core": ("hydra", (1, 3)),
-    "omegaconf": ("omegaconf", (2, 3)),
-    "rouge-score": ("rouge_score", (0, 1, 2)),
-    "sacrebleu": ("sacrebleu", (2, 3)),
-    "sacremoses": ("sacremoses", (0, 1)),
-    "subword-nmt": ("subword_nmt", (0, 3, 8)),
-    "jieba": ("jieba", (0, 42)),
-    "matplotlib": ("matplotlib", (3, 7)),
-    "pyyaml": ("yaml", (5, 1)),
-    "submitit": ("submitit", (1, 5)),
-    "tqdm": ("tqdm", (4,)),
-}
-
 
 class Trouble(Exception):
-    """Something wrong that is no failed import, or that another command than the check's own mends."""
+    """A problem that is not a failed import, or that another command than the check's own fixes."""
 
-    def __init__(self, detail: str, mend: Optional[str] = None, status: str = FAIL):
+    def __init__(self, detail: str, fix: Optional[str] = None, status: str = FAIL):
         super().__init__(detail)
-        self.mend = mend
+        self.fix = fix
         self.status = status
 
 
 @dataclass(frozen=True)
 class Check:
-    """`look` returns what it found, or raises where that is wrong; `mend` is the command that mends it."""
+    """`look` returns what it found, or raises an error if that is wrong; `fix` is the command that fixes it."""
 
     name: str
     look: Callable[[], str]
-    mend: str
+    fix: str
 
 
 @dataclass(frozen=True)
@@ -77,42 +65,81 @@ class Finding:
     name: str
     status: str
     detail: str
-    mend: str = ""
+    fix: str = ""
 
 
 def examine(check: Check) -> Finding:
     try:
         return Finding(check.name, OK, check.look())
     except Trouble as trouble:
-        return Finding(check.name, trouble.status, str(trouble), trouble.mend or check.mend)
-    except Exception as error:  # whatever a broken package raises when it is imported
+        return Finding(check.name, trouble.status, str(trouble), trouble.fix or check.fix)
+    except Unknown as error:
+        return Finding(check.name, FAIL, str(error), FIX_PLUGIN)
+    except Exception as error:  # importing a broken package can raise anything
         reason = next(iter(str(error).splitlines()), "")
-        return Finding(check.name, FAIL, f"{type(error).__name__}: {reason}", check.mend)
+        return Finding(check.name, FAIL, f"{type(error).__name__}: {reason}", check.fix)
+
+
+def checks() -> List[Check]:
+    """All checks, in the order in which they are reported. Where the metadata is missing, no library is checked."""
+    try:
+        libraries = [name for name in requirements() if name != "torch"]
+    except Unknown:  # the first check reports it
+        libraries = []
+    compile_again = fix_compiled()
+    return [
+        Check(NAME, installation, FIX_PLUGIN),
+        Check("Python", python_version, "install a Python of the tested versions and create a new environment with it"),
+        Check("torch", torch_build, fix_torch()),
+        Check("GPU", gpus, FIX_CUDA),
+        Check("torchaudio", torchaudio_version, "pip uninstall torchaudio"),
+        Check("threads", thread_count, "export OMP_NUM_THREADS=1"),
+        Check("checkpoints", weights_only, ""),
+        Check("fairseq", fairseq_interface, fix_fairseq()),
+        Check("data_utils_fast", compiled("fairseq.data.data_utils_fast", "batching sentences"), compile_again),
+        Check("token_block_utils_fast", compiled("fairseq.data.token_block_utils_fast", "text blocks"), compile_again),
+        Check("libbleu", compiled("fairseq.libbleu", "fairseq-generate's BLEU"), compile_again),
+        Check("libnat", compiled("fairseq.libnat", "non-autoregressive models only", WARN), compile_again),
+        *(Check(name, library(name), f"pip install '{pip_name(name)}'") for name in libraries),
+        Check("plugin", plugin, FIX_PLUGIN),
+        Check("build tools", build_tools, FIX_TOOLS),
+    ]
 
 
 def versions() -> Dict[str, str]:
     """What to name in a bug report: the machine and the installed packages."""
-    found = {"python": platform.python_version(), "platform": platform.platform()}
-    for distribution in ["fairseq-capsule", "fairseq-fixed", "fairseq", "torch", "torchaudio", *PACKAGES]:
-        version = _version(distribution)
+    try:
+        libraries = list(requirements())
+    except Unknown:
+        libraries = []
+    found = {"python": platform.python_version(), "platform": platform.platform(), NAME: __version__}
+    for distribution in ["fairseq-fixed", "fairseq", "torch", "torchaudio", *libraries]:
+        version = version_of(distribution)
         if version:
             found[distribution] = version
     return found
 
 
+def installation() -> str:
+    requirements()
+    installed = version_of(NAME)
+    if installed != __version__:
+        raise Trouble(f"the code is version {__version__}, its metadata version {installed}: install it again")
+    return f"{installed}, {Path(__file__).parent}"
+
+
 def python_version() -> str:
     found = platform.python_version()
-    if sys.version_info < (3, 9):
-        raise Trouble(f"{found}, older than 3.9")
-    if sys.version_info[:2] not in [(3, 11), (3, 12)]:
-        raise Trouble(f"{found}; fairseq-fixed is made for 3.11 and 3.12", status=WARN)
+    if not python_is_accepted(found):
+        raise Trouble(f"{found}; {NAME} requires {required_python()}")
+    if ".".join(found.split(".")[:2]) not in tested_pythons():
+        raise Trouble(f"{found}; {NAME} is tested with {', '.join(tested_pythons())}", status=WARN)
     return f"{found}, {sys.executable}"
 
 
 def torch_build() -> str:
     torch = importlib.import_module("torch")
-    if _release(torch.__version__) < (2, 6):
-        raise Trouble(f"{torch.__version__}, older than 2.6")
+    _refuse_unmet("torch", torch.__version__)
     return f"{torch.__version__}, {_built_for(torch)}"
 
 
@@ -124,19 +151,19 @@ def gpus() -> str:
         torch.ones(1, device="cuda").add(1).item()
         return ", ".join(torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count()))
     if driver and not torch.version.cuda:
-        raise Trouble(f"{driver} tells of an NVIDIA GPU, but torch is {_built_for(torch)}", status=WARN)
+        raise Trouble(f"{driver} reports an NVIDIA GPU, but torch is {_built_for(torch)}", status=WARN)
     if torch.version.cuda and driver:
-        mend = f"unset CUDA_VISIBLE_DEVICES, update the driver, or {MEND_CUDA}"
-        raise Trouble(f"torch is {_built_for(torch)}, but sees no GPU: hidden, or the driver is too old", mend, WARN)
+        fix = f"unset CUDA_VISIBLE_DEVICES, update the driver, or {FIX_CUDA}"
+        raise Trouble(f"torch is {_built_for(torch)}, but sees no GPU: hidden, or the driver is too old", fix, WARN)
     return "none; training runs on the CPU"
 
 
 def torchaudio_version() -> str:
-    found, torch_version = _version("torchaudio"), _version("torch")
+    found, torch_version = version_of("torchaudio"), version_of("torch")
     if not found:
         return "none; only fairseq's speech models need it"
-    if torch_version and _release(found)[:2] != _release(torch_version)[:2]:
-        return f"{found}, made for another torch than {torch_version}: harmless, translation never imports it"
+    if torch_version and _minor(found) != _minor(torch_version):
+        return f"{found}, built for another torch than {torch_version}: harmless, translation does not import it"
     return found
 
 
@@ -159,40 +186,40 @@ def fairseq_interface() -> str:
     fairseq = importlib.import_module("fairseq")
     if not fairseq.__file__:
         folder = list(fairseq.__path__)[0]
-        raise Trouble(f"{folder} is no fairseq, but stands before the installed one", f"rename {folder}")
+        raise Trouble(f"{folder} is not fairseq, but is found in its place", f"rename {folder}")
     place = Path(fairseq.__file__).parent
-    installed = [f"{name} {_version(name)}" for name in ("fairseq-fixed", "fairseq") if _version(name)]
+    installed = [f"{name} {version_of(name)}" for name in ("fairseq-fixed", "fairseq") if version_of(name)]
     if len(installed) > 1:
-        mend = f"pip uninstall -y fairseq fairseq-fixed && {MEND_FAIRSEQ}"
-        raise Trouble(f"{' and '.join(installed)} overwrite each other in {place}", mend)
+        fix = f"pip uninstall -y fairseq fairseq-fixed && {fix_fairseq()}"
+        raise Trouble(f"{' and '.join(installed)} overwrite each other in {place}", fix)
     for module, names in FAIRSEQ_INTERFACE.items():
-        lacking = [name for name in names if not hasattr(importlib.import_module(module), name)]
-        if lacking:
-            raise Trouble(f"{place} is too old: {module} has no {', '.join(lacking)}")
+        missing = [name for name in names if not hasattr(importlib.import_module(module), name)]
+        if missing:
+            raise Trouble(f"{place} is too old: {module} has no {', '.join(missing)}")
     return f"{installed[0] if installed else fairseq.__version__}, {place}"
 
 
 def compiled(module: str, purpose: str, status: str = FAIL) -> Callable[[], str]:
     def look() -> str:
-        _needed("torch")  # its libraries have to be there before libnat
+        _needed("torch")  # libnat needs its libraries
         _needed("fairseq")
         try:
             return Path(str(importlib.import_module(module).__file__)).name
         except ImportError as error:
-            raise Trouble(f"{error}; it is there for {purpose}", status=status) from error
+            raise Trouble(f"{error}; it is needed for {purpose}", status=status) from error
 
     return look
 
 
-def package(distribution: str) -> Callable[[], str]:
-    module, oldest = PACKAGES[distribution]
-
+def library(distribution: str) -> Callable[[], str]:
     def look() -> str:
-        importlib.import_module(module)
-        found = _version(distribution)
-        if found and _release(found) < oldest:
-            raise Trouble(f"{found}, older than {_dotted(oldest)}")
-        return found or "of unknown version"
+        found = version_of(distribution)
+        if not found:
+            raise Trouble("not installed")
+        for module in modules(distribution):
+            importlib.import_module(module)
+        _refuse_unmet(distribution, found)
+        return found
 
     return look
 
@@ -202,7 +229,7 @@ def plugin() -> str:
     _needed("fairseq")
     place = Path(str(importlib.import_module("fairseq_capsule").__file__)).parent
     if "capsule_transformer" not in importlib.import_module("fairseq.models").MODEL_REGISTRY:
-        raise Trouble(f"{place} was imported, but fairseq knows no capsule_transformer")
+        raise Trouble(f"{place} was imported, but capsule_transformer is not registered")
     return f"capsule_transformer is registered from {place}"
 
 
@@ -219,8 +246,8 @@ def build_tools() -> str:
 def _needed(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
-    except Exception as error:  # its own check says what is wrong with it
-        raise Trouble(f"cannot be looked at without {module}", f"mend {module} first") from error
+    except Exception as error:  # its own check reports the reason
+        raise Trouble(f"cannot be checked without {module}", f"fix {module} first") from error
 
 
 def _built_for(torch: ModuleType) -> str:
@@ -229,35 +256,28 @@ def _built_for(torch: ModuleType) -> str:
     return "built for ROCm" if getattr(torch.version, "hip", None) else "built for the CPU"
 
 
-def _version(distribution: str) -> Optional[str]:
-    try:
-        return metadata.version(distribution)
-    except metadata.PackageNotFoundError:
-        return None
+def _refuse_unmet(distribution: str, version: str) -> None:
+    problem = unmet(distribution, version)
+    if problem:
+        raise Trouble(f"{version}; {problem}")
 
 
-def _release(version: str) -> Tuple[int, ...]:
-    """The numbers that a version starts with: 2.13.0+cpu → (2, 13, 0)."""
-    return tuple(int(number) for number in re.findall(r"\d+", version.split("+")[0])[:3])
+def _minor(version: str) -> str:
+    """A version up to its second number: 2.13.0+cpu → 2.13."""
+    return ".".join(version.split(".")[:2])
 
 
-def _dotted(release: Tuple[int, ...]) -> str:
-    return ".".join(str(number) for number in release)
+def fix_torch() -> str:
+    return f"pip install '{pip_name('torch')}' (for the CPU build only: https://pytorch.org/get-started/locally)"
 
 
-CHECKS = [
-    Check("Python", python_version, MEND_PYTHON),
-    Check("torch", torch_build, MEND_TORCH),
-    Check("GPU", gpus, MEND_CUDA),
-    Check("torchaudio", torchaudio_version, "pip uninstall torchaudio"),
-    Check("threads", thread_count, "export OMP_NUM_THREADS=1"),
-    Check("checkpoints", weights_only, ""),
-    Check("fairseq", fairseq_interface, MEND_FAIRSEQ),
-    Check("data_utils_fast", compiled("fairseq.data.data_utils_fast", "batching sentences"), MEND_COMPILED),
-    Check("token_block_utils_fast", compiled("fairseq.data.token_block_utils_fast", "blocks of text"), MEND_COMPILED),
-    Check("libbleu", compiled("fairseq.libbleu", "fairseq-generate's BLEU"), MEND_COMPILED),
-    Check("libnat", compiled("fairseq.libnat", "non-autoregressive models only", WARN), MEND_COMPILED),
-    *(Check(name, package(name), f"pip install '{name}>={_dotted(oldest)}'") for name, (_, oldest) in PACKAGES.items()),
-    Check("plugin", plugin, MEND_PLUGIN),
-    Check("build tools", build_tools, MEND_TOOLS),
-]
+def fix_fairseq() -> str:
+    fairseq = pip_name("fairseq-fixed", "fairseq")
+    return f"pip install torch numpy cython setuptools wheel && pip install --no-build-isolation {fairseq}"
+
+
+def fix_compiled() -> str:
+    return (
+        "pip install --no-build-isolation --no-deps --no-cache-dir --force-reinstall --no-binary fairseq-fixed "
+        f"{pip_name('fairseq-fixed', 'fairseq')} (in a clone of fairseq: python setup.py build_ext --inplace)"
+    )

@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# Install Debian's chromium and its driver, which the pages of `inspect` are tested in, where they are missing and this
-# user may install packages. Never an error: without them these tests are skipped, and say so.
+# Install Debian's chromium and its driver if they are missing. The tests of the inspector's pages run in them.
 set -euo pipefail
 
 missing=()
@@ -8,13 +7,16 @@ command -v chromium >/dev/null || missing+=(chromium)
 command -v chromedriver >/dev/null || missing+=(chromium-driver)
 [ ${#missing[@]} -eq 0 ] && exit 0
 
+die() { echo "install-browser: error: $*" >&2; exit 1; }
+
 if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-    echo "install: no ${missing[*]}, so the tests of pages are skipped; to have them: sudo apt-get install ${missing[*]}"
-    exit 0
+    die "no ${missing[*]}; install it (Debian: sudo apt-get install ${missing[*]})"
 fi
-echo "install: ${missing[*]}, which pages are tested in"
+echo "install-browser: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-{ timeout 120 apt-get update && timeout 600 apt-get install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1 ||
-    echo "install: not installed, so the tests of pages are skipped: $(tail -n 1 "$log")"
+apt=(timeout 600 apt-get -o Acquire::Retries=3)
+if ! { "${apt[@]}" update && "${apt[@]}" install --yes --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    die "apt-get failed: $(tail -n 1 "$log")"
+fi

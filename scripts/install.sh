@@ -1,11 +1,22 @@
 #!/usr/bin/env bash
-# Create .venv with the versions of constraints.txt, unless it is there and up to date.
+# Create .venv with the versions of constraints.txt, unless it is up to date.
 # Usage: [PYTHON=python3.11] scripts/install.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-wanted=$(cat constraints.txt setup.py scripts/install.sh | cksum)
-if [ "$(cat .venv/installed 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+required=$(cat constraints.txt pyproject.toml scripts/install.sh | cksum)
+# A copied or linked .venv runs the code of the checkout that it was made in.
+if [ -x .venv/bin/python ]; then
+    installed=$(.venv/bin/python -I -c '
+from importlib.util import find_spec
+found = find_spec("fairseq_capsule")
+print(found.origin if found else "")' 2>/dev/null) || installed=
+    if [ -n "$installed" ] && [ "$(realpath "$installed")" != "$(realpath fairseq_capsule/__init__.py)" ]; then
+        echo "install: warning: .venv belongs to another checkout: its commands run the code of ${installed%/*};" \
+            "remove .venv and run make install" >&2
+    fi
+fi
+if [ "$(cat .venv/installed 2>/dev/null)" = "$required" ]; then exit 0; fi
 
 die() { echo "install: error: $*" >&2; exit 1; }
 
@@ -25,7 +36,7 @@ find_python() {
 command -v c++ >/dev/null || die "no C++ compiler, which fairseq is built with; install one (Debian: apt install g++)"
 
 if ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    rm -rf .venv # what an interrupted run left
+    rm -rf .venv # of an interrupted run
     python=$(find_python)
     echo "install: creating .venv with $("$python" --version)"
     "$python" -m venv .venv
@@ -36,13 +47,13 @@ sys.exit(sys.version_info < (3, 12) and not os.path.exists(os.path.join(sysconfi
 CHECK
 pip() { .venv/bin/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt "$@"; }
 
-# fairseq is compiled against the torch and numpy that it will run with. Build isolation would fetch a second torch, a
-# CUDA one of gigabytes, for the compilation alone.
+# fairseq is compiled against the torch and numpy that it will run with. With build isolation pip would download a
+# second torch for the compilation, a CUDA build of gigabytes.
 echo "install: torch and the build tools (1 of 3)"
 pip torch numpy cython setuptools wheel
 echo "install: fairseq (2 of 3; about 3 minutes where it is compiled)"
 pip --no-build-isolation fairseq-fixed
 echo "install: fairseq-capsule and its libraries (3 of 3)"
-pip --no-build-isolation --editable '.[train,dev,alignment]'
-.venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor; die "the environment is not sound"; }
-echo "$wanted" > .venv/installed
+pip --no-build-isolation --editable '.[dev]'
+.venv/bin/fairseq-capsule doctor >/dev/null || { .venv/bin/fairseq-capsule doctor; die "the environment has the problems above"; }
+echo "$required" > .venv/installed

@@ -18,7 +18,7 @@ COMMANDS = {
     "analyze": "tables and plots of translations by length, coverage, overlap, routing iterations and cases",
     "average": "average the last or the best checkpoints of a run",
     "check-data": "say what is wrong with prepared data, before a model trains on it",
-    "doctor": "say what is wrong with this environment and how to mend it",
+    "doctor": "report what is wrong with this environment and how to fix it",
     "inspect": "write pages, pictures and arrays of what a model routes while it translates",
     "picture": "draw a sentence's attention, or its PAST and FUTURE",
     "probe": "how much of the target a vector of the source knows",

@@ -1,4 +1,4 @@
-"""`fairseq-capsule doctor`: a line for everything the package needs, and how to mend what is wrong."""
+"""`fairseq-capsule doctor`: one line for each requirement of the package, and how to fix what is wrong."""
 
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     findings: List[environment.Finding] = []
-    for check in environment.CHECKS:
+    for check in environment.checks():
         with _quiet_imports():
             finding = environment.examine(check)
         findings.append(finding)
@@ -29,19 +29,20 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"ok": not failed, "findings": [asdict(f) for f in findings], "versions": versions}))
     else:
-        print("\nversions, for an issue: " + ", ".join(f"{name} {version}" for name, version in versions.items()))
-        print(f"{len(failed)} to mend: {', '.join(failed)}" if failed else "nothing to mend")
+        found = ", ".join(f"{name} {version}" for name, version in versions.items())
+        print(f"\nversions, to copy into a bug report: {found}")
+        print(f"{len(failed)} to fix: {', '.join(failed)}" if failed else "nothing to fix")
     return 1 if failed else 0
 
 
 def _line(finding: environment.Finding) -> str:
     line = f"{finding.status:<4}  {finding.name:<22}  {finding.detail}"
-    return f"{line}\n{'':<28}  mend: {finding.mend}" if finding.mend else line
+    return f"{line}\n{'':<28}  fix: {finding.fix}" if finding.fix else line
 
 
 @contextlib.contextmanager
 def _quiet_imports() -> Iterator[None]:
-    """What packages say while they are imported would tear the table or the JSON apart."""
+    """Keep what packages print during their import out of the table and of the JSON."""
     logging.disable(logging.ERROR)
     try:
         with contextlib.redirect_stdout(sys.stderr), warnings.catch_warnings():

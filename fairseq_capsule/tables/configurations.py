@@ -1,6 +1,6 @@
 """The configurations of the papers' systems, as Hydra composes them."""
 
-from functools import lru_cache
+from functools import cache
 
 import yaml
 from hydra import compose, initialize_config_dir
@@ -11,7 +11,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, Words
 
 
-@lru_cache(maxsize=None)
+@cache
 def composed(configs: str, config: str, overrides: Words) -> DictConfig:
     """A configuration as Hydra composes it.
 

@@ -1,13 +1,12 @@
 import functools
 import random
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
 
 from fairseq_capsule.cli import main
 from tests.cli.world import make_world
+from tests.processes import run_forked
 
 WORDS = ["ein", "der", "hund", "ha@@ us", "läuft", "sieht", "rot@@ es", "kind", ",", "&apos;s", "U-@@ Bahn", "rot-weiß"]
 
@@ -65,7 +64,7 @@ def training(tmp_path_factory):
 def generate(training):
     """`fairseq-generate` on the test sentences, once for the same checkpoint and options; the file of its output."""
 
-    @functools.lru_cache(maxsize=None)
+    @functools.cache
     def run(checkpoint, options):
         # A model that has learnt nothing matches no four words; a forced start of the reference makes BLEU more than 0.
         output = fairseq(training, "generate", f"bin --path {checkpoint} --prefix-size 5 --max-len-b 9 --cpu {options}")
@@ -85,9 +84,6 @@ def world(tmp_path_factory):
 
 
 def fairseq(folder, command, options):
-    code = f"import fairseq_capsule, fairseq_cli.{command} as command; command.cli_main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, *options.split()], cwd=folder, capture_output=True, text=True, encoding="utf-8"
-    )
+    done = run_forked(f"fairseq_cli.{command}", "cli_main", options.split(), cwd=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -3,12 +3,16 @@
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import fairseq_capsule
 from fairseq_capsule import environment
 from fairseq_capsule.environment import Check, Finding, Trouble, examine
 
@@ -51,17 +55,17 @@ def test_this_environment_is_sound(command):
     result = command("doctor")
     assert result.status == 0
     lines = result.out.splitlines()
-    assert lines[-1] == "nothing to mend"
+    assert lines[-1] == "nothing to fix"
     assert f"python {sys.version.split()[0]}, " in lines[-2]
     assert f"torch {importlib.import_module('torch').__version__}" in lines[-2]
     checked = [line[6:].split("  ")[0] for line in lines if line.startswith(("ok  ", "warn"))]
-    assert checked == [check.name for check in environment.CHECKS]
+    assert checked == [check.name for check in environment.checks()]
 
 
 def test_json_is_all_of_the_output(command):
     report = json.loads(command("doctor", "--json").out)
     assert report["ok"] is True
-    assert [finding["name"] for finding in report["findings"]] == [check.name for check in environment.CHECKS]
+    assert [finding["name"] for finding in report["findings"]] == [check.name for check in environment.checks()]
     assert report["versions"]["sacrebleu"] == importlib.import_module("sacrebleu").__version__
 
 
@@ -77,9 +81,57 @@ def test_without_torch_and_fairseq(doctor, tmp_path):
     table = doctor().stdout.splitlines()
     place = next(number for number, line in enumerate(table) if line.startswith("FAIL  torch "))
     assert table[place].endswith("ModuleNotFoundError: No module named 'torch'")
-    assert table[place + 1].strip() == f"mend: {environment.MEND_TORCH}"
-    assert any(line.startswith("FAIL  libbleu") and "cannot be looked at without torch" in line for line in table)
-    assert table[-1].endswith(f"to mend: {', '.join(name for name in found if name in failed)}")
+    assert table[place + 1].strip() == f"fix: {environment.fix_torch()}"
+    assert any(line.startswith("FAIL  libbleu") and "cannot be checked without torch" in line for line in table)
+    assert table[-1].endswith(f"to fix: {', '.join(name for name in found if name in failed)}")
+
+
+def test_every_requirement_of_the_metadata_is_checked():
+    names = [check.name for check in environment.checks()]
+    for text in metadata.requires("fairseq-capsule"):
+        if "extra ==" not in text:
+            assert re.match(r"[\w-]+", text)[0] in names
+
+
+def test_a_package_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr(environment, "version_of", lambda distribution: None)
+    finding = examine(Check("sacrebleu", environment.library("sacrebleu"), "pip install sacrebleu"))
+    assert finding == Finding("sacrebleu", "FAIL", "not installed", "pip install sacrebleu")
+
+
+def test_without_packaging(doctor, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"packaging"}))
+    done = doctor("--json")
+    assert done.returncode == 1, done.stderr
+    first = json.loads(done.stdout)["findings"][0]
+    assert first["detail"].endswith("cannot be read: ModuleNotFoundError: No module named 'packaging'")
+    assert first["fix"] == environment.FIX_PLUGIN
+
+
+def test_a_checkout_that_is_not_installed(monkeypatch):
+    def missing(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "requires", missing)
+    finding = examine(environment.checks()[0])
+    assert (finding.name, finding.status, finding.fix) == ("fairseq-capsule", "FAIL", environment.FIX_PLUGIN)
+    assert environment.fix_torch().startswith("pip install 'torch' ")
+    assert environment.versions()["fairseq-capsule"] == fairseq_capsule.__version__
+
+
+def test_metadata_of_another_version(monkeypatch):
+    monkeypatch.setattr(environment, "version_of", lambda distribution: "0.1.0")
+    finding = examine(environment.checks()[0])
+    code = fairseq_capsule.__version__
+    assert finding.detail == f"the code is version {code}, its metadata version 0.1.0: install it again"
+
+
+@pytest.mark.parametrize(
+    "version, status", [("3.10.2", "FAIL"), ("3.11.0", "ok"), ("3.12.0", "ok"), ("3.99.1", "warn")]
+)
+def test_python(monkeypatch, version, status):
+    monkeypatch.setattr("platform.python_version", lambda: version)
+    assert examine(Check("Python", environment.python_version, "fix")).status == status
 
 
 @pytest.mark.parametrize(
@@ -98,6 +150,29 @@ def test_with_a_package_that_breaks_when_imported(doctor, tmp_path, package, err
     (line,) = (line for line in done.stdout.splitlines() if line.startswith(f"FAIL  {package} "))
     assert line.endswith(error)
     assert "Traceback" not in done.stderr
+    assert f"{error}\nand more. No model of fairseq_capsule is registered." in done.stderr
+
+
+@pytest.mark.parametrize("package", ["torch", "fairseq"])
+def test_importing_the_package_is_silent_only_about_what_is_not_installed(tmp_path, package):
+    def imported(*options):
+        code = "import fairseq_capsule"
+        return subprocess.run(
+            [sys.executable, *options, "-c", code],
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            cwd=Path(fairseq_capsule.__file__).parent.parent,
+            capture_output=True,
+            text=True,
+        )
+
+    (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={package}))
+    assert (imported().returncode, imported().stderr) == (0, "")
+    (tmp_path / "sitecustomize.py").unlink()
+    (tmp_path / package).mkdir()
+    (tmp_path / package / "__init__.py").write_text("import a_module_of_its_own\n")
+    done = imported("-W", "error")
+    assert done.returncode == 1
+    assert "ModuleNotFoundError: No module named 'a_module_of_its_own'. No model of" in done.stderr.splitlines()[-1]
 
 
 def test_packages_that_talk_do_not_spoil_the_json(doctor, tmp_path):
@@ -114,21 +189,21 @@ def test_a_folder_named_fairseq_hides_the_installed_one(doctor, tmp_path):
     namespace = SimpleNamespace(__file__=None, __path__=["/somewhere/fairseq"])
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(sys.modules, "fairseq", namespace)
-        with pytest.raises(Trouble, match="/somewhere/fairseq is no fairseq") as caught:
+        with pytest.raises(Trouble, match="/somewhere/fairseq is not fairseq") as caught:
             environment.fairseq_interface()
-    assert caught.value.mend == "rename /somewhere/fairseq"
+    assert caught.value.fix == "rename /somewhere/fairseq"
 
 
 def test_two_fairseqs(monkeypatch):
-    monkeypatch.setattr(environment, "_version", {"fairseq-fixed": "0.12.3.1", "fairseq": "0.12.2"}.get)
+    monkeypatch.setattr(environment, "version_of", {"fairseq-fixed": "0.12.3.1", "fairseq": "0.12.2"}.get)
     with pytest.raises(Trouble, match="fairseq-fixed 0.12.3.1 and fairseq 0.12.2 overwrite each other") as caught:
         environment.fairseq_interface()
-    assert caught.value.mend.startswith("pip uninstall -y fairseq fairseq-fixed && ")
+    assert caught.value.fix.startswith("pip uninstall -y fairseq fairseq-fixed && ")
 
 
 def test_a_fairseq_of_its_own_making_is_accepted(monkeypatch):
     fairseq = importlib.import_module("fairseq")
-    monkeypatch.setattr(environment, "_version", lambda distribution: None)
+    monkeypatch.setattr(environment, "version_of", lambda distribution: None)
     assert environment.fairseq_interface().startswith(fairseq.__version__)
 
 
@@ -140,23 +215,24 @@ def test_a_fairseq_of_another_interface(monkeypatch):
 
 @pytest.mark.parametrize("module, status", [("fairseq.libbleu", "FAIL"), ("fairseq.libnat", "warn")])
 def test_a_part_that_was_not_compiled(monkeypatch, module, status):
-    (check,) = (check for check in environment.CHECKS if check.name == module.split(".")[-1])
+    (check,) = (check for check in environment.checks() if check.name == module.split(".")[-1])
     monkeypatch.setitem(sys.modules, module, None)
     finding = examine(check)
-    assert (finding.status, finding.mend) == (status, environment.MEND_COMPILED)
+    assert (finding.status, finding.fix) == (status, environment.fix_compiled())
     assert module in finding.detail
 
 
 def test_a_plugin_that_registers_nothing(monkeypatch):
     monkeypatch.setattr("fairseq.models.MODEL_REGISTRY", {})
-    with pytest.raises(Trouble, match="knows no capsule_transformer"):
+    with pytest.raises(Trouble, match="capsule_transformer is not registered"):
         environment.plugin()
 
 
 def test_an_old_package(monkeypatch):
-    monkeypatch.setattr(environment, "_version", lambda distribution: "1.5.1")
-    finding = examine(next(check for check in environment.CHECKS if check.name == "sacrebleu"))
-    assert finding == Finding("sacrebleu", "FAIL", "1.5.1, older than 2.3", "pip install 'sacrebleu>=2.3'")
+    monkeypatch.setattr(environment, "version_of", lambda distribution: "1.5.1")
+    finding = examine(next(check for check in environment.checks() if check.name == "sacrebleu"))
+    detail = "1.5.1; fairseq-capsule requires >=2.3"
+    assert finding == Finding("sacrebleu", "FAIL", detail, "pip install 'sacrebleu>=2.3'")
 
 
 def fake_torch(cuda=None, available=False, error=None):
@@ -182,7 +258,7 @@ def fake_torch(cuda=None, available=False, error=None):
         (fake_torch(), None, "ok", "none; training runs on the CPU"),
         (fake_torch("12.6"), None, "ok", "none; training runs on the CPU"),
         (fake_torch("12.6", True), "/bin/nvidia-smi", "ok", "GPU 0, GPU 1"),
-        (fake_torch(), "/bin/nvidia-smi", "warn", "tells of an NVIDIA GPU, but torch is built for the CPU"),
+        (fake_torch(), "/bin/nvidia-smi", "warn", "reports an NVIDIA GPU, but torch is built for the CPU"),
         (fake_torch("12.6"), "/bin/nvidia-smi", "warn", "torch is built for CUDA 12.6, but sees no GPU"),
         (fake_torch("12.6", True, "no kernel image is available"), None, "FAIL", "no kernel image is available"),
     ],
@@ -190,7 +266,7 @@ def fake_torch(cuda=None, available=False, error=None):
 def test_gpus(monkeypatch, torch, driver, status, detail):
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr("shutil.which", lambda name: driver)
-    finding = examine(Check("GPU", environment.gpus, "mend"))
+    finding = examine(Check("GPU", environment.gpus, "fix"))
     assert finding.status == status
     assert detail in finding.detail
 
@@ -200,15 +276,15 @@ def test_old_torch_and_more_threads_than_cores(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", torch)
     with pytest.raises(Trouble, match="torch uses 10000 on .* cores") as caught:
         environment.thread_count()
-    assert caught.value.mend.startswith("export OMP_NUM_THREADS=")
+    assert caught.value.fix.startswith("export OMP_NUM_THREADS=")
     torch.__version__ = "2.5.1+cu121"
-    with pytest.raises(Trouble, match=r"2\.5\.1\+cu121, older than 2\.6"):
+    with pytest.raises(Trouble, match=r"2\.5\.1\+cu121; fairseq-capsule requires >=2\.6"):
         environment.torch_build()
 
 
 def test_torchaudio_of_another_torch_is_harmless(monkeypatch):
-    monkeypatch.setattr(environment, "_version", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}.get)
-    assert "made for another torch than 2.13.0+cpu: harmless" in environment.torchaudio_version()
+    monkeypatch.setattr(environment, "version_of", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}.get)
+    assert "built for another torch than 2.13.0+cpu: harmless" in environment.torchaudio_version()
 
 
 @pytest.mark.parametrize("value, status", [("1", "warn"), ("0", "ok")])

@@ -1,10 +1,11 @@
 """fairseq's real command lines, each in a process of its own: fairseq keeps state in its modules."""
 
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+from tests.processes import run_forked
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PLUGIN = REPOSITORY / "fairseq_capsule"
@@ -36,14 +37,8 @@ def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None,
     """Run `fairseq-<command>`; its output, standard error included."""
     plugin = ["--user-dir", str(user_dir)] if user_dir else []
     # A command's name is its module's: fairseq-train is fairseq_cli.train.
-    finished = subprocess.run(
-        [sys.executable, "-m", f"fairseq_cli.{command}", *map(str, arguments), *plugin],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        cwd=cwd or REPOSITORY,
-        env={**os.environ, **(env or {})},
-        input=stdin,
+    finished = run_forked(
+        f"fairseq_cli.{command}", "cli_main", [*arguments, *plugin], cwd or REPOSITORY, env, stdin, one_output=True
     )
     assert (finished.returncode == 0) == succeeds, finished.stdout
     return finished.stdout

@@ -182,7 +182,7 @@ def test_evaluation_sets_that_do_not_fit(licensed):
     whole = file.read_text()
     file.write_text(whole.replace("E03", "E02"))
     assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "-ref.xml: 3 translations in it, not 4")
-    head, found, tail = whole.rpartition('<seg id="2">')
+    head, _, tail = whole.rpartition('<seg id="2">')
     file.write_text(f'{head}<seg id="9">{tail}')
     process = licensed.prepare("--from", "LDC", "out")
     assert licensed.refused(process, "-ref.xml: E03 has no segment 2 of document d: fetch it again")

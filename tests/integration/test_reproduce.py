@@ -17,8 +17,7 @@ def reproduce(folder, *arguments):
     finished = subprocess.run(
         [str(word) for word in command],
         env={**os.environ, "PATH": PATH, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
     )
     assert finished.returncode == 0, finished.stderr

@@ -115,7 +115,7 @@ def test_properties(sizes, iterations, competition, scale, seed):
     generator = torch.Generator().manual_seed(seed)
     votes = (scale * torch.randn(2, inputs, outputs, size, generator=generator)).requires_grad_()
     mask = torch.rand(2, inputs, generator=generator) < 0.4
-    capsules, coupling, logits = dynamic_routing(votes, iterations, padding_mask=mask, competition=competition)
+    capsules, coupling, _ = dynamic_routing(votes, iterations, padding_mask=mask, competition=competition)
     capsules.sum().backward()
 
     assert torch.isfinite(capsules).all() and torch.isfinite(coupling).all()
@@ -150,7 +150,7 @@ def test_arguments_by_name_and_no_votes():
     votes = torch.randn(2, 5, 3, 4)
     by_name = dynamic_routing(iterations=2, votes=votes)
     torch.testing.assert_close(by_name.capsules, dynamic_routing(votes, 2).capsules)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="iterations must be at least 1, not 0"):
         dynamic_routing([], 0)
 
 

@@ -20,7 +20,7 @@ def browser():
 
     program, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))
     if not program or not driver:
-        pytest.skip("no browser: apt-get install chromium chromium-driver")
+        pytest.skip("no browser; `make test-browser` installs one and runs these tests")
     options = webdriver.ChromeOptions()
     options.binary_location = program
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1600,1200"):

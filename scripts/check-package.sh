@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Build the sdist and the wheel in OUT and check them: their metadata, that no file is missing, and that the wheel works
+# outside a checkout. Usage: scripts/check-package.sh OUT
+set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: scripts/check-package.sh OUT" >&2; exit 2; }
+out=$(realpath -m "$1")
+cd "$(dirname "$0")/.."
+
+die() { echo "check-package: error: $*" >&2; exit 1; }
+say() { echo "check-package: $*"; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+python=$PWD/.venv/bin/python
+export OMP_NUM_THREADS=1
+
+say "build the sdist, and the wheel from it"
+rm -rf "$out" build
+"$python" -m build --no-isolation --outdir "$out" . >"$work/log" 2>&1 || die "python -m build failed: $(tail -n 20 "$work/log")"
+"$python" -m twine check --strict "$out"/*
+
+say "compare the wheel with the sources"
+sources() { find fairseq_capsule* -name '*.egg-info' -prune -o -type f ! -name '*.pyc' -print | LC_ALL=C sort; }
+packed() { "$python" -m zipfile --list "$out"/*.whl | awk '$1 ~ /^fairseq_capsule[^.]*\// {print $1}' | LC_ALL=C sort; }
+diff <(sources) <(packed) >"$work/diff" || die "the wheel's files (>) differ from the checkout's (<): $(cat "$work/diff")"
+
+# The dependencies come from .venv, by a path file: installing torch again would take minutes. What .venv has of this
+# package itself is found there only after what the wheel installs.
+say "install the wheel in an environment of its own"
+"$python" -m venv --without-pip "$work/env"
+site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
+site "$python" >"$(site "$work/env/bin/python")/dependencies.pth"
+"$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" install --quiet --no-index --no-deps "$out"/*.whl
+"$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" check
+cd "$work"
+PATH=$work/env/bin:$PATH
+package=$(python -c 'import fairseq_capsule; print(*fairseq_capsule.__path__)')
+[[ $package == "$work/env/"* ]] || die "the wheel does not come first: fairseq_capsule is imported from $package"
+fairseq-capsule doctor
+
+say "train one step by --user-dir $package, and inspect a sentence"
+fairseq-capsule toy-corpus --train 20 --valid 8 --test 8 text
+python -m fairseq_cli.preprocess -s en -t de --trainpref text/train --validpref text/valid --testpref text/test \
+    --joined-dictionary --destdir bin >log 2>&1 || die "fairseq-preprocess failed: $(tail -n 20 log)"
+python -m fairseq_cli.train bin --user-dir "$package" --arch capsule_transformer_tiny --criterion label_smoothed_cross_entropy \
+    --optimizer adam --max-tokens 400 --max-update 1 --num-workers 0 --cpu --save-dir run >log 2>&1 ||
+    die "fairseq-train failed: $(tail -n 20 log)"
+fairseq-capsule inspect run/checkpoint_last.pt bin --ids 0 --beam 1 --out pages
+[ -s pages/index.html ] || die "inspect wrote no pages/index.html"
+say "passed: $(printf "%s " "$out"/*)"

@@ -1,0 +1,52 @@
+"""Commands in processes of their own that do not import torch and fairseq again, which takes seconds of CPU time each.
+
+A server process imports both once. Each command runs in a fork of it, with its own arguments, folder, environment,
+input and output, as `python -m` runs it.
+"""
+
+import importlib
+import multiprocessing
+import os
+import sys
+import tempfile
+from pathlib import Path
+from subprocess import CompletedProcess
+
+SERVER = multiprocessing.get_context("forkserver")
+# fairseq's commands themselves are not imported: each configures the logging when it is imported.
+SERVER.set_forkserver_preload(
+    ["fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"]
+)
+
+
+def run_forked(module, function, arguments, cwd, env=None, stdin=None, one_output=False):
+    """Run `module.function()` with `arguments` as its command line.
+
+    Returns:
+        a `CompletedProcess` with standard output and standard error as text, both in `stdout` if `one_output`.
+    """
+    command = [module, *map(str, arguments)]
+    with tempfile.TemporaryDirectory() as folder:
+        given, output, errors = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
+        given.write_text(stdin or "", encoding="utf-8")
+        output.touch()
+        errors.touch()
+        files = (given, output, output if one_output else errors)
+        process = SERVER.Process(target=_run, args=(function, command, cwd, {**os.environ, **(env or {})}, files))
+        process.start()
+        process.join()
+        return CompletedProcess(
+            command, process.exitcode, output.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")
+        )
+
+
+def _run(function, command, cwd, environment, files):
+    for descriptor, (file, mode) in enumerate(zip(files, "raa")):
+        with open(file, mode) as opened:
+            os.dup2(opened.fileno(), descriptor)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(cwd)
+    sys.argv = command
+    getattr(importlib.import_module(command[0]), function)()
