@@ -7,7 +7,7 @@ setup(
     long_description=open("README.md", encoding="utf-8").read(),
     long_description_content_type="text/markdown",
     license="MIT",
-    packages=find_packages(include=["fairseq_capsule", "fairseq_capsule.*"]),
+    packages=find_packages(include=["fairseq_capsule*"]),
     package_data={"fairseq_capsule.analysis.inspector": ["*.css", "*.html", "*.js"]},
     python_requires=">=3.9",
     # fairseq itself is not named: `fairseq-fixed` and an upstream fairseq both provide it, and building it needs torch
