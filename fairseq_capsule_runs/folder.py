@@ -22,7 +22,7 @@ from typing import Any
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
 
-EPOCH, UPDATE, BEST = "checkpoint%d.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
+EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
 _KINDS = {
     EPOCH: re.compile(r"checkpoint\d+\.pt"),
     UPDATE: re.compile(r"checkpoint_\d+_\d+\.pt"),
@@ -133,11 +133,15 @@ class RunFolder:
     # --- the end ----------------------------------------------------------------------------------------------------
 
     @property
+    def finished_file(self) -> Path:
+        return self.path / "finished"
+
+    @property
     def is_finished(self) -> bool:
-        return (self.path / "finished").exists()
+        return self.finished_file.exists()
 
     def finish(self) -> None:
-        (self.path / "finished").touch()
+        self.finished_file.touch()
 
     @property
     def last_update(self) -> int:
@@ -198,7 +202,7 @@ class RunFolder:
         """
         try:
             found = json.loads(self.manifest_file.read_text(encoding="utf-8"))
-            if all(isinstance(start, dict) for start in found["starts"]):
+            if type(found["starts"]) is list and all(type(start) is dict for start in found["starts"]):
                 return found
         except FileNotFoundError:
             return {"starts": []}

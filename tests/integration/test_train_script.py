@@ -250,7 +250,7 @@ def test_an_interruption_ends_the_training_too(place, data):
         (["{config}", ".", "out"], ".: no binarised training set in it"),
         (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
         (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
-        (["{config}", "{data}", "out", "model.nosuch=1"], "model.nosuch=1: no such setting in the file; +model.nosuch=1"),
+        (["{config}", "{data}", "out", "model.nosuch=1"], "no such setting in the file; +model.nosuch=1 adds it"),
         (["{config}", "{data}", "out", "+model.dropout=1"], "+model.dropout=1: it is in the file; leave out the plus"),
         (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de: say task.target_lang=de behind OUT"),
         (["{config}", "{data}", "out", "--processes", "10000000000"], "a positive whole number up to 1024, not"),
