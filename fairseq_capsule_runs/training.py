@@ -43,6 +43,7 @@ class Plan:
     """`command` is what a process is started with; `where` and `batch` are for the log and the manifest."""
 
     machines: Machines
+    data: Path
     command: list[str]
     settings: Settings
     where: str
@@ -87,6 +88,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
     return Plan(
         machines,
+        data,
         _command(config, data, out, plugin, [*overrides, *options], machines),
         _bound(settings, data, asked["precision"], tokens, batch, machines),
         f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {asked['precision']}",
@@ -263,6 +265,7 @@ def fields(found: Plan) -> dict[str, str]:
         "device": "GPU" if found.machines.gpus else "CPU",
         "gpu_count": str(len(found.machines.gpus)),
         "node": str(found.machines.node),
+        "data": str(found.data),
         "settings": found.settings.to_json(),
         "where": found.where,
         "batch": found.batch,

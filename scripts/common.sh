@@ -26,8 +26,9 @@ if [[ -d $scripts/../.venv/bin ]]; then
     PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
 fi
 
-die() { # MESSAGE...: one clear line, and the end
-    echo "$program: $*" >&2
+die() { # MESSAGE...: one clear line, whatever is in it, and the end
+    local message="$program: $*"
+    printf '%s\n' "${message//[[:cntrl:]]/?}" >&2
     exit 1
 }
 

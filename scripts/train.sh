@@ -108,7 +108,7 @@ failed() { # REASON MEND
 
 begin() { # notes the start
     run_folder start node="$node" out="$out" max_update="${fields[max_update]}" command="$command_line" plugin="$plugin" \
-        processes="${fields[where]}" batch="${fields[batch]}" data="$(realpath "${places[1]}")" seed="${fields[seed]}" \
+        processes="${fields[where]}" batch="${fields[batch]}" data="${fields[data]}" seed="${fields[seed]}" \
         <<<"${fields[settings]}"
 }
 
