@@ -10,12 +10,17 @@ from fairseq.data.data_utils import infer_language_pair
 import fairseq_capsule  # noqa: F401  lets checkpoints load
 from fairseq_capsule.dictionaries import refuse_other_dictionaries, refuse_other_languages
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_runs.values import RunError, name, one_line, place, whole
 
 
 def check(teacher, data):
     source, target = infer_language_pair(data)
     if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
         raise UserError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
+    for path, what in ((teacher, "TEACHER"), (data, "DATA")):
+        place(what, os.path.realpath(path))
+    for language in (source, target):
+        name(f"the language of a file in {data}", language)
     state = checkpoint_utils.load_checkpoint_to_cpu(teacher)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{teacher}: it holds no model")
@@ -26,11 +31,11 @@ def check(teacher, data):
         raise UserError(f"{data}: its training set is in several parts (train1.…); binarise it as one")
     config = (state.get("cfg") or {}).get("model") or state.get("args")
     option = config.get if isinstance(config, dict) else lambda name: getattr(config, name, None)
-    return f"{source}-{target} {option('max_target_positions') or 1024}"
+    return f"{source}-{target} {whole(f'{teacher}: max_target_positions', option('max_target_positions') or 1024)}"
 
 
 if __name__ == "__main__":
     try:
         print(check(*sys.argv[1:]))
-    except (UserError, OSError) as error:
-        sys.exit(f"distill.sh: {error}")
+    except (UserError, RunError, OSError) as error:
+        sys.exit(f"distill.sh: {one_line(str(error))}")

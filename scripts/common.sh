@@ -1,9 +1,14 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # what is set here is read by the scripts
 # Sourced by every script of this folder: its environment, clear failures, and stages that survive an interruption.
 #
 # A corpus is prepared inside one folder by stages. A stage makes one file or folder under a temporary name and renames it
 # when it is whole, so that whatever bears its final name is finished, and running a script again goes on where it stopped.
 # A folder of texts holds files named SPLIT.LANG.
 
+# A script computes nothing with a value that it has not checked: bash's arithmetic runs what stands in brackets in a text. Numbers
+# are compared by `[`, computed by `calculate`; all else is computed in Python (tests/test_scripts.py holds the scripts to that).
+#
 # With pipefail nothing may leave a pipe early, as head does: the first line of what a command says is `sed -n 1p`.
 set -euo pipefail
 shopt -s inherit_errexit
@@ -21,8 +26,9 @@ if [[ -d $scripts/../.venv/bin ]]; then
     PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
 fi
 
-die() { # MESSAGE...: one clear line, and the end
-    echo "$program: $*" >&2
+die() { # MESSAGE...: one clear line, whatever is in it, and the end
+    local message="$program: $*"
+    printf '%s\n' "${message//[[:cntrl:]]/?}" >&2
     exit 1
 }
 
@@ -41,11 +47,11 @@ take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (- i
     local names=" $1 " name given
     shift
     places=()
-    while (($#)); do
+    while [ $# -gt 0 ]; do
         case $1 in
             -h | --help) usage; exit ;;
             --?*)
-                [[ $names == *" ${1#--} "* ]] || die "no option $1 (see --help)"
+                [[ $1 =~ ^--[a-z-]+$ && $names == *" ${1#--} "* ]] || die "no option $1 (see --help)"
                 given=$(value "$@")
                 name=${1#--}
                 printf -v "${name//-/_}" %s "$given"
@@ -58,13 +64,20 @@ take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (- i
 }
 
 take_folder() { # sets `out` to the one argument that is no option
-    ((${#places[@]})) || die "name the folder OUT to make (see --help)"
-    ((${#places[@]} == 1)) || die "one folder OUT, not both '${places[0]}' and '${places[1]}' (see --help)"
+    [ ${#places[@]} -gt 0 ] || die "name the folder OUT to make (see --help)"
+    [ ${#places[@]} -eq 1 ] || die "one folder OUT, not both '${places[0]}' and '${places[1]}' (see --help)"
     out=${places[0]}
 }
 
-need_positive() { # OPTION VALUE
-    [[ $2 =~ ^[1-9][0-9]{0,17}$ ]] || die "$1 wants a positive whole number, not '$2'"
+need_positive() { # OPTION VALUE [MOST]
+    [[ $2 =~ ^[1-9][0-9]*$ ]] || die "$1 wants a positive whole number, not '$2'"
+    [[ $2 =~ ^[0-9]{1,12}$ ]] && [ "$2" -le "${3:-1000000000}" ] ||
+        die "$1 wants a positive whole number up to ${3:-1000000000}, not $2"
+}
+
+calculate() { # NUMBER OPERATOR NUMBER: of whole numbers; whatever else is there is an error of expr's, and runs nothing
+    # shellcheck disable=SC2003 # what is meant to replace it evaluates texts
+    expr "$1" "$2" "$3" || [ $? -eq 1 ] # as where the result is 0
 }
 
 need_tools() { # TOOL...
@@ -95,6 +108,24 @@ fingerprint() { # FILE, or nothing when it is to be learnt
     if [[ $1 ]]; then sha256sum "$1" | cut -c 1-12; else echo learnt; fi
 }
 
+# --- run folders -------------------------------------------------------------------------------------------------------
+
+run_folder() { # COMMAND NAME=VALUE...: see fairseq_capsule_runs/__main__.py
+    python -m fairseq_capsule_runs "$program" "$@"
+}
+
+read_plan() { # COMMAND NAME=VALUE...: sets `fields` and `words` to what it prints, where a NUL is behind each; ends with its failure
+    local field source
+    declare -gA fields=()
+    exec {source}< <(run_folder "$@")
+    while IFS= read -r -d '' field <&"$source" && [[ $field ]]; do
+        fields[${field%%=*}]=${field#*=}
+    done
+    mapfile -d '' -t words <&"$source"
+    exec {source}<&-
+    wait $! || exit 1
+}
+
 # --- the machine -------------------------------------------------------------------------------------------------------
 
 visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one a line
@@ -119,7 +150,7 @@ enter() { # OUT SETTING...: works inside the folder OUT from here on; one prepar
 
 lock() { # OUT: works inside the folder OUT from here on, alone
     [[ ! -e $1 || -d $1 ]] || die "$1 is not a folder: name a folder, or a new name"
-    mkdir -p "$1" 2>/dev/null && cd "$1" || die "cannot make the folder $1: name one that can be written"
+    { mkdir -p "$1" 2>/dev/null && cd "$1"; } || die "cannot make the folder $1: name one that can be written"
     exec 9<. # the lock of the one run that works here
     flock --nonblock 9 || { echo "waiting for another run in $1" && flock 9; }
 }
@@ -152,7 +183,7 @@ stage() { # NAME COMMAND...: makes NAME, a file or a folder, by `COMMAND... PART
     (set -e && "${@:2}" "$part") >"$log" 2>&1 9<&-
     status=$?
     set -e
-    ((status == 0)) || stage_failed "$name" "$part" "$log"
+    [ $status -eq 0 ] || stage_failed "$name" "$part" "$log"
     [[ -e settings ]] || mv settings.part settings
     mv -T "$part" "$name"
     rm "$log"
@@ -160,13 +191,16 @@ stage() { # NAME COMMAND...: makes NAME, a file or a folder, by `COMMAND... PART
 }
 
 stage_failed() { # NAME PART LOG: cleans up and says why, in one line
-    local reason space
+    local reason
     reason=$(grep -v '^xargs: ' "$3" | tail -n 1) || reason="no reason given"
-    space=$(df --output=avail . | tail -n 1) # in kB
-    ((space >= 1024)) || reason="No space left on device" # nor any for the log
+    has_room || reason="No space left on device" # nor any for the log
     rm -rf "$2" "$2".*
     [[ $reason != "$program: "* ]] || die "${reason#"$program: "}"
     die "stage '$1' failed: $reason (all of it: $PWD/$3); mend that and run the same command again"
+}
+
+has_room() { # is there a megabyte left on the disk of the present folder?
+    [ "$(df --output=avail . | tail -n 1)" -ge 1024 ]
 }
 
 counts() { # NAME: how many lines a stage's texts have
@@ -191,7 +225,8 @@ manifest() { # PART: the last stage: the command, its settings and tools, every 
         versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt jieba
         [[ ! -f raw/PARTS ]] || sed 's/^/part\t/' raw/PARTS
         [[ ! -f raw/SHA256SUMS ]] || sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
-        find "${stages[@]:0:${#stages[@]}-1}" -type f ! -name '*.log' ! -name SHA256SUMS ! -name PARTS | sort | while read -r file; do
+        unset 'stages[-1]' # the manifest itself
+        find "${stages[@]}" -type f ! -name '*.log' ! -name SHA256SUMS ! -name PARTS | sort | while read -r file; do
             printf 'file\t%s\t%s' "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
             [[ $file == *.@(bin|idx) ]] || printf '\t%d lines' "$(wc -l <"$file")"
             echo
@@ -260,12 +295,14 @@ each_piece() { # FILTERS PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the
         done
         lines=$(cat "${files[@]}" | wc -l)
         # Long enough for a tool's start not to matter, short enough for a tool that reads all its input before it writes.
-        lines=$((lines / cores < 5000 ? 5000 : lines / cores < 200000 ? lines / cores + 1 : 200000))
+        lines=$(calculate "$(calculate "$lines" / "$cores")" + 1)
+        [ "$lines" -ge 5000 ] || lines=5000
+        [ "$lines" -le 200000 ] || lines=200000
         mkdir -p "$pieces/$lang"
-        cat "${files[@]}" | split --numeric-suffixes --suffix-length=6 --lines=$lines - "$pieces/$lang/"
+        cat "${files[@]}" | split --numeric-suffixes --suffix-length=6 --lines="$lines" - "$pieces/$lang/"
     done
     number=$(find "$pieces" -type f | wc -l)
-    # shellcheck disable=SC2086  a word is a filter
+    # shellcheck disable=SC2086,SC2163 # a word is a filter, whose function is exported
     export -f $filters filter_piece # other shells run it: it sees functions and variables that are exported
     find "$pieces" -type f -print0 | sort -z |
         xargs -0 -P "$cores" -I{} bash -c 'set -Eeuo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filters" {} |
@@ -292,9 +329,9 @@ spell() { # LANG: standard input with its characters apart; a space is written a
 
 binarise_characters() { # VOCABULARY [DICT] PART: train, valid and test of characters, with VOCABULARY of them at most
     local dict=''
-    (($# == 2)) || dict=$2
+    [ $# -eq 2 ] || dict=$2
     # fairseq counts its four special symbols too. A padding factor of 1 adds no made-up words.
-    fairseq-preprocess --source-lang text --target-lang summary --joined-dictionary --nwordssrc $(($1 + 4)) \
+    fairseq-preprocess --source-lang text --target-lang summary --joined-dictionary --nwordssrc "$(calculate "$1" + 4)" \
         --padding-factor 1 ${dict:+--srcdict "$dict"} --trainpref characters/train --validpref characters/valid \
         --testpref characters/test --workers "$cores" --destdir "${@: -1}"
 }

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by the scripts that prepare a translation corpus, in common.sh's place: from archives to the data folder of a pair.
 #
 # A script sets its languages and the defaults of its options (and its own `tokenising`, where it needs another one), writes a
@@ -102,7 +103,7 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
     done
     echo "${files[*]}" >"$PROGRESS"
     mkdir -p "$1/members"
-    # shellcheck disable=SC2086  a word is a member
+    # shellcheck disable=SC2086 # a word is a member
     if [[ $file == *.zip ]]; then
         told=$(unzip -joq "$file" $2 -d "$1/members" 2>&1) || true
     else
@@ -118,7 +119,7 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
 }
 
 training_part() { # PART SOURCE TARGET URL...: appends the pairs of two members of an archive to the training set
-    [[ ! $limit || ! -e $1/train.${languages[0]} ]] || (($(wc -l <"$1/train.${languages[0]}") < limit)) || return 0
+    [[ ! $limit || ! -e $1/train.${languages[0]} ]] || [ "$(wc -l <"$1/train.${languages[0]}")" -lt "$limit" ] || return 0
     unpack "$1" "$2 $3" "${@:4}"
     append_pairs "$1" "$1/members/$2" "$1/members/$3"
     rm -r "$1/members"
@@ -127,8 +128,8 @@ training_part() { # PART SOURCE TARGET URL...: appends the pairs of two members 
 append_pairs() { # PART SOURCE TARGET: appends the pairs of two files to the training set, up to --limit; broken ones are dropped
     local left=0 counted
     touch "$1/train.${languages[0]}"
-    [[ ! $limit ]] || left=$((limit - $(wc -l <"$1/train.${languages[0]}")))
-    [[ ! $limit ]] || ((left > 0)) || return 0
+    [[ ! $limit ]] || left=$(calculate "$limit" - "$(wc -l <"$1/train.${languages[0]}")")
+    [[ ! $limit ]] || [ "$left" -gt 0 ] || return 0
     counted=$(python "$scripts/take_pairs.py" --drop --limit "$left" "$2" "$3" "$1"/train.{"${languages[0]}","${languages[1]}"})
     printf '%s\t%s\n' "${2##*/}" "$counted" | tee -a "$1/PARTS" >"$PROGRESS"
 }
@@ -145,6 +146,7 @@ need_newstests() { # VALUE of --valid
 
 newstests() { # PART URL: --valid's newstests of WMT14's development sets, one behind the other
     local year
+    # shellcheck disable=SC2154 # an option of the script
     for year in ${valid//[^0-9]/ }; do
         held_out "$1" valid "newstest$year".{"${languages[0]}","${languages[1]}"} "$2"
     done
@@ -191,7 +193,7 @@ count_words() { # LANG
 segment() { # LANG
     local codes=codes
     [[ $bpe == joint ]] || codes=codes.$1
-    subword-nmt apply-bpe --codes $codes
+    subword-nmt apply-bpe --codes "$codes"
 }
 
 binarise() { # PART

@@ -15,10 +15,10 @@ source "$scripts/demo_common.sh"
 train=30000 updates=600 at_least=80
 take_options "train updates at-least" "$@"
 take_folder
-need_positive --train "$train"
+need_positive --train "$train" 10000000
 need_positive --updates "$updates"
 [[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least wants a number, not '$at_least'"
-((updates >= 60)) || die "--updates $updates: at least 60, for three checkpoints to average"
+[ "$updates" -ge 60 ] || die "--updates $updates: at least 60, for three checkpoints to average"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 
 step "1 of 5: the corpus, its characters apart, binarised"

@@ -1,5 +1,7 @@
+# shellcheck shell=bash
 # Sourced by the demos, behind common.sh: how they show what they do, and how a training is set up on a CPU.
 
+# shellcheck disable=SC2154 # set by common.sh
 plugin=$(realpath "$scripts/../fairseq_capsule")
 
 keep_memory
@@ -12,14 +14,16 @@ logged() { # LOG FILTER COMMAND...: the output goes to LOG, what FILTER keeps of
 }
 
 train() { # UPDATES LOG DATA OPTION...: a model of 2+2 layers, a checkpoint every 20th of the way, the last three kept
+    local interval
+    interval=$(calculate "$1" / 20)
     # Without a process that loads the data: torch may wait for its end for 5 seconds, every epoch.
     logged "$2" 's/.*num_updates=([0-9]+).*/&\n/; s/.*\bloss=([0-9.]+).*num_updates=([0-9]+).*/  update \2: loss \1/p' \
         fairseq-train "$3" --user-dir "$plugin" --encoder-layers 2 --decoder-layers 2 --share-all-embeddings --dropout 0 \
         --criterion label_smoothed_cross_entropy --label-smoothing 0.1 \
         --optimizer adam --adam-betas '(0.9,0.98)' --lr 4e-3 --lr-scheduler inverse_sqrt \
         --required-batch-size-multiple 1 --num-workers 0 --max-update "$1" --disable-validation --no-epoch-checkpoints \
-        --save-interval-updates $(($1 / 20)) --keep-interval-updates 3 \
-        --seed 1 --cpu --no-progress-bar --log-format simple --log-interval $(($1 / 20)) "${@:4}"
+        --save-interval-updates "$interval" --keep-interval-updates 3 \
+        --seed 1 --cpu --no-progress-bar --log-format simple --log-interval "$interval" "${@:4}"
 }
 
 generate() { # LOG DATA CHECKPOINT OPTION...
@@ -30,7 +34,7 @@ generate() { # LOG DATA CHECKPOINT OPTION...
 
 show() { # LABEL FILE...: the first five lines of each file, beside each other, behind its label
     local labels=() files=()
-    while (($#)); do
+    while [ $# -gt 0 ]; do
         labels+=("$1") files+=("$2")
         shift 2
     done

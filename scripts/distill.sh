@@ -24,29 +24,30 @@ source "$(dirname "$0")/common.sh"
 
 beam=8 lenpen=0.8 shards=32 processes='' max_tokens=4096
 take_options "beam lenpen shards processes max-tokens" "$@"
-((${#places[@]} == 3)) || die "name TEACHER, DATA and OUT, not ${#places[@]} places (see --help)"
+[ ${#places[@]} -eq 3 ] || die "name TEACHER, DATA and OUT, not ${#places[@]} places (see --help)"
 teacher=${places[0]} data=${places[1]} out=${places[2]}
-need_positive --beam "$beam"
-need_positive --shards "$shards"
+need_positive --beam "$beam" 1000
+need_positive --shards "$shards" 100000
 need_positive --max-tokens "$max_tokens"
-[[ $lenpen =~ ^[0-9]*\.?[0-9]+$ ]] || die "--lenpen wants a number, not '$lenpen'"
+[[ $lenpen =~ ^[0-9]{0,6}\.?[0-9]{1,12}$ ]] || die "--lenpen wants a number, not '$lenpen'"
 [[ -f $teacher ]] || die "$teacher: no such checkpoint"
 [[ -d $data ]] || die "$data: no such data folder"
 need_tools fairseq-generate flock python
 plugin=$(realpath "$scripts/../fairseq_capsule")
-teacher=$(realpath "$teacher") data=$(realpath "$data")
-mapfile -t gpu_names < <(visible_gpus)
-gpus=${#gpu_names[@]} gpu_list=${gpu_names[*]}
-need_positive --processes "${processes:=$((gpus > 0 ? gpus : cores))}"
+gpus=$(visible_gpus) # one a line
+: "${processes:=$(if [[ $gpus ]]; then wc -l <<<"$gpus"; else echo "$cores"; fi)}"
+need_positive --processes "$processes" 1024
 checked=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1
 read -r pair longest <<<"$checked"
-export beam lenpen shards max_tokens teacher data plugin gpus gpu_list pair
+teacher=$(realpath "$teacher") data=$(realpath "$data")
+export beam lenpen shards max_tokens teacher data plugin gpus pair
 
 decode() { # SHARD: translates one piece, unless it is there; to fairseq a piece is a rank's share (--num-shards does nothing)
-    local file=shards/$1.out device=(--cpu) gpu_names=($gpu_list)
+    local file=shards/$1.out device=(--cpu) gpu
     [[ ! -e $file ]] || return 0
-    ((gpus == 0)) || device=()
-    CUDA_VISIBLE_DEVICES=${gpu_names[slot % (gpus > 0 ? gpus : 1)]:-} OMP_NUM_THREADS=1 fairseq-generate "$data" --user-dir "$plugin" \
+    [[ ! $gpus ]] || device=()
+    gpu=$(awk -v slot="${slot:-0}" '{ name[NR - 1] = $0 } END { print name[slot % NR] }' <<<"$gpus") # slot is xargs's
+    CUDA_VISIBLE_DEVICES=$gpu OMP_NUM_THREADS=1 fairseq-generate "$data" --user-dir "$plugin" \
         --source-lang "${pair%-*}" --target-lang "${pair#*-}" --gen-subset train --path "$teacher" \
         --beam "$beam" --lenpen "$lenpen" --max-len-a 2 --max-len-b 10 --max-tokens "$max_tokens" "${device[@]}" \
         --distributed-world-size "$shards" --distributed-rank "$1" \
@@ -78,8 +79,9 @@ enter "$out" "teacher $(fingerprint "$teacher")" "data $(cat "$data/train.$pair.
 mkdir -p shards
 if [[ ! -e bin ]]; then
     find shards -name '*.out.log' -delete
-    seq 0 $((shards - 1)) |
-        xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode {}' 2>/dev/null ||
+    # shellcheck disable=SC2016 # the other shell expands it
+    seq 0 "$(calculate "$shards" - 1)" |
+        xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode "$1"' - {} 2>/dev/null ||
         die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | sed -n 1p | xargs tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
 fi
 stage bin collect

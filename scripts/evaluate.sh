@@ -26,7 +26,7 @@
 source "$(dirname "$0")/common.sh"
 
 splits='' checkpoints='' beam='' lenpen='' nbest='' max_tokens=12000 lowercase='' against='' results=evaluation places=()
-while (($#)); do
+while [ $# -gt 0 ]; do
     case $1 in
         --split) splits+=${splits:+,}$(value "$@"); shift ;;
         --checkpoints) checkpoints=$(value "$@"); shift ;;
@@ -43,58 +43,19 @@ while (($#)); do
     esac
     shift
 done
-((${#places[@]} == 2)) || die "name RUN and DATA, not ${#places[@]} places (see --help)"
-run=${places[0]} data=${places[1]}
-exists "$run"/checkpoint*.pt || die "$run: no checkpoints in it; name the run folder of a training"
-[[ -d $data/bin && -d $data/raw ]] || die "$data: no 'bin' and 'raw' in it; name the OUT of a prepare script"
-[[ ! $against || -d $against/$results ]] || die "$against: no '$results' in it; evaluate that run first, in the same way"
-[[ $results != */* ]] || die "--results wants a name, not '$results'"
-
-setting() { # KEY [OTHERWISE]: of the run's configuration
-    sed -n "s/^$1 //p" "$run/settings" 2>/dev/null | grep . || echo "${2:-}"
-}
-
-: "${beam:=$(setting generation.beam 5)}" "${lenpen:=$(setting generation.lenpen 1)}"
-: "${nbest:=$(setting generation.nbest 1)}"
-need_positive --beam "$beam"
-need_positive --nbest "$nbest"
-need_positive --max-tokens "$max_tokens"
-[[ $lenpen =~ ^-?[0-9]*\.?[0-9]+$ ]] || die "--lenpen wants a number, not '$lenpen'"
-((nbest <= beam)) || die "--nbest $nbest: a beam of $beam has no more than $beam; ask for fewer, or a wider beam"
+[ ${#places[@]} -eq 2 ] || die "name RUN and DATA, not ${#places[@]} places (see --help)"
 need_tools fairseq-capsule fairseq-generate flock python
-task=$(setting task._name translation)
-pair=$(printf '%s\n' "$data"/bin/*.bin | sed -nE 's|.*/[^./]+\.([^-./]+)-([^-./]+)\..*|\1 \2|p' | sed -n 1p) || true
-source=$(setting task.source_lang "${pair% *}") target=$(setting task.target_lang "${pair#* }")
 plugin=$(realpath "$scripts/../fairseq_capsule")
-run=$(realpath "$run") data=$(realpath "$data") against=${against:+$(realpath "$against")}
-IFS=, read -ra splits <<<"${splits:-test}"
-for split in "${splits[@]}"; do
-    exists "$data/bin/$split".*.bin || die "$data/bin: no split '$split' in it"
-    [[ -f $data/raw/$split.$target ]] || die "$data/raw/$split.$target: no such reference"
-    [[ ! $against || -f $against/$results/$split/generate.out ]] || die "$against: '$split' was not evaluated; do that first"
-done
 
-# --- the model ---------------------------------------------------------------------------------------------------------
-
-if [[ ! $checkpoints ]]; then
-    kept=$(setting checkpoint.keep_last_epochs "$(setting checkpoint.keep_interval_updates 0)")
-    checkpoints=checkpoint_best.pt
-    ((kept <= 0)) || checkpoints=last:$kept
-fi
-if [[ $checkpoints =~ ^(last|best):([1-9][0-9]*)$ ]]; then
-    # A run that keeps none of its epochs has the checkpoints of every so many updates.
-    updates=$(exists "$run"/checkpoint[0-9]*.pt || echo --updates)
-    [[ $checkpoints != best:* ]] || ! exists "$run"/checkpoint.best_*.pt || updates=''
-    checkpoint=$run/checkpoint_avg_${checkpoints/:/}${updates:+_updates}.pt
-    newer=$(find "$run" -maxdepth 1 -name 'checkpoint*.pt' ! -name 'checkpoint_avg_*' -newer "$checkpoint" 2>/dev/null) ||
-        newer=all # there is no average yet
-    [[ ! $newer ]] ||
-        fairseq-capsule average "$run" "--${checkpoints%:*}" "${checkpoints#*:}" $updates --output "$checkpoint" || exit 1
-else
-    checkpoint=$run/$checkpoints
-    [[ -f $checkpoint ]] || die "--checkpoints $checkpoints: neither last:N nor best:N nor a file of $run"
-fi
-[[ ! -e $run/settings || -e $run/finished ]] || echo "$program: note: the training of $run has not reached its end" >&2
+# Whatever stands in the run folder is read and checked in Python; `words` is then the command that averages, if any.
+read_plan plan-evaluation run="${places[0]}" data="${places[1]}" split="$splits" checkpoints="$checkpoints" beam="$beam" \
+    lenpen="$lenpen" nbest="$nbest" max-tokens="$max_tokens" against="$against" results="$results"
+run=${fields[run]} data=${fields[data]} against=${fields[against]} checkpoint=${fields[checkpoint]}
+task=${fields[task]} source=${fields[source]} target=${fields[target]}
+beam=${fields[beam]} lenpen=${fields[lenpen]} nbest=${fields[nbest]} max_tokens=${fields[max_tokens]}
+IFS=, read -ra splits <<<"${fields[splits]}"
+[[ ! ${words[*]} ]] || "${words[@]}" || exit 1
+[[ ${fields[finished]} ]] || echo "$program: note: the training of $run has not reached its end" >&2
 
 # --- a split -----------------------------------------------------------------------------------------------------------
 
@@ -120,7 +81,7 @@ score() { # PART
 evaluate() { # SPLIT
     local split=$1 references scoring told
     references=("$data/raw/$split.$target")
-    mapfile -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.$target[0-9]*" | sort)
+    mapfile -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.${target}[0-9]*" | sort)
     scoring=(--lang "$target")
     [[ $task != capsule_summarization ]] || scoring=(--rouge)
     [[ ! $lowercase ]] || scoring+=(--lowercase)

@@ -21,9 +21,9 @@ source "$(dirname "$0")/common.sh"
 train=30000 valid=500 test=500 seed=1
 take_options "train valid test seed" "$@"
 take_folder
-need_positive --train "$train"
-need_positive --valid "$valid"
-need_positive --test "$test"
+need_positive --train "$train" 10000000
+need_positive --valid "$valid" 10000000
+need_positive --test "$test" 10000000
 need_positive --seed "$seed"
 need_tools fairseq-capsule fairseq-preprocess flock python
 

@@ -30,7 +30,7 @@ from=$(realpath "$from")
 need_positive --vocabulary "$vocabulary"
 if [[ $dict ]]; then
     need_dict "$dict"
-    (($(wc -l <"$dict") <= vocabulary)) ||
+    [ "$(wc -l <"$dict")" -le "$vocabulary" ] ||
         die "--dict $dict: $(wc -l <"$dict") characters, more than --vocabulary $vocabulary: name the larger one, or another file"
     dict=$(realpath "$dict")
 fi
@@ -57,7 +57,7 @@ raw() { # PART: the pairs of each split
 
 binarise() { # PART
     binarise_characters "$vocabulary" ${dict:+"$dict"} "$1"
-    [[ ! $dict ]] || (($(wc -l <"$dict") < 1000)) || need_known "$1" "give --dict of a run on this corpus, or none"
+    [[ ! $dict ]] || [ "$(wc -l <"$dict")" -lt 1000 ] || need_known "$1" "give --dict of a run on this corpus, or none"
 }
 
 enter "$out" "from $from" "limit ${limit:-none}" "vocabulary $vocabulary" "dict $(fingerprint "$dict")"

@@ -33,7 +33,7 @@ raw() { # PART: the text of the archives, checked
         german=$(archive "$1" "$mirror/${archives[$split]}.de.gz")
         python "$scripts/take_pairs.py" "$english" "$german" "$1/$split".{en,de}
     done
-    [[ ! $limit ]] || sed -i "$((limit + 1)),\$d" "$1"/train.{en,de}
+    [[ ! $limit ]] || sed -i "$(calculate "$limit" + 1),\$d" "$1"/train.{en,de}
 }
 
 tokenise() { # LANG

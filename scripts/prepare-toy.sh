@@ -33,7 +33,8 @@ tokenise() { # LANG
 
 need_tools fairseq-capsule
 take_corpus_options "train valid test seed" "$@"
-for number in train valid test seed; do
-    need_positive "--$number" "${!number}"
-done
+need_positive --train "$train" 10000000
+need_positive --valid "$valid" 10000000
+need_positive --test "$test" 10000000
+need_positive --seed "$seed"
 prepare_corpus

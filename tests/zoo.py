@@ -3,6 +3,7 @@
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 
 from fairseq_capsule.models.mechanism import options_off  # importing anything of the package registers all
+from fairseq_capsule.testing.invariants import PRESET
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
     SIZES,
@@ -82,7 +83,7 @@ def case_name(value):
     return value if isinstance(value, str) else ",".join(f"{k}={v}" for k, v in value.items()) or "preset"
 
 
-def build(arch, options={}, task=None, seed=1):
+def build(arch, options=PRESET, task=None, seed=1):
     """`build_small`, with as few capsules of a layer as a small model has room for."""
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
     few = {name: value for name, value in FEW_CAPSULES.items() if name in names}

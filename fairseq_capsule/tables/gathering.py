@@ -14,7 +14,6 @@ from fairseq_capsule.tables.measures import (
     read_json,
     reason_file,
     report_file,
-    scores_file,
 )
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
@@ -118,7 +117,7 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Fo
     for split in column.splits:
         if split not in run.setting.splits:
             return f"{run.setting.data} has no split {split}"
-        scores = read_json(scores_file(run, split, places))
+        scores = places.run_folder(run).evaluation(split).scores()
         if scores is None:
             return _why(run, places) or f"{split} is not scored"
         values.append(MEASURES[column.measure].read(scores))
@@ -153,10 +152,10 @@ def _report(run: Run, column: Column, places: Places) -> Found:
 
 def _why(run: Run, places: Places) -> Optional[str]:
     """Why nothing can be known of a run."""
-    folder = places.folder(run)
-    if (folder / "finished").exists():
+    folder = places.run_folder(run)
+    if folder.is_finished:
         return None
-    return "its training has not reached its end" if (folder / "settings").exists() else "not trained"
+    return "its training has not reached its end" if folder.is_bound else "not trained"
 
 
 def _label(table: Table, column: Column, scale: Scale, seeds: List[int], places: Places) -> Optional[str]:
@@ -167,7 +166,7 @@ def _label(table: Table, column: Column, scale: Scale, seeds: List[int], places:
         for seed in seeds if row.run else ():
             run, _ = compared_runs(table, row, column, scale, seed, places)
             for split in column.splits if applies(column.measure, run) else ():
-                scores = read_json(scores_file(run, split, places))
+                scores = places.run_folder(run).evaluation(split).scores()
                 if scores:
                     score = scores["scores"][MEASURES[column.measure].score]
                     return f"{score['label']} ({score['text']}; `{score['signature']}`)"

@@ -10,17 +10,21 @@ import os
 import sys
 from pathlib import Path
 
-from fairseq_capsule.files import write_whole
+from fairseq_capsule_runs import RunError, RunFolder, Settings
 
 
 def adopt(checkpoint: Path, place: Path, source: str, target: str) -> None:
     """Make the folder of `place`; the link, which says that all is there, comes last."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    languages = f"task.source_lang {source}\ntask.target_lang {target}\ntask._name translation\n"
-    write_whole(place.parent / "settings", f"given {checkpoint.resolve()}\n{languages}".encode())
-    write_whole(place.parent / "finished", b"given\n")
+    task = {"_name": "translation", "source_lang": source, "target_lang": target}
+    folder = RunFolder(place.parent)
+    folder.write_settings(Settings({"task": task}, {"given": str(checkpoint.resolve())}))
+    folder.finish()
     os.symlink(checkpoint.resolve(), place)
 
 
 if __name__ == "__main__":
-    adopt(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    try:
+        adopt(Path(sys.argv[1]), Path(sys.argv[2]), *sys.argv[3:])
+    except RunError as error:
+        sys.exit(str(error))

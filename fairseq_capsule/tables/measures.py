@@ -49,7 +49,7 @@ def composed_of(run: Run) -> DictConfig:
 
 
 def _generated(run: Run, places: Places) -> str:
-    return str(places.folder(run) / "evaluation" / "test" / "generate.out")
+    return str(places.run_folder(run).evaluation("test").translations)
 
 
 def _bin(run: Run, places: Places) -> str:
@@ -207,10 +207,6 @@ def applies(measure: str, run: Run) -> bool:
     if measure.startswith("overlap"):
         return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
     return measure.startswith("probe") == (run.config == "probe")
-
-
-def scores_file(run: Run, split: str, places: Places) -> Path:
-    return places.folder(run) / "evaluation" / split / "scores.json"
 
 
 def read_json(path: Path) -> Optional[Dict[str, Any]]:

@@ -15,9 +15,7 @@ from fairseq_capsule.tables.measures import (
     Step,
     applies,
     composed_of,
-    read_json,
     report_step,
-    scores_file,
 )
 from fairseq_capsule.tables.runs import GIVEN, PROBE, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
@@ -194,7 +192,7 @@ def _training(run: Run, places: Places, gpus: int) -> List[Step]:
     words = [f"common.seed={run.seed}", *setting.overrides, *run.regime.overrides, *run.overrides]
     words += [f"task.init_from_baseline={_quoted(places.checkpoint(run.baseline))}"] if run.baseline else []
     train = (*_script(["scripts/train.sh"]), *options, str(config), str(data / "bin"), str(folder), *words)
-    steps = [Step(train, folder / "finished")]
+    steps = [Step(train, places.run_folder(run).finished_file)]
     if run.regime.average and run.config != PROBE:
         output = places.checkpoint(run)
         average = ("fairseq-capsule", "average", str(folder), *run.regime.average, "--output", str(output))
@@ -216,7 +214,7 @@ def _evaluation(run: Run, wanted: _Wanted, places: Places) -> List[Step]:
     compared = str(places.folder(wanted.against)) if wanted.against else None
 
     def done(split: str) -> bool:
-        found = read_json(scores_file(run, split, places))
+        found = places.run_folder(run).evaluation(split).scores()
         return found is not None and (compared is None or str(found.get("against")).startswith(f"{compared}/"))
 
     splits = [split for split in wanted.splits if not done(split)]
@@ -226,7 +224,7 @@ def _evaluation(run: Run, wanted: _Wanted, places: Places) -> List[Step]:
     options = ["--split", ",".join(splits), "--checkpoints", run.checkpoint, *decode]
     options += ["--against", compared] if compared else []
     command = (*_script(["scripts/evaluate.sh"]), *options, str(folder), str(places.corpus(run)))
-    return [Step(command, scores_file(run, splits[-1], places))]
+    return [Step(command, places.run_folder(run).evaluation(splits[-1]).scores_file)]
 
 
 def described(jobs: Sequence[Job]) -> str:

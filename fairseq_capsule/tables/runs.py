@@ -10,6 +10,7 @@ from typing import Optional, Tuple
 from fairseq_capsule.tables.configurations import without_defaults
 from fairseq_capsule.tables.definitions import Column, Row, Table, Words
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
+from fairseq_capsule_runs import RunFolder
 
 GIVEN = "given"  # the baseline that --baseline names
 BASELINE = "transformer"  # the configuration in whose place it is
@@ -73,6 +74,9 @@ class Places:
 
     def folder(self, run: Run) -> Path:
         return self.runs / run.name
+
+    def run_folder(self, run: Run) -> RunFolder:
+        return RunFolder(self.folder(run))
 
     def checkpoint(self, run: Run) -> Path:
         return self.folder(run) / run.checkpoint

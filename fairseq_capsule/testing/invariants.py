@@ -4,6 +4,7 @@ Exact resume is in `resuming`, since it needs processes of its own.
 """
 
 from argparse import Namespace
+from types import MappingProxyType
 from typing import Any, Callable, Dict, Mapping, Tuple
 
 import torch
@@ -28,10 +29,11 @@ from fairseq_capsule.testing.small_models import (
 )
 
 Options = Mapping[str, Any]
+PRESET: Options = MappingProxyType({})  # no option beside those of the preset
 WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 
 
-def check_padding(arch: str, options: Options = {}) -> None:
+def check_padding(arch: str, options: Options = PRESET) -> None:
     """A sentence's encoder output, logits and losses are the same alone and in a batch, padded on either side."""
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
     without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
@@ -54,7 +56,7 @@ def check_padding(arch: str, options: Options = {}) -> None:
         _assert_close(criterion(model, batch)[0], sum(losses))
 
 
-def check_translations(arch: str, options: Options = {}) -> None:
+def check_translations(arch: str, options: Options = PRESET) -> None:
     """The translation of a sentence does not depend on the batch that it is in."""
     task = make_task()
     model = build_small(arch, options, task)
@@ -69,7 +71,7 @@ def check_translations(arch: str, options: Options = {}) -> None:
             torch.testing.assert_close(got["score"], expected["score"], rtol=1e-4, atol=1e-5)
 
 
-def check_steps(arch: str, options: Options = {}, *, beam_size: int = 3) -> None:
+def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> None:
     """Decoding step by step gives the logits of decoding at once: under reorderings within the beams of a sentence, and
     when a finished sentence is dropped.
 
@@ -107,7 +109,7 @@ def check_steps(arch: str, options: Options = {}, *, beam_size: int = 3) -> None
     assert len(kept) == 2
 
 
-def check_gradients(arch: str, options: Options = {}) -> None:
+def check_gradients(arch: str, options: Options = PRESET) -> None:
     """Every parameter has a gradient, and after an update of all parameters one that is not zero."""
     task = make_task()
     model = build_small(arch, options, task).train()
@@ -124,7 +126,7 @@ def check_gradients(arch: str, options: Options = {}) -> None:
     assert zero == allowed, f"with a gradient of zero: {sorted(set(zero) - set(allowed))}"
 
 
-def check_half_precision(arch: str, options: Options = {}) -> None:
+def check_half_precision(arch: str, options: Options = PRESET) -> None:
     """The loss and all gradients of a training step are finite in float16, bfloat16 and under autocast."""
     batch = make_batch(make_sentences(LENGTHS))
     for precision in (torch.float16, torch.bfloat16, "autocast"):
@@ -141,7 +143,7 @@ def check_half_precision(arch: str, options: Options = {}) -> None:
         assert not infinite, f"{precision}: gradients that are not finite: {infinite}"
 
 
-def check_off_is_fairseqs_own(arch: str, options: Options = {}) -> None:
+def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
     """With every mechanism off the model is fairseq's own: the same parameters, logits and gradients, bit for bit.
 
     `options` are fairseq's.

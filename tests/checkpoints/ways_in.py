@@ -138,7 +138,7 @@ class Place:
         self.generate(f"{self.good}:{checkpoint}")
 
     def interactive(self, checkpoint):
-        with mock.patch.object(interactive, "buffered_read", lambda *_: iter([["w1 w2"]])):
+        with mock.patch.object(interactive, "buffered_read", return_value=[["w1 w2"]]):
             interactive.main(self._config(options.get_interactive_generation_parser, checkpoint))
 
     def validate(self, checkpoint):

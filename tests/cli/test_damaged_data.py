@@ -38,9 +38,11 @@ def binarise(folder):
 def list_files(folder):
     """A manifest as the scripts write it."""
     rows = ["command\tprepare-x.sh data", "setting\tscript\tprepare-x.sh", "version\tfairseq\t0.12"]
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.name not in ("settings", "manifest.tsv", "preprocess.log"):
-            rows.append(f"file\t{path.relative_to(folder)}\t{hashlib.sha256(path.read_bytes()).hexdigest()}\t1 lines")
+    rows.extend(
+        f"file\t{path.relative_to(folder)}\t{hashlib.sha256(path.read_bytes()).hexdigest()}\t1 lines"
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("settings", "manifest.tsv", "preprocess.log")
+    )
     (folder / "manifest.tsv").write_text("".join(row + "\n" for row in rows))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_capsule.analysis.averaging import load
+from fairseq_capsule_runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 
@@ -110,9 +111,10 @@ def test_the_best_checkpoints_of_a_run_that_keeps_no_others(place, prepared):
 
 
 def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
-    settings = (place.out / "settings").read_text()
-    settings = settings.replace("capsule_translation", "capsule_summarization").replace("lang de", "lang summary")
-    (place.out / "settings").write_text(f"{settings}generation.beam 4\ngeneration.lenpen 0.8\n")
+    run = RunFolder(place.out)
+    settings = run.settings()
+    settings.config["task"] |= {"_name": "capsule_summarization", "target_lang": "summary"}
+    run.write_settings(Settings(settings.config | {"generation": {"beam": 4, "lenpen": 0.8}}, settings.origin))
     folder = tmp_path / "summaries"
     for name in ("bin/test.en-summary.en.bin", "bin/dict.en.txt", "raw/test.summary", "raw/test.summary1"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -138,7 +140,14 @@ def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
         (["out", "{data}"], "no 'bin' and 'raw' in it; name the OUT of a prepare script"),
         (["out", "{prepared}", "--split", "test,test9"], "no split 'test9' in it"),
         (["out", "{prepared}", "--checkpoints", "best"], "--checkpoints best: neither last:N nor best:N nor a file of"),
-        (["out", "{prepared}", "--checkpoints", "last:9"], "(checkpointE.pt): 3, but 9 are asked for"),
+        (
+            ["out", "{prepared}", "--checkpoints", "last:9"],
+            "3 checkpoints (checkpointE.pt), and last:9 averages 9; say",
+        ),
+        (["out", "{prepared}", "--checkpoints", "../x.pt"], "--checkpoints ../x.pt: neither last:N nor best:N nor"),
+        (["out", "{prepared}", "--results", ".."], "--results wants a name (letters, digits and _-.+=), not"),
+        (["out", "{prepared}", "--split", "../test"], "--split wants a name (letters, digits and _-.+=), not"),
+        (["out", "{prepared}", "--beam", "9999999999"], "--beam wants a positive whole number up to 1000000000, not"),
         (["out", "{prepared}", "--beam", "0"], "--beam wants a positive whole number, not '0'"),
         (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has no more than 2"),
         (["out", "{prepared}", "--lenpen", "much"], "--lenpen wants a number, not 'much'"),

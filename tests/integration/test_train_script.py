@@ -7,6 +7,7 @@ import signal
 import pytest
 from fairseq import checkpoint_utils
 
+from fairseq_capsule_runs import RunFolder
 from tests.integration.commands import REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
 from tests.integration.test_training import assert_same_parameters
@@ -40,8 +41,8 @@ def asked(place, data):
     return run
 
 
-def manifest(out):
-    return [line.split("\t") for line in read(out / "manifest.tsv")]
+def starts(out):
+    return RunFolder(out).manifest()["starts"]
 
 
 def losses(checkpoint):
@@ -57,20 +58,20 @@ def test_a_whole_run(trained_run):
     batch = "400 tokens × 1 × accumulation 2 = 800 tokens"
     assert f"effective batch: {batch}" in trained_run.output and batch in (out / "train.log").read_text()
     assert "epoch 003 | valid on 'valid' subset" in trained_run.output
-    rows = manifest(out)
-    assert [row[0] for row in rows if row[0] not in ("setting", "version")] == (
-        ["start", "command", "git", "host", "processes", "batch", "seed", "data", "end"]
-    )
-    found = {row[0]: row[1:] for row in rows}
-    assert found["command"][0].startswith("train.sh ") and "'--effective-tokens' '800'" in found["command"][0]
-    assert found["batch"] == [batch] and found["seed"] == ["1"]
-    last_update = re.findall(r"Saved checkpoint .* @ (\d+) updates", (out / "train.log").read_text())[-1]
-    assert found["end"][1:] == [f"after update {last_update}", "finished"]
-    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", found["git"][0])
-    assert {"python", "torch", "fairseq-fixed"} <= {row[1] for row in rows if row[0] == "version"}
-    assert {("model.encoder_layers", "1"), ("effective-tokens", "800"), ("optimization.lr", "[0.004]")} <= {
-        tuple(row[1:]) for row in rows if row[0] == "setting"
+    (start,) = starts(out)
+    assert set(start) == {
+        *("start", "command", "versions", "git", "host", "processor", "gpus", "processes", "batch", "seed", "data"),
+        "end",
     }
+    assert start["command"].startswith("train.sh ") and "'--effective-tokens' '800'" in start["command"]
+    assert start["batch"] == batch and start["seed"] == 1 and start["gpus"] == []
+    last_update = re.findall(r"Saved checkpoint .* @ (\d+) updates", (out / "train.log").read_text())[-1]
+    assert (start["end"]["after_update"], start["end"]["how"]) == (int(last_update), "finished")
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", start["git"])
+    assert {"python", "torch", "fairseq-fixed"} <= set(start["versions"])
+    settings = RunFolder(out).settings()
+    assert settings.origin["effective-tokens"] == 800
+    assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
 
 
 def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, data):
@@ -101,9 +102,9 @@ def test_killed_and_started_again_it_is_never_stopped(place, trained_run, data):
     assert "checkpoint_last.pt was cut short by an interruption: going on from checkpoint" in process.output
     assert "Loaded checkpoint" in process.output
     assert_same_parameters(last, trained_run.out / "checkpoint_last.pt")
-    rows = [row for row in manifest(place.out) if row[0] in ("start", "resumed", "end")]
-    assert [row[0] for row in rows] == ["start", "start", "resumed", "end"]
-    assert re.fullmatch(r"after update \d+", rows[2][1])
+    first, second = starts(place.out)
+    assert "end" not in first and "resumed_after_update" not in first
+    assert second["resumed_after_update"] > 0 and second["end"]["how"] == "finished"
 
 
 class TestAFinishedRun:
@@ -122,8 +123,8 @@ class TestAFinishedRun:
     def test_another_training_in_its_folder_is_refused(self, finished, data, tmp_path):
         process = finished.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
         assert finished.refused(process, "out was prepared with model.dropout 0.0, not model.dropout 0.2")
-        process = finished.prepare(REPOSITORY / "configs/toy/capsnmt.yaml", *SCRIPTED[1:], data, "out")
-        assert finished.refused(process, "out was prepared with ", "model._name capsnmt_tiny")
+        process = finished.prepare(REPOSITORY / "configs/toy/gret_transformer.yaml", *SCRIPTED[1:], data, "out")
+        assert finished.refused(process, "out was prepared with ", "model._name gret_transformer_tiny")
         other = shutil.copytree(data, tmp_path / "other")
         shutil.copy(data / "valid.en-de.en.bin", other / "train.en-de.en.bin")
         process = finished.prepare(*SCRIPTED, other, "out")
@@ -132,8 +133,10 @@ class TestAFinishedRun:
     def test_with_all_updates_saved_is_finished(self, finished, data):
         """Killed between its last checkpoint and its end: fairseq would make one update more."""
         (finished.out / "finished").unlink()
-        settings = (finished.out / "settings").read_text().replace("max_update 0", "max_update 3")
-        (finished.out / "settings").write_text(settings)
+        folder = RunFolder(finished.out)
+        settings = folder.settings()
+        settings.config["optimization"]["max_update"] = 3
+        folder.write_settings(settings)
         process = finished.prepare(*SCRIPTED, "optimization.max_update=3", data, "out")
         assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")
 
@@ -220,11 +223,12 @@ def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place
     process = place.prepare(*SCRIPTED, data, "out")
     assert place.refused(process, f"{error} (all of it: ", "/out/train.log")
     assert not list(place.out.glob("checkpoint*"))
-    assert manifest(place.out)[-1][2:] == ["after update 0", error]
+    (start,) = starts(place.out)
+    assert (start["end"]["after_update"], start["end"]["how"]) == (0, error)
     place.stub("fairseq-hydra-train", "kill -9 $$")
     process = place.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
     assert place.refused(process, "killed by signal 9")
-    assert ["setting", "model.dropout", "0.2"] in manifest(place.out)
+    assert RunFolder(place.out).settings().get("model.dropout") == 0.2
 
 
 def test_an_interruption_ends_the_training_too(place, data):
@@ -246,6 +250,11 @@ def test_an_interruption_ends_the_training_too(place, data):
         (["{config}", ".", "out"], ".: no binarised training set in it"),
         (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
         (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
+        (["{config}", "{data}", "out", "model.nosuch=1"], "no such setting in the file; +model.nosuch=1 adds it"),
+        (["{config}", "{data}", "out", "+model.dropout=1"], "+model.dropout=1: it is in the file; leave out the plus"),
+        (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de: say task.target_lang=de behind OUT"),
+        (["{config}", "{data}", "out", "--processes", "10000000000"], "a positive whole number up to 1024, not"),
+        (["{config}", "{data}", "${{oc.env:HOME}}"], "fairseq does not take a path with '$' in it; rename it"),
         (["{config}", "{data}", "out", "--gpus", "9"], "--gpus 9: 0 can be seen here"),
         (["{config}", "{data}", "out", "--gpus", "two"], "--gpus wants a positive whole number, not 'two'"),
         (["{config}", "{data}", "out", "--precision", "bf16"], "--precision bf16: fairseq has that on GPUs alone"),

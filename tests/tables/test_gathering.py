@@ -32,7 +32,7 @@ class Runs:
         return self.root / title / f"seed{seed}"
 
     def finish(self, title, seed=1):
-        put(self.folder(title, seed) / "settings", "")
+        put(self.folder(title, seed) / "settings.json", {"config": {}})
         put(self.folder(title, seed) / "finished", "")
 
     def score(self, title, bleu, seed=1, split="test", against=None, difference=None, p=None):
@@ -112,7 +112,7 @@ def test_the_mean_over_test_sets(runs):
 
 def test_why_a_figure_is_missing(runs):
     runs.score(TRANSFORMER, 30.0)
-    put(runs.folder(ENCODER) / "settings", "")
+    put(runs.folder(ENCODER) / "settings.json", {"config": {}})
     runs.finish("capsule_transformer")
     put(runs.folder(TRANSFORMER) / "measures" / "size.failed", "no room")
     cells = runs.gathered("duan-table2").cells

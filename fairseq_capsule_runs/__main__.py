@@ -1,0 +1,151 @@
+"""What the scripts ask of a run folder.
+
+    python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation NAME=VALUE... [-- OVERRIDE...]
+    python -m fairseq_capsule_runs SCRIPT start|end|last-update NAME=VALUE...
+
+The plans print `NAME=VALUE` fields, an empty field, and the words of a command; a NUL stands behind each, so that a
+shell reads any text as it is. `start` opens the present folder and ends with status 3 where there is nothing more to
+do. An error is one line, SCRIPT before it, with status 1.
+"""
+
+import datetime
+import os
+import platform
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import Any
+
+from fairseq_capsule_runs import evaluating, training
+from fairseq_capsule_runs.folder import RunFolder
+from fairseq_capsule_runs.settings import Settings
+from fairseq_capsule_runs.values import RunError, one_line
+
+NOTHING_TO_DO = 3
+PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "torch", "numpy", "hydra-core")
+RUN = RunFolder(Path("."))  # the scripts work inside it
+
+
+def plan_training(asked: Mapping[str, str], overrides: Sequence[str]) -> int:
+    found = training.plan(asked, overrides, os.environ)
+    _print_plan(training.fields(found), found.command)
+    return 0
+
+
+def plan_evaluation(asked: Mapping[str, str], _: Sequence[str]) -> int:
+    found = evaluating.plan(asked)
+    _print_plan(evaluating.fields(found), found.average)
+    return 0
+
+
+def start(asked: Mapping[str, str], _: Sequence[str]) -> int:
+    """Bind the present folder to a training, whose settings come by standard input, and note its start.
+
+    A node but the first one leaves the books alone.
+    """
+    first = asked["node"] == "0"
+    if first:
+        RUN.bind(Settings.from_json(sys.stdin.read()), asked["out"])
+        recovered = RUN.recover_last(asked["out"])
+        if recovered:
+            print(f"checkpoint_last.pt was cut short by an interruption: going on from {one_line(recovered.name)}")
+    if 0 < int(asked["max_update"]) <= RUN.last_update:
+        RUN.finish()  # started once more, fairseq would make another update
+    if RUN.is_finished:
+        print(f"{one_line(asked['out'])}: finished, nothing to do")
+        return NOTHING_TO_DO
+    if first:
+        RUN.note_start(
+            {
+                "start": _now(),
+                "command": asked["command"],
+                "versions": _versions(),
+                "git": _git(asked["plugin"]),
+                "host": socket.gethostname(),
+                "processor": f"{len(os.sched_getaffinity(0))} × {_processor()}",
+                "gpus": _output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"),
+                **{name: asked[name] for name in ("processes", "batch", "data")},
+                "seed": int(asked["seed"]),
+            }
+        )
+    return 0
+
+
+def end(asked: Mapping[str, str], _: Sequence[str]) -> int:
+    """Note how the last start has ended; prints the last update."""
+    print(RUN.last_update)
+    RUN.note_end(_now(), asked["how"])
+    if asked["how"] == "finished":
+        RUN.finish()
+    return 0
+
+
+def last_update(_: Mapping[str, str], __: Sequence[str]) -> int:
+    print(RUN.last_update)
+    return 0
+
+
+COMMANDS: dict[str, Callable[[Mapping[str, str], Sequence[str]], int]] = {
+    "plan-training": plan_training,
+    "plan-evaluation": plan_evaluation,
+    "start": start,
+    "end": end,
+    "last-update": last_update,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    script, command, *words = arguments
+    rest = words[words.index("--") + 1 :] if "--" in words else []
+    asked: dict[str, Any] = dict(word.split("=", 1) for word in words[: words.index("--") if "--" in words else None])
+    try:
+        return COMMANDS[command](asked, rest)
+    except RunError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    print(f"{script}: {one_line(reason)}", file=sys.stderr)
+    return 1
+
+
+def _print_plan(fields: Mapping[str, str], words: Iterable[str]) -> None:
+    found = [*(f"{name}={value}" for name, value in fields.items()), "", *words]
+    # Every text of a command line can be written: what is not UTF-8 in it as it came.
+    sys.stdout.buffer.write(b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in found))
+
+
+def _now() -> str:
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _versions() -> dict[str, str]:
+    found = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
+    return {"python": platform.python_version(), **{name: found[name] for name in PACKAGES if name in found}}
+
+
+def _output(*command: str) -> list[str]:
+    """The lines of what a command prints; none where it fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, errors="replace").stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return []
+
+
+def _git(folder: str) -> str:
+    described = _output("git", "-C", folder, "describe", "--always", "--abbrev=40", "--dirty", "--exclude", "*")
+    return described[0] if described else "unknown"
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,191 @@
+"""What evaluate.sh has to know before it translates. Nothing is started here."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq_capsule_runs import values
+from fairseq_capsule_runs.folder import BEST, EPOCH, UPDATE, RunFolder
+from fairseq_capsule_runs.settings import Settings
+from fairseq_capsule_runs.values import RunError, place, whole
+
+MOST_CHECKPOINTS = 10_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Attributes:
+    checkpoint: the file that translates.
+    average: the command that makes it; empty where it is there and up to date.
+    """
+
+    run: Path
+    data: Path
+    against: Path | None
+    results: str
+    splits: tuple[str, ...]
+    task: str
+    source: str
+    target: str
+    beam: int
+    nbest: int
+    lenpen: float
+    max_tokens: int
+    checkpoint: Path
+    average: tuple[str, ...]
+    finished: bool
+
+
+def plan(asked: Mapping[str, str]) -> Plan:
+    """
+    Args:
+        asked: run and data, both paths; the options split, checkpoints, beam, lenpen, nbest, max-tokens, against and
+            results, empty where they are not given.
+
+    Raises:
+        RunError: of a value, in one line.
+    """
+    run, data = (
+        place(name, asked[key] and os.path.realpath(asked[key])) for name, key in (("RUN", "run"), ("DATA", "data"))
+    )
+    folder = RunFolder(run)
+    if not any(run.glob("checkpoint*.pt")):
+        raise RunError(f"{asked['run']}: no checkpoints in it; name the run folder of a training")
+    if not (data / "bin").is_dir() or not (data / "raw").is_dir():
+        raise RunError(f"{asked['data']}: no 'bin' and 'raw' in it; name the OUT of a prepare script")
+    results = values.name("--results", asked["results"])
+    against = place("--against", os.path.realpath(asked["against"])) if asked["against"] else None
+    if against and not (against / results).is_dir():
+        raise RunError(f"{asked['against']}: no '{results}' in it; evaluate that run first, in the same way")
+    settings = folder.settings()
+    beam, nbest, lenpen = decoding(asked, settings, folder.path)
+    source, target = _languages(data / "bin", settings, folder.path)
+    splits = tuple(values.name("--split", split) for split in (asked["split"] or "test").split(","))
+    for split in splits:
+        _require_split(split, target, data, against, results)
+    checkpoint, average = chosen_checkpoint(folder, settings, asked["checkpoints"])
+    return Plan(
+        run,
+        data,
+        against,
+        results,
+        splits,
+        _of(folder.path, settings.name, "task._name", "translation"),
+        source,
+        target,
+        beam,
+        nbest,
+        lenpen,
+        whole("--max-tokens", asked["max-tokens"]),
+        checkpoint,
+        average,
+        folder.is_finished or not folder.is_bound,
+    )
+
+
+def _of(run: Path, read, key: str, otherwise):
+    """A value of a run's settings; an error names the run."""
+    try:
+        return read(key, otherwise)
+    except RunError as error:
+        raise RunError(f"{run}, its settings: {error}") from error
+
+
+def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[int, int, float]:
+    """Beam, number of hypotheses and length penalty: those asked for, or the configuration's, or 5, 1 and 1."""
+    beam = whole("--beam", asked["beam"]) if asked["beam"] else _of(run, settings.whole, "generation.beam", 5)
+    nbest = whole("--nbest", asked["nbest"]) if asked["nbest"] else _of(run, settings.whole, "generation.nbest", 1)
+    if asked["lenpen"]:
+        lenpen = values.number("--lenpen", asked["lenpen"])
+    else:
+        lenpen = _of(run, settings.number, "generation.lenpen", 1)
+    if nbest > beam:
+        raise RunError(f"--nbest {nbest}: a beam of {beam} has no more than {beam}; ask for fewer, or a wider beam")
+    return beam, nbest, lenpen
+
+
+def _languages(binarised: Path, settings: Settings, run: Path) -> tuple[str, str]:
+    """The run's, or those that the data folder's files are named by."""
+    named = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\..+\.bin", path.name) for path in sorted(binarised.glob("*.bin")))
+    pair = next((match.groups() for match in named if match), ("", ""))
+    source = _of(run, settings.name, "task.source_lang", "") or values.name("the source language of DATA", pair[0])
+    target = _of(run, settings.name, "task.target_lang", "") or values.name("the target language of DATA", pair[1])
+    return source, target
+
+
+def _require_split(split: str, target: str, data: Path, against: Path | None, results: str) -> None:
+    if not any((data / "bin").glob(f"{split}.*.bin")):
+        raise RunError(f"{data}/bin: no split '{split}' in it")
+    if not (data / "raw" / f"{split}.{target}").is_file():
+        raise RunError(f"{data}/raw/{split}.{target}: no such reference")
+    if against and not RunFolder(against).evaluation(split, results).translations.is_file():
+        raise RunError(f"{against}: '{split}' was not evaluated; do that first")
+
+
+def chosen_checkpoint(folder: RunFolder, settings: Settings, asked: str) -> tuple[Path, tuple[str, ...]]:
+    """The checkpoint that translates, and the command that makes it where it is not there or not up to date.
+
+    Raises:
+        RunError: it is not there, or there are too few to make it from.
+    """
+    which = asked or _default(folder.path, settings)
+    many = re.fullmatch(r"(last|best):([1-9][0-9]{0,17})", which, re.ASCII)
+    if not many:
+        if not re.fullmatch(r"[\w.=+-]+", which) or not (folder.path / which).is_file():
+            raise RunError(
+                f"--checkpoints {which}: neither last:N nor best:N nor a file of {folder.path}{_instead(folder, 0)}"
+            )
+        return folder.path / which, ()
+    kind, number = many[1], whole("--checkpoints", many[2], high=MOST_CHECKPOINTS)
+    # A run that keeps none of its epochs has the checkpoints of every so many updates.
+    updates = not folder.count(EPOCH) and not (kind == "best" and folder.count(BEST))
+    pool = BEST if kind == "best" and folder.count(BEST) else UPDATE if updates else EPOCH
+    there = folder.count(pool)
+    if there < number:
+        instead = _instead(folder, there, kind)
+        raise RunError(f"{folder.path} has {there} checkpoints ({pool}), and {which} averages {number}{instead}")
+    average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if updates else ''}.pt"
+    if average.exists() and all(path.stat().st_mtime_ns <= average.stat().st_mtime_ns for path in folder.checkpoints()):
+        return average, ()
+    command = ["average", str(folder.path), f"--{kind}", str(number), *(["--updates"] if updates else [])]
+    return average, ("fairseq-capsule", *command, "--output", str(average))
+
+
+def _default(run: Path, settings: Settings) -> str:
+    """The mean of what the configuration keeps; without that, the best."""
+    for key in ("checkpoint.keep_last_epochs", "checkpoint.keep_interval_updates"):
+        if settings.get(key) is not None:
+            kept = _of(run, lambda name, otherwise: settings.whole(name, otherwise, low=-1), key, 0)
+            return f"last:{kept}" if kept > 0 else "checkpoint_best.pt"
+    return "checkpoint_best.pt"
+
+
+def _instead(folder: RunFolder, there: int, kind: str = "last") -> str:
+    """What to say instead."""
+    ways = [f"{kind}:{there}"] if there else []
+    names = ("checkpoint_best.pt", "checkpoint_last.pt")
+    ways += [name for name in names if (folder.path / name).is_file()][-1:]
+    return f"; say --checkpoints {' or '.join(ways)}" if ways else ""
+
+
+def fields(found: Plan) -> dict[str, str]:
+    """What evaluate.sh reads; the command that averages is apart."""
+    lenpen = int(found.lenpen) if found.lenpen == int(found.lenpen) else found.lenpen
+    return {
+        "run": str(found.run),
+        "data": str(found.data),
+        "against": str(found.against or ""),
+        "results": found.results,
+        "splits": ",".join(found.splits),
+        "task": found.task,
+        "source": found.source,
+        "target": found.target,
+        "beam": str(found.beam),
+        "nbest": str(found.nbest),
+        "lenpen": str(lenpen),
+        "max_tokens": str(found.max_tokens),
+        "checkpoint": str(found.checkpoint),
+        "finished": "yes" if found.finished else "",
+    }

@@ -1,0 +1,245 @@
+"""The run folder: everything that train.sh and evaluate.sh leave in it, in one class.
+
+| file | |
+|---|---|
+| `settings.json` | what binds the folder to one training; `settings` in folders of the former format |
+| `manifest.json` | every start: command, versions, hardware, times, how it ended |
+| `finished` | there when the training has reached its end |
+| `checkpoint*.pt`, `train.log` | fairseq's own |
+| `RESULTS/SPLIT/` | of evaluate.sh, `evaluation/test/` unless told otherwise |
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq_capsule_runs.settings import Settings
+from fairseq_capsule_runs.values import RunError, one_line
+
+EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
+_KINDS = {
+    EPOCH: re.compile(r"checkpoint\d+\.pt"),
+    UPDATE: re.compile(r"checkpoint_\d+_\d+\.pt"),
+    BEST: re.compile(r"checkpoint\.best_.+_\d+(\.\d+)?\.pt"),
+}
+_SAVED = re.compile(rb"Saved checkpoint .* @ (\d{1,18}) updates")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What evaluate.sh makes of one split."""
+
+    path: Path
+
+    @property
+    def translations(self) -> Path:
+        """fairseq-generate's output."""
+        return self.path / "generate.out"
+
+    @property
+    def scores_file(self) -> Path:
+        return self.path / "scores.json"
+
+    def scores(self) -> dict[str, Any] | None:
+        """The scores; None where the file is missing or is no object of JSON."""
+        try:
+            found = json.loads(self.scores_file.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            return None
+        return found if isinstance(found, dict) else None
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    path: Path
+
+    # --- settings ---------------------------------------------------------------------------------------------------
+
+    @property
+    def settings_file(self) -> Path:
+        return self.path / "settings.json"
+
+    @property
+    def former_settings_file(self) -> Path:
+        return self.path / "settings"
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the folder belongs to a training of train.sh."""
+        return self.settings_file.exists() or self.former_settings_file.exists()
+
+    def settings(self) -> Settings:
+        """What the folder is bound to; empty where it is bound to nothing.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        former = not self.settings_file.exists()
+        file = self.former_settings_file if former else self.settings_file
+        try:
+            text = file.read_text(encoding="utf-8")
+            return Settings.from_lines(text) if former else Settings.from_json(text)
+        except FileNotFoundError:
+            return Settings({})
+        except UnicodeDecodeError:
+            reason = "not UTF-8"
+        except RunError as error:
+            reason = str(error)
+        raise RunError(f"{file}: {reason}; restore the file, or train in another folder")
+
+    def bind(self, settings: Settings, shown: str) -> None:
+        """Bind the folder to a training, unless it is already bound to the same one.
+
+        A training that failed before its first checkpoint has bound it to nothing.
+
+        Args:
+            shown: the folder's name in messages.
+
+        Raises:
+            RunError: the folder belongs to another training.
+        """
+        if not self.last_checkpoint.exists() and not self.is_finished:
+            for file in (self.settings_file, self.former_settings_file, self.manifest_file, self.path / "manifest.tsv"):
+                file.unlink(missing_ok=True)
+        if not self.is_bound:
+            if self.last_checkpoint.exists():
+                raise RunError(f"{shown} holds checkpoints, but not of this script: name another folder")
+            self.write_settings(settings)
+            return
+        before, now = self._bound_lines(), settings.lines()
+        if before != now:
+            there, wanted = (",".join(sorted(lines)) for lines in (before - now, now - before))
+            raise RunError(
+                f"{shown} was prepared with {there or 'other settings'}{wanted and f', not {wanted}'}: "
+                "delete it, or name another folder"
+            )
+
+    def _bound_lines(self) -> set[str]:
+        if self.settings_file.exists():
+            return self.settings().lines()
+        # As they were written: whether a value was a text or a number cannot be told any more.
+        text = self.former_settings_file.read_text(encoding="utf-8", errors="replace")
+        return set(text.rstrip("\n").split("\n")) - {"script train.sh"}
+
+    def write_settings(self, settings: Settings) -> None:
+        _write(self.settings_file, settings.to_json())
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    @property
+    def finished_file(self) -> Path:
+        return self.path / "finished"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finished_file.exists()
+
+    def finish(self) -> None:
+        self.finished_file.touch()
+
+    @property
+    def last_update(self) -> int:
+        """The last update that a checkpoint was saved after; 0 where there is none."""
+        try:
+            found = _SAVED.findall((self.path / "train.log").read_bytes())
+        except OSError:
+            return 0
+        return int(found[-1]) if found else 0
+
+    # --- checkpoints ------------------------------------------------------------------------------------------------
+
+    @property
+    def last_checkpoint(self) -> Path:
+        """What a new start goes on from."""
+        return self.path / "checkpoint_last.pt"
+
+    def checkpoints(self) -> list[Path]:
+        """fairseq's own, not averages of them; the newest first."""
+        found = [path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_")]
+        return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+    def count(self, kind: str) -> int:
+        """How many checkpoints there are of a kind: EPOCH, UPDATE or BEST."""
+        return sum(bool(_KINDS[kind].fullmatch(path.name)) for path in self.checkpoints())
+
+    def recover_last(self, shown: str) -> Path | None:
+        """Replace a damaged checkpoint_last.pt by the newest whole checkpoint, which is returned.
+
+        fairseq copies a checkpoint to checkpoint_last.pt in place; an interruption may leave half of it there.
+
+        Raises:
+            RunError: no checkpoint is whole.
+        """
+        if not self.last_checkpoint.exists() or zipfile.is_zipfile(self.last_checkpoint):
+            return None
+        for checkpoint in self.checkpoints():
+            if zipfile.is_zipfile(checkpoint):
+                part = self.path / "checkpoint_last.pt.part"
+                shutil.copyfile(checkpoint, part)
+                os.replace(part, self.last_checkpoint)
+                return checkpoint
+        raise RunError(
+            f"{shown}/checkpoint_last.pt is damaged and no other checkpoint there is whole: "
+            f"delete {shown}, or name another folder"
+        )
+
+    # --- the manifest -----------------------------------------------------------------------------------------------
+
+    @property
+    def manifest_file(self) -> Path:
+        return self.path / "manifest.json"
+
+    def manifest(self) -> dict[str, Any]:
+        """
+        Raises:
+            RunError: the file is damaged.
+        """
+        try:
+            found = json.loads(self.manifest_file.read_text(encoding="utf-8"))
+            if type(found["starts"]) is list and all(type(start) is dict for start in found["starts"]):
+                return found
+        except FileNotFoundError:
+            return {"starts": []}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            pass
+        raise RunError(f"{self.manifest_file}: no manifest of train.sh; move the file away")
+
+    def note_start(self, facts: dict[str, Any]) -> None:
+        """Add a start, with the update that it goes on from."""
+        manifest = self.manifest()
+        resumed = {"resumed_after_update": self.last_update} if self.last_checkpoint.exists() else {}
+        manifest["starts"].append({**facts, **resumed})
+        _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
+
+    def note_end(self, time: str, how: str) -> None:
+        """Say of the last start how it ended."""
+        manifest = self.manifest()
+        if manifest["starts"]:
+            manifest["starts"][-1]["end"] = {"time": time, "after_update": self.last_update, "how": how}
+            _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
+
+    # --- evaluations ------------------------------------------------------------------------------------------------
+
+    def evaluation(self, split: str, results: str = "evaluation") -> Evaluation:
+        return Evaluation(self.path / results / split)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write beside the final place, then rename: whoever sees the name sees all of it."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(f"{text}\n")
+            file.flush()
+            os.fsync(file.fileno())  # the new name must not reach the disk before the content
+        os.replace(part, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise RunError(f"cannot write {path}: {one_line(str(error.strerror))}") from error

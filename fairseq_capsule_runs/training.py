@@ -1,0 +1,274 @@
+"""What train.sh has to know before a training starts, and the command that it runs. Nothing is started here."""
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairseq_capsule_runs import data_folder
+from fairseq_capsule_runs.configuration import OWN, configured
+from fairseq_capsule_runs.settings import Settings
+from fairseq_capsule_runs.values import RunError, place, quoted, whole
+
+TOLERANCE = 0.05  # of the effective batch, for which the accumulation is a whole number
+MOST_PROCESSES = 1024  # of a node
+PRECISIONS = ("fp32", "fp16", "bf16")
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Where a training runs.
+
+    Attributes:
+        gpus: the names of those that are used, for CUDA_VISIBLE_DEVICES; none trains on the CPU.
+        processes: of a node.
+        node: the number of this one.
+    """
+
+    gpus: tuple[str, ...]
+    processes: int
+    nodes: int
+    node: int
+    launcher: tuple[str, ...]
+
+    @property
+    def world(self) -> int:
+        return self.nodes * self.processes
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`command` is what a process is started with; `where` and `batch` are for the log and the manifest."""
+
+    machines: Machines
+    data: Path
+    command: list[str]
+    settings: Settings
+    where: str
+    batch: str
+    max_update: int
+    seed: int
+
+
+def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
+    """
+    Args:
+        asked: config, data, out and plugin, all paths; the options gpus, processes, nodes, effective-tokens and
+            precision, empty where they are not given; visible, the names of the GPUs that can be seen, with commas.
+
+    Raises:
+        RunError: of a value, in one line.
+    """
+    config, data, plugin = (
+        place(name, asked[key] and os.path.realpath(asked[key]))
+        for name, key in (("CONFIG", "config"), ("DATA", "data"), ("the plugin", "plugin"))
+    )
+    out = place("OUT", asked["out"])
+    _require_files(config, data, asked)
+    if asked["precision"] not in PRECISIONS:
+        raise RunError(f"--precision wants fp32, fp16 or bf16, not '{asked['precision']}'")
+    machines = where(asked, environment)
+    if not machines.gpus and asked["precision"] != "fp32":
+        raise RunError(f"--precision {asked['precision']}: fairseq has that on GPUs alone; leave it out on the CPU")
+    tokens = whole("--effective-tokens", asked["effective-tokens"]) if asked["effective-tokens"] else 0
+
+    own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
+    settings = Settings(configured(config, overrides, own))
+    try:
+        times, batch = accumulation(settings, machines.world, tokens)
+        _require_languages(data, settings)
+        max_update = settings.whole("optimization.max_update", 0, low=0)
+        seed = settings.whole("common.seed", 1, low=0)
+    except RunError as error:
+        raise RunError(f"{config}: {error}") from error
+
+    device = "GPU" if machines.gpus else "CPU"
+    options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
+    return Plan(
+        machines,
+        data,
+        _command(config, data, out, plugin, [*overrides, *options], machines),
+        _bound(settings, data, asked["precision"], tokens, batch, machines),
+        f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {asked['precision']}",
+        batch,
+        max_update,
+        seed,
+    )
+
+
+def _require_files(config: Path, data: Path, asked: Mapping[str, str]) -> None:
+    if config.suffix != ".yaml" or not config.is_file():
+        raise RunError(f"{asked['config']}: no such YAML file; name one as configs/toy/combined.yaml")
+    if not data.is_dir():
+        raise RunError(f"{asked['data']}: no such data folder")
+    if not any(data.glob("train.*.bin")):
+        raise RunError(
+            f"{asked['data']}: no binarised training set in it; name the folder that fairseq-preprocess made, "
+            "OUT/bin of a prepare script"
+        )
+
+
+def _require_languages(data: Path, settings: Settings) -> None:
+    source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
+    if not source or not target:
+        return  # fairseq takes the folder's
+    other = data_folder.other_pair(data, source, target)
+    if other:
+        changes = zip(("source", "target"), (source, target), other, strict=True)
+        words = [f"task.{side}_lang={there}" for side, here, there in changes if here != there]
+        raise RunError(
+            f"it translates {source}-{target}, and {data} has {'-'.join(other)}: say {' '.join(words)} behind OUT, "
+            "or name other data"
+        )
+
+
+def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
+    """The GPUs or processes that are asked for, and what starts one process for each.
+
+    Raises:
+        RunError: they are not there, or it is not said which node this is.
+    """
+    visible = tuple(name for name in asked["visible"].split(",") if name)
+    on_cpu = bool(asked["processes"]) or asked["gpus"] == "0"
+    if asked["processes"] and asked["gpus"] not in ("", "0"):
+        raise RunError("--gpus and --processes: there is one process a GPU; name one of the two")
+    count = 0 if on_cpu else len(visible)
+    if asked["gpus"] and not on_cpu:
+        count = whole("--gpus", asked["gpus"])
+    if count > len(visible):
+        raise RunError(
+            f"--gpus {count}: {len(visible)} can be seen here; ask for no more, or for --gpus 0, a training on the CPU"
+        )
+    processes = count or whole("--processes", asked["processes"] or 1, high=MOST_PROCESSES)
+    nodes = whole("--nodes", asked["nodes"] or 1, high=100_000)
+    node, launcher = 0, []
+    if nodes > 1:
+        node, launcher = _node(nodes, environment)
+    elif processes > 1:
+        launcher = ["--standalone"]
+    if launcher:  # fairseq by itself starts one process a GPU, and none on a CPU
+        launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
+    return Machines(visible[:count], processes, nodes, node, tuple(launcher))
+
+
+def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
+    """The number of this node, and what tells torchrun how to reach the first one."""
+    number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
+    if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
+        raise RunError(
+            f"--nodes {nodes}: which of them is this? Start it by srun, or set NODE_RANK, 0 to {nodes - 1}, "
+            "and MASTER_ADDR"
+        )
+    address = environment.get("MASTER_ADDR") or _first_node(nodes, environment)
+    if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
+        raise RunError(f"MASTER_ADDR wants the name or the address of a host, not '{address}'")
+    # Jobs that share a node must not share a port.
+    job = whole("SLURM_JOB_ID", environment.get("SLURM_JOB_ID") or 0, low=0, high=10**18)
+    port = whole("MASTER_PORT", environment.get("MASTER_PORT") or 29500 + job % 1000, high=65535)
+    ends = ["--master-addr", address, "--master-port", str(port)]
+    return int(number), ["--nnodes", str(nodes), "--node-rank", str(int(number)), *ends]
+
+
+def _first_node(nodes: int, environment: Mapping[str, str]) -> str:
+    step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
+    if not step:
+        raise RunError(f"--nodes {nodes}: MASTER_ADDR is not set; give it the name of the first node")
+    try:
+        asked = ["scontrol", "show", "hostnames", step]
+        names = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
+        return names[0]
+    except (OSError, subprocess.CalledProcessError, IndexError) as error:
+        raise RunError(
+            f"--nodes {nodes}: scontrol does not name the first node of {step}; set MASTER_ADDR to it"
+        ) from error
+
+
+def accumulation(settings: Settings, processes: int, wanted: int) -> tuple[list[int], str]:
+    """What makes an effective batch of `wanted` tokens, or the configuration's accumulation; and the batch in words.
+
+    Args:
+        wanted: 0 keeps the configuration's.
+
+    Raises:
+        RunError: `wanted` cannot be met, or a size is no number.
+    """
+    size, unit = settings.whole("dataset.max_tokens", 0, low=0), "tokens"
+    if not size:
+        size, unit = settings.whole("dataset.batch_size", 0, low=0), "sentences"
+    if not size:
+        raise RunError("no size of a batch in it: give dataset.max_tokens=N")
+    times = settings.get("optimization.update_freq") or [1]
+    if not isinstance(times, list) or len(times) > 1000:
+        raise RunError(f"optimization.update_freq wants a list, [{times}]")
+    times = [whole("optimization.update_freq", number) for number in times]
+    step = size * processes
+    if wanted:
+        if unit != "tokens":
+            raise RunError(f"--effective-tokens {wanted}: batches are of dataset.batch_size={size} sentences here")
+        times = [max(1, int(wanted / step + 0.5))]
+        if abs(times[0] * step - wanted) > TOLERANCE * wanted:
+            fitting = round(wanted / processes / -(-wanted // step))
+            raise RunError(
+                f"--effective-tokens {wanted} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, "
+                f"and no multiple of that is near; dataset.max_tokens={fitting} has one"
+            )
+    made = ", ".join(str(step * number) for number in times)
+    batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {made} {unit}"
+    if wanted and times[0] * step != wanted:
+        batch += f" (rounded: {wanted} were asked for)"
+    return times, batch
+
+
+def _bound(settings: Settings, data: Path, precision: str, tokens: int, batch: str, machines: Machines) -> Settings:
+    """What the run folder is bound to."""
+    config = dict(settings.config)
+    origin = {"data": data_folder.fingerprint(data) if machines.node == 0 else "", "precision": precision}
+    if not tokens:
+        return Settings(config, {**origin, "batch": batch.partition(" = ")[2]})
+    # The machine decides of which parts the batch is made.
+    config["dataset"] = {key: value for key, value in config["dataset"].items() if key != "max_tokens"}
+    return Settings(config, {**origin, "effective-tokens": tokens})
+
+
+def _options(machines: Machines, precision: str) -> list[str]:
+    options = [f"common.{name}={str(precision == name).lower()}" for name in ("fp16", "bf16")]
+    if not machines.gpus:
+        options += ["common.cpu=true", "distributed_training.distributed_backend=gloo"]
+        options += ["distributed_training.ddp_backend=legacy_ddp"]
+    options += [f"distributed_training.distributed_world_size={machines.world}"]
+    if machines.launcher:
+        options += ["distributed_training.distributed_init_method=env://"]
+        options += ["distributed_training.distributed_no_spawn=true"]
+        options += ["distributed_training.distributed_rank=${oc.env:RANK}"]
+        options += ["distributed_training.device_id=${oc.env:LOCAL_RANK}"]
+    return options
+
+
+def _command(config: Path, data: Path, out: Path, plugin: Path, words: Sequence[str], machines: Machines) -> list[str]:
+    chosen = ["--config-dir", str(config.parent), "--config-name", config.stem]
+    places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
+    return [
+        *machines.launcher,
+        *("fairseq-hydra-train", *chosen, "common.log_format=simple", *words),
+        *(f"{key}={quoted(path)}" for key, path in places.items()),
+        *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]"),
+        "~hydra.job_logging.handlers.file",
+    ]
+
+
+def fields(found: Plan) -> dict[str, str]:
+    """What train.sh reads."""
+    return {
+        "gpus": ",".join(found.machines.gpus),
+        "device": "GPU" if found.machines.gpus else "CPU",
+        "gpu_count": str(len(found.machines.gpus)),
+        "node": str(found.machines.node),
+        "data": str(found.data),
+        "settings": found.settings.to_json(),
+        "where": found.where,
+        "batch": found.batch,
+        "max_update": str(found.max_update),
+        "seed": str(found.seed),
+    }

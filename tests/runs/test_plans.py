@@ -1,0 +1,265 @@
+"""What train.sh and evaluate.sh compute: right for what is right, one line for everything else."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairseq_capsule_runs import RunError, RunFolder, Settings, evaluating, training, values
+from tests.runs import hostile
+from tests.runs.test_values import one_line
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CONFIG = {
+    "defaults": ["_self_"],
+    "task": {"_name": "translation", "source_lang": "en", "target_lang": "de"},
+    "model": {"_name": "capsule_transformer_tiny", "dropout": 0.1},
+    "optimization": {"max_update": 20, "max_epoch": 0, "lr": [0.004], "update_freq": [2]},
+    "dataset": {"max_tokens": 400, "batch_size": None},
+    "common": {"seed": 1},
+    "generation": {"beam": 4, "lenpen": 0.6, "nbest": 1},
+    "checkpoint": {"keep_last_epochs": 3, "keep_interval_updates": -1},
+}
+KEYS = [(group, key) for group, inside in CONFIG.items() if isinstance(inside, dict) for key in inside]
+FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """What train.sh hands over; `config` is to be written."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for name in ("train.en-de.en.bin", "train.en-de.de.bin", "dict.en.txt", "dict.de.txt", "valid.en-de.en.bin"):
+        (data / name).write_text(name)
+    given = {"config": str(tmp_path / "config.yaml"), "data": str(data), "out": str(tmp_path / "out")}
+    options = dict.fromkeys(["gpus", "processes", "nodes", "effective-tokens", "visible"], "")
+    return {**given, **options, "precision": "fp32", "plugin": str(REPOSITORY / "fairseq_capsule")}
+
+
+def write(asked, config=CONFIG):
+    Path(asked["config"]).write_text(yaml.safe_dump(config, allow_unicode=True))
+    return asked
+
+
+def planned(asked, *overrides, **environment):
+    """A plan, or the one line that refuses it."""
+    try:
+        return training.plan(asked, overrides, environment)
+    except RunError as error:
+        assert one_line(error)
+        return str(error)
+
+
+def test_a_plan(asked):
+    plan = planned(write(asked), "optimization.max_update=30", "+model.x=1")
+    assert (plan.max_update, plan.seed) == (30, 1)
+    assert plan.batch == "400 tokens × 1 × accumulation 2 = 800 tokens"
+    assert plan.command[0] == "fairseq-hydra-train" and f"task.data='{asked['data']}'" in plan.command
+    assert {"optimization.max_update=30", "common.cpu=true", "common.fp16=false"} <= set(plan.command)
+    assert plan.settings.origin == {"data": plan.settings.origin["data"], "precision": "fp32", "batch": "800 tokens"}
+    assert plan.settings.get("model.x") == 1
+
+
+def test_any_value_of_a_configuration(asked, tmp_path):
+    mark = tmp_path / "mark"
+
+    @settings(FEW, max_examples=60)
+    @given(st.sampled_from(KEYS), hostile.values(mark))
+    def plan(place, value):
+        group, key = place
+        found = planned(write(asked, {**CONFIG, group: {**CONFIG[group], key: value}}))
+        if isinstance(found, str):
+            assert asked["config"] in found
+            return
+        assert OverridesParser.create().parse_overrides(found.command[6:])
+        assert type(found.max_update) is int and found.max_update >= 0 and type(found.seed) is int
+        assert Settings.from_json(found.settings.to_json()) == found.settings
+
+    plan()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("option", ["gpus", "processes", "nodes", "effective-tokens", "precision", "visible"])
+def test_any_option(asked, option):
+    write(asked)
+
+    @FEW
+    @given(hostile.texts("MARK"))
+    def plan(text):
+        found = planned({**asked, option: text})
+        assert isinstance(found, training.Plan) or option.replace("visible", "") in found
+
+    plan()
+
+
+@pytest.mark.parametrize("name", ["SLURM_NODEID", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID"])
+def test_any_environment(asked, name):
+    usual = {"NODE_RANK": "08", "MASTER_ADDR": "first", "SLURM_JOB_ID": "012"}
+    write(asked | {"nodes": "9"})
+    asked = asked | {"nodes": "9"}
+    assert planned(asked, **usual).command[4:9] == ["8", "--master-addr", "first", "--master-port", "29512"]
+
+    @FEW
+    @given(hostile.texts("MARK"))
+    def plan(text):
+        found = planned(asked, **{**usual, name: text})
+        if isinstance(found, str):
+            assert name in found or "which of them is this?" in found
+        else:
+            assert not {"--help", "-n"} & set(found.command[1:11])
+
+    plan()
+
+
+@pytest.mark.parametrize("place", ["config", "data", "out"])
+def test_any_place(asked, tmp_path, place):
+    """Each is where it is said to be, or refused by name."""
+    write(asked)
+
+    @FEW
+    @given(hostile.texts("MARK").filter(lambda text: "/" not in text and text not in (".", "..")))
+    def plan(text):
+        path = tmp_path / f"{text}{'.yaml' if place == 'config' else ''}"
+        if place == "data":
+            shutil.copytree(asked["data"], path, dirs_exist_ok=True)
+        elif place == "config":
+            path.write_text(Path(asked["config"]).read_text())
+        found = planned({**asked, place: str(path)})
+        if isinstance(found, str):
+            assert place.upper() in found or ascii(path.stem)[1:-1] in found
+        elif place == "config":
+            assert found.command[1:5] == ["--config-dir", str(tmp_path), "--config-name", path.stem]
+        else:
+            assert any(word.endswith(f"='{path}'") for word in found.command)
+
+    plan()
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("model.nosuch=1", "model.nosuch=1: no such setting in the file; +model.nosuch=1 adds it"),
+        ("task.nosuch=a", "if task 'translation' has it"),
+        ("+model.dropout=0", "+model.dropout=0: it is in the file; leave out the plus"),
+        ("~model.dropout", "~model.dropout: give one value, key=value"),
+        ("model.dropout=1,2", "give one value, key=value"),
+        ("hydra.run.dir=x", "that is set by train.sh; leave it out"),
+        ("optimization.update_freq=[0]", "optimization.update_freq wants a positive whole number, not '0'"),
+        ("dataset.max_tokens=1.5", "dataset.max_tokens wants a whole number from 0 on, not '1.5'"),
+        ("task.target_lang=fr", "it translates en-fr, and "),
+        ("task.source_lang=fr", "has en-de: say task.source_lang=en behind OUT, or name other data"),
+        ("model.dropout=${oc.env:NO_SUCH_VARIABLE}", "NO_SUCH_VARIABLE"),
+        ("model.dropout=inf", "model.dropout: neither a text nor a finite number: inf"),
+    ],
+)
+def test_wrong_overrides(asked, override, message):
+    assert message in planned(write(asked), override)
+
+
+@pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
+def test_either_direction_of_the_data(asked, languages):
+    words = [f"task.{side}_lang={language}" for side, language in zip(("source", "target"), languages)]
+    assert isinstance(planned(write(asked), *words), training.Plan)
+
+
+def test_a_file_that_is_no_configuration(asked):
+    for content in (b"", b"\0", b"\xff\xfe", b"a: [", b"- 1", b"x: !!python/object/apply:os.system [id]", b"{" * 5000):
+        Path(asked["config"]).write_bytes(content)
+        found = planned(asked)
+        assert isinstance(found, str) and "config.yaml" in found or content == b""
+
+
+# --- evaluate.sh ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(tmp_path):
+    """What evaluate.sh hands over, of a run with three checkpoints."""
+    for name in ("checkpoint1.pt", "checkpoint2.pt", "checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt"):
+        (tmp_path / "run").mkdir(exist_ok=True)
+        (tmp_path / "run" / name).touch()
+    for name in ("bin/test.en-de.en.bin", "bin/dict.en.txt", "raw/test.de"):
+        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "data" / name).touch()
+    folder = RunFolder(tmp_path / "run")
+    folder.write_settings(Settings(CONFIG))
+    options = dict.fromkeys(["split", "checkpoints", "beam", "lenpen", "nbest", "against"], "")
+    places = {"run": str(folder.path), "data": str(tmp_path / "data")}
+    return {**places, **options, "max-tokens": "12000", "results": "evaluation"}
+
+
+def evaluated(asked):
+    try:
+        return evaluating.plan(asked)
+    except RunError as error:
+        assert one_line(error)
+        return str(error)
+
+
+def test_what_the_configuration_says(run):
+    plan = evaluated(run)
+    assert (plan.beam, plan.lenpen, plan.nbest, plan.task, plan.source, plan.target) == (
+        *(4, 0.6, 1),
+        *("translation", "en", "de"),
+    )
+    assert plan.average[1:5] == ("average", run["run"], "--last", "3") and not plan.finished
+    assert evaluating.fields(evaluated({**run, "lenpen": "1"}))["lenpen"] == "1"
+    plan.checkpoint.touch()
+    assert evaluated(run).average == ()
+
+
+@pytest.mark.parametrize(
+    "keep, message",
+    [
+        (
+            {"keep_last_epochs": 10},
+            "has 3 checkpoints (checkpointE.pt), and last:10 averages 10; say --checkpoints last:3",
+        ),
+        ({"keep_last_epochs": 10**30}, "checkpoint.keep_last_epochs wants a whole number from -1 on up to 1000000000"),
+    ],
+)
+def test_too_few_checkpoints(run, keep, message):
+    RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))
+    assert message in evaluated(run)
+    for path in Path(run["run"]).glob("checkpoint[0-9b]*.pt"):
+        path.unlink()
+    assert message.startswith("checkpoint.") or evaluated(run).endswith("; say --checkpoints checkpoint_last.pt")
+    assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
+
+
+def test_any_value_of_the_settings(run, tmp_path):
+    mark = tmp_path / "mark"
+
+    @settings(FEW, max_examples=200)
+    @given(st.sampled_from(KEYS), hostile.values(mark))
+    def plan(place, value):
+        group, key = place
+        RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, group: {**CONFIG[group], key: value}}))
+        found = evaluated(run)
+        if isinstance(found, str):
+            assert run["run"] in found or run["data"] in found or "--nbest" in found
+        else:
+            assert all("\0" not in text for text in evaluating.fields(found).values())
+
+    plan()
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    "option", ["split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "results", "against"]
+)
+def test_any_option_of_an_evaluation(run, option):
+    @FEW
+    @given(hostile.texts("MARK"))
+    def plan(text):
+        found = evaluated({**run, option: text})
+        assert isinstance(found, evaluating.Plan) or option in found or values.one_line(text)[:9] in found
+        if isinstance(found, evaluating.Plan):
+            folder = Path(run["run"], found.results, found.splits[0]).resolve()
+            assert folder.parent.parent == Path(run["run"]).resolve()
+
+    plan()

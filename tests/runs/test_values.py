@@ -1,0 +1,89 @@
+"""Every value is what is allowed, or refused by name in one line."""
+
+import sys
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from fairseq_capsule_runs import values
+from fairseq_capsule_runs.values import RunError
+from tests.runs import hostile
+
+ANYTHING = st.one_of(hostile.values("MARK"), st.floats(), st.binary())
+
+
+def one_line(error):
+    message = str(error.value if hasattr(error, "value") else error)
+    return message.isprintable() and "\n" not in message
+
+
+@given(ANYTHING, st.integers(0, 5), st.integers(5, 50))
+def test_whole_numbers(value, low, high):
+    try:
+        found = values.whole("--beam", value, low, high)
+    except RunError as error:
+        assert one_line(error) and str(error).startswith("--beam wants ")
+    else:
+        assert type(found) is int and low <= found <= high and int(value) == found and type(value) in (int, str)
+
+
+@given(ANYTHING)
+def test_numbers(value):
+    try:
+        found = values.number("--lenpen", value)
+    except RunError as error:
+        assert one_line(error) and str(error).startswith("--lenpen wants ")
+    else:
+        assert abs(found) <= 1000 and float(value) == found
+
+
+@given(ANYTHING)
+def test_names(value):
+    try:
+        found = values.name("--split", value)
+    except RunError as error:
+        assert one_line(error)
+    else:
+        assert found == value and found[0] not in ".-" and not set(found) & set("/\\$`'\"*?[]{}()<>|&;:~!# \n\0")
+
+
+@pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", b"1", None])
+def test_what_is_no_whole_number(value):
+    with pytest.raises(RunError, match="^--beam wants a positive whole number"):
+        values.whole("--beam", value)
+
+
+@settings(max_examples=200)
+@given(st.one_of(hostile.texts("MARK"), st.text(st.characters(exclude_characters="\0"), min_size=1)))
+def test_a_place_reaches_fairseq_as_it_is_or_is_refused(text):
+    """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
+    try:
+        place = values.place("OUT", text)
+    except RunError as error:
+        assert one_line(error) and str(error).startswith("OUT ")
+        return
+    for written in (values.quoted(place), f"'{place}'"):
+        (override,) = OverridesParser.create().parse_overrides([f"task.data={written}"])
+        config = OmegaConf.create({"data": override.value()})
+        for _ in range(3):
+            config = OmegaConf.create(OmegaConf.to_container(config, resolve=True))
+        assert config.data == str(place)
+    assert str(place).startswith("/") and ":" not in str(place)
+
+
+@pytest.mark.parametrize("name", ["runs/a b", "data [1]", "größe", "語", "a=b,c+d", "(x)", "50%", "~", "#1", "x&y"])
+def test_usual_places_are_allowed(name):
+    assert str(values.place("OUT", f"/{name}")) == f"/{name}"
+
+
+def test_the_package_starts_without_torch_and_fairseq():
+    """The scripts start it several times."""
+    import subprocess
+
+    code = (
+        "import sys, fairseq_capsule_runs.__main__; print({'torch', 'fairseq', 'fairseq_capsule'} & set(sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
