@@ -22,6 +22,7 @@ setup(
         "subword-nmt>=0.3.8",
         "jieba>=0.42.1",
         "sacremoses>=0.1",
+        "sentencepiece>=0.2",
         "matplotlib>=3.7",
         "pyyaml",
         "submitit>=1.5",
