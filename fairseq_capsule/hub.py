@@ -3,10 +3,13 @@
 The only door from the models to the room that looks into them: it is opened when somebody asks.
 """
 
+import logging
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional, Union
+from typing import TYPE_CHECKING, Iterator, List, Optional, Union
 
 from fairseq import hub_utils
+from tqdm import tqdm
 
 if TYPE_CHECKING:
     from fairseq_capsule.analysis.inspector.inspection import Inspection
@@ -49,7 +52,31 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> Cap
         options: fairseq's, such as `tokenizer`, `bpe` and `bpe_codes`.
     """
     checkpoint = Path(checkpoint)
-    loaded = hub_utils.from_pretrained(
-        str(checkpoint.parent), checkpoint_file=checkpoint.name, data_name_or_path=str(Path(data).resolve()), **options
-    )
+    with quiet_loading(checkpoint.name):
+        loaded = hub_utils.from_pretrained(
+            str(checkpoint.parent),
+            checkpoint_file=checkpoint.name,
+            data_name_or_path=str(Path(data).resolve()),
+            **options,
+        )
     return CapsuleHub(loaded["args"], loaded["task"], loaded["models"])
+
+
+@contextmanager
+def quiet_loading(name: str) -> Iterator[None]:
+    """Shows on a terminal that a checkpoint is being loaded, and nothing of what fairseq logs meanwhile.
+
+    fairseq logs its whole configuration, and sets the root logger to DEBUG when it is imported, which would make
+    matplotlib describe every font when it draws the first picture.
+    """
+    fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
+    if matplotlib.level == logging.NOTSET:
+        matplotlib.setLevel(logging.WARNING)
+    level = fairseq.level
+    fairseq.setLevel(logging.WARNING)
+    try:
+        with tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar:
+            yield
+            bar.update()
+    finally:
+        fairseq.setLevel(level)
