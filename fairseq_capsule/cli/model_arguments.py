@@ -14,7 +14,7 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
     """A trained model, and how raw text becomes what it reads; `load_model` takes them."""
     parser.add_argument("checkpoint", type=Path, help="a trained model")
     parser.add_argument("data", type=Path, help="the binarised data whose dictionaries it was trained with")
-    parser.add_argument("--codes", type=Path, help="subword-nmt codes, or a model of SentencePiece, to apply to raw text")
+    parser.add_argument("--codes", type=Path, help="subword-nmt codes, or a SentencePiece model, to apply to raw text")
     parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
 
 
