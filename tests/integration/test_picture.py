@@ -26,7 +26,12 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
         ("a.gif", [], "a b", "its name must end in one of .png, .svg, .pdf"),
         ("nowhere/a.png", [], "a b", "nowhere/a.png: not written: No such file or directory"),
         ("a.png", ["--codes", "missing"], "a b", "missing: no such file or folder"),
-        ("a.png", ["--codes", __file__], "a b", "neither codes of subword-nmt, which begin with '#version:', nor a model"),
+        (
+            "a.png",
+            ["--codes", __file__],
+            "a b",
+            "neither codes of subword-nmt, which begin with '#version:', nor a model",
+        ),
         ("a.png", ["--show", "assignment"], "a b", "the model has no past_future to show; it has: encoder_attention, "),
     ],
 )
