@@ -1,8 +1,10 @@
-"""The merges of byte pair encoding, as subword-nmt writes them."""
+"""The files that cut words into subwords: the merges of subword-nmt, and models of SentencePiece."""
 
 import re
 from pathlib import Path
-from typing import Union
+from typing import Dict, Union
+
+from sentencepiece import SentencePieceProcessor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.files import read_lines
@@ -28,3 +30,22 @@ def require_codes(path: Union[str, Path]) -> None:
                 f"{path}, line {number}: {line[:40]!r} is not two pieces of a word; give the codes of subword-nmt that "
                 "the data was prepared with"
             )
+
+
+def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
+    """fairseq's options for codes of subword-nmt or a model of SentencePiece, whichever the file is.
+
+    Raises:
+        UserError: it is neither.
+        OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        first = file.read(1)
+    if first != b"\n":  # the first byte of every model of SentencePiece, a message whose first field is its pieces
+        require_codes(path)
+        return {"bpe": "subword_nmt", "bpe_codes": str(path)}
+    try:
+        SentencePieceProcessor(model_file=str(path))
+    except RuntimeError as error:
+        raise UserError(f"{path}: neither codes of subword-nmt nor a model of SentencePiece") from error
+    return {"bpe": "sentencepiece", "sentencepiece_model": str(path)}

@@ -26,6 +26,7 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
         ("a.gif", [], "a b", "its name must end in one of .png, .svg, .pdf"),
         ("nowhere/a.png", [], "a b", "nowhere: no folder, so no place for a.png; make it"),
         ("a.png", ["--codes", "missing"], "a b", "missing: No such file or directory"),
+        ("a.png", ["--codes", __file__], "a b", "line 1: "),
         ("a.png", ["--show", "assignment"], "a b", "the model has no past_future to show; it has: encoder_attention, "),
     ],
 )
