@@ -45,42 +45,43 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     """
     if torch.is_grad_enabled() and s.requires_grad:
         return _Squash.apply(s, dim)
-    return squash_parts(s, dim).squashed
+    return s / norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True)).divisor
 
 
-class SquashParts(NamedTuple):
-    """What `squash_parts` computes and `squash_gradient` reads.
+class NormParts(NamedTuple):
+    """What squashing computes of norms `‖s‖`, and what its gradient reads; both of the norms' shape.
 
     Attributes:
-        squashed: `s / (‖s‖ + 1/‖s‖)`, of `s`'s shape.
-        inverse: `1/‖s‖`, infinite at 0, with size 1 in the dimension of the components.
-        divisor: `‖s‖ + 1/‖s‖`, likewise.
+        inverse: `1/‖s‖`, infinite at 0.
+        divisor: `‖s‖ + 1/‖s‖`, likewise: the squashed capsule is `s` by it.
     """
 
-    squashed: Tensor
     inverse: Tensor
     divisor: Tensor
 
 
-def squash_parts(s: Tensor, dim: int = -1) -> SquashParts:
-    """Squash capsules in four kernels, without a gradient; arguments as for `squash`."""
-    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+def norm_parts(norm: Tensor) -> NormParts:
+    """The parts of norms, which are overwritten."""
     inverse = norm.reciprocal()
-    divisor = norm.add_(inverse)
-    return SquashParts(s / divisor, inverse, divisor)
+    return NormParts(inverse, norm.add_(inverse))
 
 
-def squash_gradient(gradient: Tensor, s: Tensor, parts: SquashParts, dim: int = -1) -> Tensor:
-    """The gradient of a loss by `s` `[..., D]`, from its gradient by `squash(s)` and from `squash_parts(s)`.
+def slopes(parts: NormParts) -> Tuple[Tensor, Tensor]:
+    """`f = 1/(‖s‖ + 1/‖s‖)` and `c = f i (i - 2f)` with `i = 1/‖s‖`: the gradient of `f s` is `f g + c (g · s) s`.
 
-    With `f = 1/(‖s‖ + 1/‖s‖)`, `i = 1/‖s‖` and `u = f s` it is `f g + i (i - 2f) (g · s) u`.
+    Both are 0 at `s = 0`.
     """
-    squashed, inverse, divisor = parts
+    inverse, divisor = parts
     scale = divisor.reciprocal()
-    # Infinite at s = 0, where it is multiplied by 0.
     curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).clamp_(max=torch.finfo(inverse.dtype).max)
+    return scale, curvature.mul_(scale)
+
+
+def squash_gradient(gradient: Tensor, s: Tensor, parts: NormParts, dim: int = -1) -> Tensor:
+    """The gradient of a loss by `s`, from its gradient by `squash(s, dim)` and the parts of the norms of `s`."""
+    scale, curvature = slopes(parts)
     along = (gradient * s).sum(dim, keepdim=True).mul_(curvature)
-    return (gradient * scale).addcmul_(along, squashed)
+    return (gradient * scale).addcmul_(along, s)
 
 
 class _Squash(torch.autograd.Function):
@@ -88,16 +89,16 @@ class _Squash(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, s: Tensor, dim: int) -> Tensor:
-        parts = squash_parts(s, dim)
+        parts = norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))
         ctx.save_for_backward(s, *parts)
         ctx.dim = dim
-        return parts.squashed
+        return s / parts.divisor
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
         s, *parts = ctx.saved_tensors
-        return squash_gradient(gradient, s, SquashParts(*parts), ctx.dim), None
+        return squash_gradient(gradient, s, NormParts(*parts), ctx.dim), None
 
 
 @in_float32

@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.autocast import without_autocast
-from fairseq_capsule.routing.squash import SquashParts, squash_gradient, squash_parts
+from fairseq_capsule.routing.squash import NormParts, norm_parts, squash_gradient
 
 
 def route_heads(votes: Tensor, iterations: int, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
@@ -51,13 +51,13 @@ class _VerticalRouting(torch.autograd.Function):
         for _ in range(iterations):
             coupling = weights.softmax(dim=1).view(-1, 1, shape[2])
             sums = coupling @ rows  # [N, 1, K]
-            parts = squash_parts(sums)
-            agreed = torch.baddbmm(weights.view(-1, shape[2], 1), rows, parts.squashed.transpose(1, 2))
-            weights = agreed.view(shape)
-            kept += [coupling, sums, *parts]
+            parts = norm_parts(torch.linalg.vector_norm(sums, dim=-1, keepdim=True))
+            squashed = sums / parts.divisor
+            weights = torch.baddbmm(weights.view(-1, shape[2], 1), rows, squashed.transpose(1, 2)).view(shape)
+            kept += [coupling, sums, squashed, *parts]
         ctx.save_for_backward(rows, *kept)
         ctx.shape = votes.shape
-        return parts.squashed.view(*shape[:2], -1), weights if padding_mask is None else weights - start
+        return squashed.view(*shape[:2], -1), weights if padding_mask is None else weights - start
 
     @staticmethod
     @once_differentiable
@@ -76,7 +76,7 @@ def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tenso
     of_keys: List[Tensor] = []
     while True:
         *kept, coupling, sums, squashed, inverse, divisor = kept
-        sums_gradient = squash_gradient(squashed_gradient, sums, SquashParts(squashed, inverse, divisor))
+        sums_gradient = squash_gradient(squashed_gradient, sums, NormParts(inverse, divisor))
         of_heads += [weights_gradient, coupling]
         of_keys += [squashed, sums_gradient]
         if not kept:
