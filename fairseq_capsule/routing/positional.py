@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.autocast import without_autocast
-from fairseq_capsule.routing.squash import NormParts, norm_parts, slopes, squash_gradient
+from fairseq_capsule.routing.squash import NormParts, Slopes, norm_parts, slopes_of_all, squash_gradient
 
 
 def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] = None) -> Tensor:
@@ -49,15 +49,19 @@ class _PositionalRouting(torch.autograd.Function):
         kept = []
         for iteration in range(iterations):
             sums = coupling @ votes
-            measured = sums if metric is None else sums @ metric
-            parts = norm_parts(_norm(sums, measured if metric is not None else None))
-            kept += [coupling, sums, measured, *parts]
-            if iteration < iterations - 1:
-                weights = _add_product(weights, measured / parts.divisor, votes.transpose(2, 3))
+            measured = None if metric is None else sums @ metric
+            parts = norm_parts(_norm(sums, measured))
+            kept += [coupling, *parts]
+            if iteration == iterations - 1:
+                squashed = sums / parts.divisor
+            else:
+                squashed = (sums if measured is None else measured) / parts.divisor
+                weights = _add_product(weights, squashed, votes.transpose(2, 3))
                 coupling = weights.softmax(dim=1).tril_()
+            kept += [squashed, *([] if measured is None else [sums, measured])]
+        ctx.iterations = iterations
         ctx.save_for_backward(votes, basis, *kept)
-        capsules = sums / parts.divisor
-        return capsules if basis is None else capsules @ basis.transpose(2, 3)
+        return squashed if basis is None else squashed @ basis.transpose(2, 3)
 
     @staticmethod
     @once_differentiable
@@ -68,45 +72,44 @@ class _PositionalRouting(torch.autograd.Function):
 
 def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
     votes, basis, *kept = ctx.saved_tensors
-    metric = None if basis is None else basis.transpose(2, 3) @ basis
+    last, size = ctx.iterations - 1, len(kept) // ctx.iterations
+    couplings, inverses, divisors, squashed, *metrical = (kept[part::size] for part in range(size))
+    slopes = slopes_of_all([NormParts(*parts) for parts in zip(inverses, divisors)])
 
     # capsules = f(n) S with n = S · M and M = S metric
-    *kept, coupling, sums, measured, inverse, divisor = kept
-    parts = NormParts(inverse, divisor)
-    basis_gradient = metric_gradient = None
-    if metric is None:
-        sums_gradient = squash_gradient(gradient, sums, parts)
+    metric = basis_gradient = metric_gradient = None
+    if basis is None:
+        sums_gradient = squash_gradient(gradient, squashed[last], slopes[last])
     else:
-        basis_gradient = gradient.transpose(2, 3) @ (sums / divisor)
-        scaled, n_gradient = _slopes(gradient @ basis, sums, parts)
-        sums_gradient = scaled.addcmul_(n_gradient, measured, value=2)
-        metric_gradient = sums.transpose(2, 3) @ (sums * n_gradient)
+        sums, measured = metrical
+        metric = basis.transpose(2, 3) @ basis
+        basis_gradient = gradient.transpose(2, 3) @ squashed[last]
+        scaled, n_gradient = _metrical_gradient(gradient @ basis, squashed[last], slopes[last])
+        sums_gradient = scaled.addcmul_(n_gradient, measured[last], value=2)
+        metric_gradient = sums[last].transpose(2, 3) @ (sums[last] * n_gradient)
 
     votes_gradient = weights_gradient = None
-    while True:
-        # S = R V
+    for i in reversed(range(last)):
+        # S' = R V, and R = tril(softmax(B)): the coupling's zeros above the diagonal also stop the gradient there
+        coupling = couplings[i + 1]
         votes_gradient = _add_product(votes_gradient, coupling.transpose(2, 3), sums_gradient)
-        if not kept:
-            break
-        # R = tril(softmax(B)): the coupling's zeros above the diagonal also stop the gradient there
         coupling_gradient = sums_gradient @ votes.transpose(2, 3)
         logits_gradient = torch.ops.aten._softmax_backward_data(coupling_gradient, coupling, 1, votes.dtype)
         # a weight is the sum of all agreements so far: so is an agreement's gradient that of all weights from it on
         weights_gradient = logits_gradient if weights_gradient is None else weights_gradient.add_(logits_gradient)
 
         # B += (f(n) M) Vᵀ
-        *kept, coupling, sums, measured, inverse, divisor = kept
-        parts = NormParts(inverse, divisor)
-        votes_gradient = _add_product(votes_gradient, weights_gradient.transpose(2, 3), measured / divisor)
+        votes_gradient = _add_product(votes_gradient, weights_gradient.transpose(2, 3), squashed[i])
         squashed_gradient = weights_gradient @ votes
         if metric is None:
-            sums_gradient = squash_gradient(squashed_gradient, sums, parts)
+            sums_gradient = squash_gradient(squashed_gradient, squashed[i], slopes[i])
         else:
-            scaled, n_gradient = _slopes(squashed_gradient, measured, parts)
-            measure_gradient = scaled.addcmul_(n_gradient, sums)
-            metric_gradient = _add_product(metric_gradient, sums.transpose(2, 3), measure_gradient)
-            sums_gradient = _add_product(n_gradient * measured, measure_gradient, metric)
+            scaled, n_gradient = _metrical_gradient(squashed_gradient, squashed[i], slopes[i])
+            measure_gradient = scaled.addcmul_(n_gradient, sums[i])
+            metric_gradient = _add_product(metric_gradient, sums[i].transpose(2, 3), measure_gradient)
+            sums_gradient = _add_product(n_gradient * measured[i], measure_gradient, metric)
 
+    votes_gradient = _add_product(votes_gradient, couplings[0].transpose(2, 3), sums_gradient)
     if metric_gradient is not None:
         basis_gradient = _add_product(basis_gradient, basis, metric_gradient + metric_gradient.transpose(2, 3))
     return votes_gradient, basis_gradient
@@ -119,11 +122,10 @@ def _norm(sums: Tensor, measured: Optional[Tensor]) -> Tensor:
     return (sums * measured).sum(-1, keepdim=True).relu_().sqrt_()
 
 
-def _slopes(gradient: Tensor, squashed: Tensor, parts: NormParts) -> Tuple[Tensor, Tensor]:
-    """Of `f(n) squashed`, the gradients by `squashed` with `n` fixed, and by `n`."""
-    scale, curvature = slopes(parts)
-    along = (gradient * squashed).sum(-1, keepdim=True).mul_(curvature).mul_(0.5)
-    return gradient * scale, along
+def _metrical_gradient(gradient: Tensor, squashed: Tensor, slopes: Slopes) -> Tuple[Tensor, Tensor]:
+    """Of `squashed = f(n) x`, the gradients by `x` with `n` fixed, and by `n`."""
+    along = (gradient * squashed).sum(-1, keepdim=True).mul_(slopes.curvature).mul_(slopes.scale)
+    return gradient * slopes.scale, along.mul_(0.5)
 
 
 def _add_product(total: Optional[Tensor], left: Tensor, right: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The non-linearities of routing."""
 
-from typing import NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -66,22 +66,38 @@ def norm_parts(norm: Tensor) -> NormParts:
     return NormParts(inverse, norm.add_(inverse))
 
 
-def slopes(parts: NormParts) -> Tuple[Tensor, Tensor]:
-    """`f = 1/(‖s‖ + 1/‖s‖)` and `c = f i (i - 2f)` with `i = 1/‖s‖`: the gradient of `f s` is `f g + c (g · s) s`.
+class Slopes(NamedTuple):
+    """What the gradient of squashing multiplies with: with `i = 1/‖s‖` and `u` the squashed capsule it is
+    `f g + c (g · u) u`.
 
-    Both are 0 at `s = 0`.
+    Attributes:
+        scale: `f = 1/(‖s‖ + i)`, 0 at `s = 0`.
+        curvature: `c = i (i - 2f)/f`; at `s = 0`, where it is multiplied by 0, the largest number.
     """
+
+    scale: Tensor
+    curvature: Tensor
+
+
+def slopes(parts: NormParts) -> Slopes:
+    """The slopes at norms, of whose shape they are."""
     inverse, divisor = parts
     scale = divisor.reciprocal()
-    curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).clamp_(max=torch.finfo(inverse.dtype).max)
-    return scale, curvature.mul_(scale)
+    curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).mul_(divisor)
+    return Slopes(scale, curvature.clamp_(max=torch.finfo(inverse.dtype).max))
 
 
-def squash_gradient(gradient: Tensor, s: Tensor, parts: NormParts, dim: int = -1) -> Tensor:
-    """The gradient of a loss by `s`, from its gradient by `squash(s, dim)` and the parts of the norms of `s`."""
-    scale, curvature = slopes(parts)
-    along = (gradient * s).sum(dim, keepdim=True).mul_(curvature)
-    return (gradient * scale).addcmul_(along, s)
+def slopes_of_all(parts: Sequence[NormParts]) -> List[Slopes]:
+    """The slopes of several iterations, in as many kernels as those of one."""
+    inverses, divisors = zip(*parts)
+    scales, curvatures = slopes(NormParts(torch.stack(inverses), torch.stack(divisors)))
+    return [Slopes(*of_one) for of_one in zip(scales, curvatures)]
+
+
+def squash_gradient(gradient: Tensor, squashed: Tensor, slopes: Slopes, dim: int = -1) -> Tensor:
+    """The gradient of a loss by `s`, from its gradient by `squashed = squash(s, dim)` and the slopes at `s`."""
+    along = (gradient * squashed).sum(dim, keepdim=True).mul_(slopes.curvature)
+    return (gradient * slopes.scale).addcmul_(along, squashed)
 
 
 class _Squash(torch.autograd.Function):
@@ -90,15 +106,16 @@ class _Squash(torch.autograd.Function):
     @staticmethod
     def forward(ctx, s: Tensor, dim: int) -> Tensor:
         parts = norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))
-        ctx.save_for_backward(s, *parts)
+        squashed = s / parts.divisor
+        ctx.save_for_backward(squashed, *parts)
         ctx.dim = dim
-        return s / parts.divisor
+        return squashed
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
-        s, *parts = ctx.saved_tensors
-        return squash_gradient(gradient, s, NormParts(*parts), ctx.dim), None
+        squashed, *parts = ctx.saved_tensors
+        return squash_gradient(gradient, squashed, slopes(NormParts(*parts)), ctx.dim), None
 
 
 @in_float32
