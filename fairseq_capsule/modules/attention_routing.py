@@ -103,7 +103,11 @@ class AttentionRouting(nn.Module):
         self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
     ) -> Tensor:
         """`E + Ω↑ + Ω↔` `[B, H, L, L]`; arguments as in `capsules`."""
-        routed = logits if self.acceptance is None else torch.addcmul(logits, *self._vertical(logits, padding_mask))
+        routed = logits
+        if self.acceptance is not None:
+            acceptance, omega = self._vertical(logits, padding_mask)
+            # As a product, since the gradients by its factors are products too, where those of `addcmul` are sums.
+            routed = torch.baddbmm(logits.flatten(2), acceptance.flatten(1, 2), omega.flatten(2)).view_as(logits)
         horizontal = self._horizontal(logits, padding_mask, factors)
         return routed if horizontal is None else routed + horizontal
 

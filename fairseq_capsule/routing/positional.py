@@ -8,8 +8,8 @@ votes and `R_h` a lower triangular matrix whose row `l` holds the couplings of r
     B_h += u_h V_hᵀ                       the agreements, Alg. 1
     R_h = tril(softmax over h of B_h)     the next couplings
 
-and the first iteration, whose couplings are uniform, is a cumulative sum. Votes may be given as coordinates in a basis
-`k` (`e = V kᵀ`): products of votes are then `V (kᵀk) Vᵀ`, and nothing but couplings is quadratic in length.
+and the first couplings are uniform. Votes may be given as coordinates in a basis `k` (`e = V kᵀ`): products of votes
+are then `V (kᵀk) Vᵀ`, and nothing but couplings is quadratic in length.
 
 At the lengths of sentences, passes over `[B, H, L, L]` are the cost, not products. The gradient is written out because
 autograd's own takes more passes and keeps more matrices: here couplings and sums are kept, all else is computed again.
@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.autocast import without_autocast
-from fairseq_capsule.routing.squash import squash_scale, squash_scale_derivative
+from fairseq_capsule.routing.squash import NormParts, Slopes, norm_parts, slopes_of_all, squash_gradient
 
 
 def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] = None) -> Tensor:
@@ -42,24 +42,26 @@ def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] =
 class _PositionalRouting(torch.autograd.Function):
     @staticmethod
     def forward(ctx, votes: Tensor, basis: Optional[Tensor], iterations: int) -> Tensor:
+        batch, heads, length, _ = votes.shape
         metric = None if basis is None else basis.transpose(2, 3) @ basis
-        sums, measures, couplings = [votes.cumsum(2).div_(votes.size(1))], [], []
+        coupling = votes.new_full((length, length), 1 / heads).tril_().expand(batch, heads, -1, -1)
         weights = None
-        for _ in range(iterations - 1):
-            measures.append(_measure(sums[-1], metric))
-            squashed = measures[-1] * squash_scale(_squared_norm(sums[-1], measures[-1]))
-            weights = _add_product(weights, squashed, votes.transpose(2, 3))
-            couplings.append(weights.softmax(dim=1).tril_())
-            sums.append(couplings[-1] @ votes)
-        measures.append(_measure(sums[-1], metric))
-        capsules = sums[-1] * squash_scale(_squared_norm(sums[-1], measures[-1]))
-
+        kept = []
+        for iteration in range(iterations):
+            sums = coupling @ votes
+            measured = None if metric is None else sums @ metric
+            parts = norm_parts(_norm(sums, measured))
+            kept += [coupling, *parts]
+            if iteration == iterations - 1:
+                squashed = sums / parts.divisor
+            else:
+                squashed = (sums if measured is None else measured) / parts.divisor
+                weights = _add_product(weights, squashed, votes.transpose(2, 3))
+                coupling = weights.softmax(dim=1).tril_()
+            kept += [squashed, *([] if measured is None else [sums, measured])]
         ctx.iterations = iterations
-        ctx.with_basis = basis is not None
-        # Without a metric the measured sums are the sums themselves.
-        kept = (*couplings, *sums, *(measures if ctx.with_basis else ()))
         ctx.save_for_backward(votes, basis, *kept)
-        return capsules if basis is None else capsules @ basis.transpose(2, 3)
+        return squashed if basis is None else squashed @ basis.transpose(2, 3)
 
     @staticmethod
     @once_differentiable
@@ -70,63 +72,60 @@ class _PositionalRouting(torch.autograd.Function):
 
 def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
     votes, basis, *kept = ctx.saved_tensors
-    last = ctx.iterations - 1
-    couplings, sums = kept[:last], kept[last : last + ctx.iterations]
-    measures = kept[last + ctx.iterations :] if ctx.with_basis else sums
-    metric = None if basis is None else basis.transpose(2, 3) @ basis
+    last, size = ctx.iterations - 1, len(kept) // ctx.iterations
+    couplings, inverses, divisors, squashed, *metrical = (kept[part::size] for part in range(size))
+    slopes = slopes_of_all([NormParts(*parts) for parts in zip(inverses, divisors)])
 
     # capsules = f(n) S with n = S · M and M = S metric
-    n = _squared_norm(sums[last], measures[last])
-    scale = squash_scale(n)
-    basis_gradient = metric_gradient = None
-    if basis is not None:
-        basis_gradient = gradient.transpose(2, 3) @ (sums[last] * scale)
-        gradient = gradient @ basis
-    n_gradient = squash_scale_derivative(n) * (gradient * sums[last]).sum(-1, keepdim=True)
-    sums_gradient = gradient * scale
-    if metric is None:
-        sums_gradient = sums_gradient.addcmul_(n_gradient, sums[last], value=2)
+    metric = basis_gradient = metric_gradient = None
+    if basis is None:
+        sums_gradient = squash_gradient(gradient, squashed[last], slopes[last])
     else:
-        sums_gradient = sums_gradient.addcmul_(n_gradient, measures[last], value=2)
+        sums, measured = metrical
+        metric = basis.transpose(2, 3) @ basis
+        basis_gradient = gradient.transpose(2, 3) @ squashed[last]
+        scaled, n_gradient = _metrical_gradient(gradient @ basis, squashed[last], slopes[last])
+        sums_gradient = scaled.addcmul_(n_gradient, measured[last], value=2)
         metric_gradient = sums[last].transpose(2, 3) @ (sums[last] * n_gradient)
 
     votes_gradient = weights_gradient = None
     for i in reversed(range(last)):
-        # S' = tril(softmax(B)) V: the coupling's zeros above the diagonal also stop the gradient there
+        # S' = R V, and R = tril(softmax(B)): the coupling's zeros above the diagonal also stop the gradient there
+        coupling = couplings[i + 1]
+        votes_gradient = _add_product(votes_gradient, coupling.transpose(2, 3), sums_gradient)
         coupling_gradient = sums_gradient @ votes.transpose(2, 3)
-        votes_gradient = _add_product(votes_gradient, couplings[i].transpose(2, 3), sums_gradient)
-        logits_gradient = torch.ops.aten._softmax_backward_data(coupling_gradient, couplings[i], 1, votes.dtype)
+        logits_gradient = torch.ops.aten._softmax_backward_data(coupling_gradient, coupling, 1, votes.dtype)
         # a weight is the sum of all agreements so far: so is an agreement's gradient that of all weights from it on
         weights_gradient = logits_gradient if weights_gradient is None else weights_gradient.add_(logits_gradient)
 
         # B += (f(n) M) Vᵀ
-        n = _squared_norm(sums[i], measures[i])
-        scale = squash_scale(n)
+        votes_gradient = _add_product(votes_gradient, weights_gradient.transpose(2, 3), squashed[i])
         squashed_gradient = weights_gradient @ votes
-        votes_gradient = _add_product(votes_gradient, weights_gradient.transpose(2, 3), measures[i] * scale)
-        n_gradient = squash_scale_derivative(n) * (squashed_gradient * measures[i]).sum(-1, keepdim=True)
-        measure_gradient = squashed_gradient.mul_(scale)
         if metric is None:
-            sums_gradient = measure_gradient.addcmul_(n_gradient, sums[i], value=2)
+            sums_gradient = squash_gradient(squashed_gradient, squashed[i], slopes[i])
         else:
-            measure_gradient = measure_gradient.addcmul_(n_gradient, sums[i])
+            scaled, n_gradient = _metrical_gradient(squashed_gradient, squashed[i], slopes[i])
+            measure_gradient = scaled.addcmul_(n_gradient, sums[i])
             metric_gradient = _add_product(metric_gradient, sums[i].transpose(2, 3), measure_gradient)
-            sums_gradient = _add_product(n_gradient * measures[i], measure_gradient, metric)
+            sums_gradient = _add_product(n_gradient * measured[i], measure_gradient, metric)
 
-    # S = cumsum(V) / H
-    first = sums_gradient.flip(2).cumsum(2).flip(2).div_(votes.size(1))
-    votes_gradient = first if votes_gradient is None else votes_gradient.add_(first)
+    votes_gradient = _add_product(votes_gradient, couplings[0].transpose(2, 3), sums_gradient)
     if metric_gradient is not None:
         basis_gradient = _add_product(basis_gradient, basis, metric_gradient + metric_gradient.transpose(2, 3))
     return votes_gradient, basis_gradient
 
 
-def _measure(sums: Tensor, metric: Optional[Tensor]) -> Tensor:
-    return sums if metric is None else sums @ metric
+def _norm(sums: Tensor, measured: Optional[Tensor]) -> Tensor:
+    """The norms of sums; with a metric from their products with what is measured of them, 0 where rounding is below."""
+    if measured is None:
+        return torch.linalg.vector_norm(sums, dim=-1, keepdim=True)
+    return (sums * measured).sum(-1, keepdim=True).relu_().sqrt_()
 
 
-def _squared_norm(sums: Tensor, measured: Tensor) -> Tensor:
-    return (sums * measured).sum(-1, keepdim=True)
+def _metrical_gradient(gradient: Tensor, squashed: Tensor, slopes: Slopes) -> Tuple[Tensor, Tensor]:
+    """Of `squashed = f(n) x`, the gradients by `x` with `n` fixed, and by `n`."""
+    along = (gradient * squashed).sum(-1, keepdim=True).mul_(slopes.curvature).mul_(slopes.scale)
+    return gradient * slopes.scale, along.mul_(0.5)
 
 
 def _add_product(total: Optional[Tensor], left: Tensor, right: Tensor) -> Tensor:

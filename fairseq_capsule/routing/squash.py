@@ -1,6 +1,6 @@
 """The non-linearities of routing."""
 
-from typing import NamedTuple, Optional, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -45,42 +45,59 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     """
     if torch.is_grad_enabled() and s.requires_grad:
         return _Squash.apply(s, dim)
-    return squash_parts(s, dim).squashed
+    return s / norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True)).divisor
 
 
-class SquashParts(NamedTuple):
-    """What `squash_parts` computes and `squash_gradient` reads.
+class NormParts(NamedTuple):
+    """What squashing computes of norms `‖s‖`, and what its gradient reads; both of the norms' shape.
 
     Attributes:
-        squashed: `s / (‖s‖ + 1/‖s‖)`, of `s`'s shape.
-        inverse: `1/‖s‖`, infinite at 0, with size 1 in the dimension of the components.
-        divisor: `‖s‖ + 1/‖s‖`, likewise.
+        inverse: `1/‖s‖`, infinite at 0.
+        divisor: `‖s‖ + 1/‖s‖`, likewise: the squashed capsule is `s` by it.
     """
 
-    squashed: Tensor
     inverse: Tensor
     divisor: Tensor
 
 
-def squash_parts(s: Tensor, dim: int = -1) -> SquashParts:
-    """Squash capsules in four kernels, without a gradient; arguments as for `squash`."""
-    norm = torch.linalg.vector_norm(s, dim=dim, keepdim=True)
+def norm_parts(norm: Tensor) -> NormParts:
+    """The parts of norms, which are overwritten."""
     inverse = norm.reciprocal()
-    divisor = norm.add_(inverse)
-    return SquashParts(s / divisor, inverse, divisor)
+    return NormParts(inverse, norm.add_(inverse))
 
 
-def squash_gradient(gradient: Tensor, s: Tensor, parts: SquashParts, dim: int = -1) -> Tensor:
-    """The gradient of a loss by `s` `[..., D]`, from its gradient by `squash(s)` and from `squash_parts(s)`.
+class Slopes(NamedTuple):
+    """What the gradient of squashing multiplies with: with `i = 1/‖s‖` and `u` the squashed capsule it is
+    `f g + c (g · u) u`.
 
-    With `f = 1/(‖s‖ + 1/‖s‖)`, `i = 1/‖s‖` and `u = f s` it is `f g + i (i - 2f) (g · s) u`.
+    Attributes:
+        scale: `f = 1/(‖s‖ + i)`, 0 at `s = 0`.
+        curvature: `c = i (i - 2f)/f`; at `s = 0`, where it is multiplied by 0, the largest number.
     """
-    squashed, inverse, divisor = parts
+
+    scale: Tensor
+    curvature: Tensor
+
+
+def slopes(parts: NormParts) -> Slopes:
+    """The slopes at norms, of whose shape they are."""
+    inverse, divisor = parts
     scale = divisor.reciprocal()
-    # Infinite at s = 0, where it is multiplied by 0.
-    curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).clamp_(max=torch.finfo(inverse.dtype).max)
-    along = (gradient * s).sum(dim, keepdim=True).mul_(curvature)
-    return (gradient * scale).addcmul_(along, squashed)
+    curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).mul_(divisor)
+    return Slopes(scale, curvature.clamp_(max=torch.finfo(inverse.dtype).max))
+
+
+def slopes_of_all(parts: Sequence[NormParts]) -> List[Slopes]:
+    """The slopes of several iterations, in as many kernels as those of one."""
+    inverses, divisors = zip(*parts)
+    scales, curvatures = slopes(NormParts(torch.stack(inverses), torch.stack(divisors)))
+    return [Slopes(*of_one) for of_one in zip(scales, curvatures)]
+
+
+def squash_gradient(gradient: Tensor, squashed: Tensor, slopes: Slopes, dim: int = -1) -> Tensor:
+    """The gradient of a loss by `s`, from its gradient by `squashed = squash(s, dim)` and the slopes at `s`."""
+    along = (gradient * squashed).sum(dim, keepdim=True).mul_(slopes.curvature)
+    return (gradient * slopes.scale).addcmul_(along, squashed)
 
 
 class _Squash(torch.autograd.Function):
@@ -88,16 +105,17 @@ class _Squash(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, s: Tensor, dim: int) -> Tensor:
-        parts = squash_parts(s, dim)
-        ctx.save_for_backward(s, *parts)
+        parts = norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))
+        squashed = s / parts.divisor
+        ctx.save_for_backward(squashed, *parts)
         ctx.dim = dim
-        return parts.squashed
+        return squashed
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
-        s, *parts = ctx.saved_tensors
-        return squash_gradient(gradient, s, SquashParts(*parts), ctx.dim), None
+        squashed, *parts = ctx.saved_tensors
+        return squash_gradient(gradient, squashed, slopes(NormParts(*parts)), ctx.dim), None
 
 
 @in_float32

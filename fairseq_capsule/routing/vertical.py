@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.autocast import without_autocast
-from fairseq_capsule.routing.squash import SquashParts, squash_gradient, squash_parts
+from fairseq_capsule.routing.squash import NormParts, norm_parts, slopes_of_all, squash_gradient
 
 
 def route_heads(votes: Tensor, iterations: int, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
@@ -51,13 +51,13 @@ class _VerticalRouting(torch.autograd.Function):
         for _ in range(iterations):
             coupling = weights.softmax(dim=1).view(-1, 1, shape[2])
             sums = coupling @ rows  # [N, 1, K]
-            parts = squash_parts(sums)
-            agreed = torch.baddbmm(weights.view(-1, shape[2], 1), rows, parts.squashed.transpose(1, 2))
-            weights = agreed.view(shape)
-            kept += [coupling, sums, *parts]
+            parts = norm_parts(torch.linalg.vector_norm(sums, dim=-1, keepdim=True))
+            squashed = sums / parts.divisor
+            weights = torch.baddbmm(weights.view(-1, shape[2], 1), rows, squashed.transpose(1, 2)).view(shape)
+            kept += [coupling, squashed, *parts]
         ctx.save_for_backward(rows, *kept)
         ctx.shape = votes.shape
-        return parts.squashed.view(*shape[:2], -1), weights if padding_mask is None else weights - start
+        return squashed.view(*shape[:2], -1), weights if padding_mask is None else weights - start
 
     @staticmethod
     @once_differentiable
@@ -68,19 +68,21 @@ class _VerticalRouting(torch.autograd.Function):
 
 def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tensor:
     rows, *kept = ctx.saved_tensors
+    couplings, capsules = kept[::4], kept[1::4]
+    slopes = slopes_of_all([NormParts(*parts) for parts in zip(kept[2::4], kept[3::4])])
     by_position = weights_gradient.shape
     weights_gradient = weights_gradient.reshape(-1, 1, by_position[2])  # [N, 1, H]
     squashed_gradient = torch.baddbmm(capsules_gradient.reshape(len(rows), 1, -1), weights_gradient, rows)
     # The votes' gradient is the sum of the outer products of these two.
     of_heads: List[Tensor] = []
     of_keys: List[Tensor] = []
-    while True:
-        *kept, coupling, sums, squashed, inverse, divisor = kept
-        sums_gradient = squash_gradient(squashed_gradient, sums, SquashParts(squashed, inverse, divisor))
+    for i in reversed(range(len(couplings))):
+        coupling = couplings[i]
+        sums_gradient = squash_gradient(squashed_gradient, capsules[i], slopes[i])
         of_heads += [weights_gradient, coupling]
-        of_keys += [squashed, sums_gradient]
-        if not kept:
-            return (torch.cat(of_heads, 1).transpose(1, 2) @ torch.cat(of_keys, 1)).view(ctx.shape)
+        of_keys += [capsules[i], sums_gradient]
+        if i == 0:
+            break
         coupling_gradient = rows @ sums_gradient.transpose(1, 2)
         logits_gradient = torch.ops.aten._softmax_backward_data(
             coupling_gradient.view(by_position), coupling.view(by_position), 1, rows.dtype
@@ -88,3 +90,4 @@ def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tenso
         # A weight is the sum of all agreements so far, so an agreement's gradient is that of all later weights.
         weights_gradient = weights_gradient + logits_gradient.view(weights_gradient.shape)
         squashed_gradient = weights_gradient @ rows
+    return (torch.cat(of_heads, 1).transpose(1, 2) @ torch.cat(of_keys, 1)).view(ctx.shape)
