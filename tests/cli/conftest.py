@@ -1,9 +1,11 @@
 import functools
 import random
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import fairseq_capsule
 from fairseq_capsule.cli import main
 from tests.cli.world import make_world
 from tests.processes import run_forked
@@ -84,6 +86,7 @@ def world(tmp_path_factory):
 
 
 def fairseq(folder, command, options):
-    done = run_forked(f"fairseq_cli.{command}", "cli_main", options.split(), cwd=folder)
+    plugin = Path(fairseq_capsule.__file__).parent
+    done = run_forked(f"fairseq_cli.{command}", "cli_main", [*options.split(), "--user-dir", plugin], cwd=folder)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
