@@ -87,7 +87,7 @@ need_held_out() { # valid|test: given, or a number of lines
 take_tokenisers() { # --tokenise's value: sets `tokeniser_LANG` for both languages
     local lang hows how
     IFS=, read -ra hows <<<"$tokenise"
-    ((${#hows[@]} <= 2)) || die "--tokenise takes one of moses, jieba, characters, none, or two with a comma, not '$tokenise'"
+    [[ ${#hows[@]} == [12] ]] || die "--tokenise takes one of moses, jieba, characters, none, or two with a comma, not '$tokenise'"
     for lang in "${languages[@]}"; do
         how=${hows[0]}
         [[ $lang == "$source" || ${#hows[@]} == 1 ]] || how=${hows[1]}
@@ -115,7 +115,7 @@ raw() { # PART: the texts, and what is held out of the training text
                 append_pairs "$1" "$first" "$second"
             else
                 python "$scripts/take_pairs.py" "$first" "$second" "$1/$split$number".{"$source","$target"}
-                number=$((number + 1))
+                number=$(calculate "${number:-0}" + 1)
             fi
         done <<<"${texts[$split]:-}"
     done
@@ -143,7 +143,7 @@ tokenised() { # LANG
 }
 
 arguments=()
-while (($#)); do
+while [[ $# != 0 ]]; do
     case $1 in
         --train | --valid | --test) take_text "$@"; shift "$taken" ;;
         --source) source=$(value "$@"); shift 2 ;;
@@ -176,7 +176,7 @@ for split in train valid test; do # another text is another corpus
         more_settings+=("$split $(tr '\t' '\n' <<<"${texts[$split]%$'\n'}" | xargs -d '\n' cat | sha256sum | cut -c 1-12)")
 done
 more_settings+=("source $source" "target $target" "lower ${lower:-no}")
-# shellcheck disable=SC2034  corpus.sh reads it
+# shellcheck disable=SC2034 # corpus.sh reads it
 tokenising="printable tokenised${lower:+ lower}"
 export -f spell
 # Characters are subwords already.

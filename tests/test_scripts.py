@@ -14,8 +14,12 @@ from tests.integration.preparing import SCRIPTS, Workplace
 from tests.runs import hostile
 
 COMPARISON = r"-(eq|ne|lt|le|gt|ge|v)"
-# Only these two write, or read, a variable whose name is in a variable; both names come from the scripts' own lists.
-INDIRECT = {"common.sh": {'printf -v "${name//-/_}"'}, "corpus.sh": {"${!name}", "${!name:-none}"}}
+# Only these write, or read, a variable whose name is in a variable; the names come from the scripts' own lists.
+INDIRECT = {
+    "common.sh": {'printf -v "${name//-/_}"'},
+    "corpus.sh": {"${!name}", "${!name:-none}"},
+    "prepare.sh": {"${!lines}", "${!how}", "${!name}"},
+}
 
 
 def code_of(text):
