@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Optional, Tuple
 
 from fairseq_capsule.tables.configurations import without_defaults
-from fairseq_capsule.tables.definitions import Column, Row, Table, Words
+from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
 from fairseq_capsule_runs import RunFolder
 
@@ -45,11 +45,16 @@ class Run:
         """What determines it, but its scale, corpus and seed; fit for a folder's name and for a value of Hydra's."""
         groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
         pairs = [word.partition("=") for word in self.overrides]
-        words = [key.rpartition(".")[2] + equals + value for key, equals, value in pairs]
+        words = [self._short(key) + equals + value for key, equals, value in pairs]
         words = [self.config, *sorted([*words, *groups])]
         words += [f"on={self.baseline.title}"] if self.baseline else []
         words += [f"teacher={self.teacher.title}"] if self.teacher else []
         return "+".join(words).replace("=", "-").replace(",", "_")
+
+    def _short(self, key: str) -> str:
+        """A key without the group `model.`, unless a piece of the configuration has the name that is left."""
+        rest = key.removeprefix("model.")
+        return key if (CONFIGS / self.setting.configs / rest).is_dir() else rest
 
     @property
     def name(self) -> str:

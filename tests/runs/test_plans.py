@@ -35,7 +35,7 @@ def asked(tmp_path):
     data.mkdir()
     for name in ("train.en-de.en.bin", "train.en-de.de.bin", "dict.en.txt", "dict.de.txt", "valid.en-de.en.bin"):
         (data / name).write_text(name)
-    given = {"config": str(tmp_path / "config.yaml"), "data": str(data), "out": str(tmp_path / "out")}
+    given = {"config": str(tmp_path / "configuration.yaml"), "data": str(data), "out": str(tmp_path / "out")}
     options = dict.fromkeys(["gpus", "processes", "nodes", "effective-tokens", "visible"], "")
     return {**given, **options, "precision": "fp32", "plugin": str(REPOSITORY / "fairseq_capsule")}
 
@@ -67,7 +67,7 @@ def test_a_plan(asked):
 def test_any_value_of_a_configuration(asked, tmp_path):
     mark = tmp_path / "mark"
 
-    @settings(FEW, max_examples=60)
+    @settings(FEW, max_examples=40)
     @given(st.sampled_from(KEYS), hostile.values(mark))
     def plan(place, value):
         group, key = place
@@ -170,7 +170,7 @@ def test_a_file_that_is_no_configuration(asked):
     for content in (b"", b"\0", b"\xff\xfe", b"a: [", b"- 1", b"x: !!python/object/apply:os.system [id]", b"{" * 5000):
         Path(asked["config"]).write_bytes(content)
         found = planned(asked)
-        assert isinstance(found, str) and "config.yaml" in found or content == b""
+        assert isinstance(found, str) and "configuration.yaml" in found or content == b""
 
 
 # --- evaluate.sh ------------------------------------------------------------------------------------------------------
