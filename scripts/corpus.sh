@@ -232,7 +232,7 @@ binarise() { # PART
             dictionaries=(--srcdict "$(of_side "$dict" "${languages[0]}")" --tgtdict "$(of_side "$dict" "${languages[1]}")")
     fi
     fairseq-preprocess --source-lang "${languages[0]}" --target-lang "${languages[1]}" "${dictionaries[@]}" \
-        --trainpref $text/train --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
+        --trainpref "$text/train" --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
         --workers "$cores" --destdir "$1" 2>&1 | tee "$PROGRESS"
     need_known "$1" "give --codes and --dict of one and the same run"
 }
@@ -266,6 +266,6 @@ prepare_corpus() { # makes what is not there yet
 }
 
 clean_stage() {
-    stage clean clean $text
+    stage clean clean "$text"
     text=clean
 }

@@ -176,7 +176,7 @@ for split in train valid test; do # another text is another corpus
         more_settings+=("$split $(tr '\t' '\n' <<<"${texts[$split]%$'\n'}" | xargs -d '\n' cat | sha256sum | cut -c 1-12)")
 done
 more_settings+=("source $source" "target $target" "lower ${lower:-no}")
-# shellcheck disable=SC2034  corpus.sh reads it
+# shellcheck disable=SC2034 # corpus.sh reads it
 tokenising="printable tokenised${lower:+ lower}"
 export -f spell
 # Characters are subwords already.
