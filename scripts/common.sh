@@ -87,7 +87,17 @@ need_tools() { # TOOL...
     done
 }
 
-need_codes() { # FILE: merges learnt by subword-nmt
+need_module() { # MODULE: of Python
+    python -c "import $1" 2>/dev/null ||
+        die "$1 is not installed: run 'make install', or activate the environment that has it"
+}
+
+need_codes_of_sentencepiece() { # FILE: a model of SentencePiece
+    [[ -f $1 ]] || die "--codes $1: no such file"
+    python "$scripts/sentencepiece_model.py" apply "$1" </dev/null 2>/dev/null || die "--codes $1: not a model of SentencePiece"
+}
+
+need_codes_of_subword-nmt() { # FILE: its merges
     [[ -f $1 ]] || die "--codes $1: no such file"
     [[ $(head -c 9 "$1" | tr -d '\0') == '#version:' ]] ||
         die "--codes $1: not codes of subword-nmt (they begin with '#version:')"
@@ -205,7 +215,9 @@ has_room() { # is there a megabyte left on the disk of the present folder?
 
 counts() { # NAME: how many lines a stage's texts have
     local file
-    if [[ -f $1 ]]; then
+    if [[ $1 == *.model ]]; then
+        echo "$(stat -c %s "$1") bytes"
+    elif [[ -f $1 ]]; then
         echo "$(wc -l <"$1") lines"
     elif [[ -f $1/preprocess.log ]]; then
         sed -nE 's|.*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*|\1 \2 (\3 <unk>)|p' "$1/preprocess.log" |
@@ -222,13 +234,13 @@ manifest() { # PART: the last stage: the command, its settings and tools, every 
     {
         printf 'command\t%s\n' "$command_line"
         sed 's/^/setting\t/; s/ /\t/' settings
-        versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt jieba
+        versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt jieba sentencepiece
         [[ ! -f raw/PARTS ]] || sed 's/^/part\t/' raw/PARTS
         [[ ! -f raw/SHA256SUMS ]] || sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
         unset 'stages[-1]' # the manifest itself
         find "${stages[@]}" -type f ! -name '*.log' ! -name SHA256SUMS ! -name PARTS | sort | while read -r file; do
             printf 'file\t%s\t%s' "$file" "$(sha256sum "$file" | cut -d ' ' -f 1)"
-            [[ $file == *.@(bin|idx) ]] || printf '\t%d lines' "$(wc -l <"$file")"
+            [[ $file == *.@(bin|idx|model) ]] || printf '\t%d lines' "$(wc -l <"$file")"
             echo
         done
     } >"$1"
@@ -268,14 +280,14 @@ is_whole() { # NAME FILE: whether the archive FILE is, of the kind that NAME say
 }
 
 need_known() { # BIN MEND: refuses a dictionary that does not know the training text
-    awk '/\/train\.[a-z]+: .* replaced/ && $(NF - 3) + 0 > 5 { exit 1 }' "$1/preprocess.log" ||
+    awk '/\/train\.[A-Za-z_]+: .* replaced/ && $(NF - 3) + 0 > 5 { exit 1 }' "$1/preprocess.log" ||
         die "over 5% of the training text is unknown to the dictionary: $2"
 }
 
 in_pieces() { # FOLDER FILTERS PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through each `FILTER LANG`; all cores, flat memory
     local pieces=$3/pieces lang file
-    each_piece "$2" "$pieces" "$1"/*.*[a-z] # a further reference, SPLIT.LANG1, stays as it is
-    for lang in $(languages_of "$1"/*.*[a-z]); do
+    each_piece "$2" "$pieces" "$1"/*.*[a-zA-Z] # a further reference, SPLIT.LANG1, stays as it is
+    for lang in $(languages_of "$1"/*.*[a-zA-Z]); do
         cat "$pieces/$lang"/*.done >"$pieces/$lang.done"
         [[ $(cat "$1"/*."$lang" | wc -l) == "$(wc -l <"$pieces/$lang.done")" ]] ||
             die "$2 changed the number of lines of $1/*.$lang: report this"

@@ -8,11 +8,13 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 languages=()                  # two; fairseq takes either as the source, so one preparation serves both directions
 from='' codes='' dict='' limit='' out=''
-merges=32000 bpe=joint        # merges of BPE: one list of both languages, or one of each
+bpe=subword-nmt               # what cuts words into subwords: subword-nmt, sentencepiece (unigram), sentencepiece-bpe, none
+merges=32000 share=joint      # of subword-nmt, pieces of SentencePiece: one list of both languages, or one of each
 max_length='' ratio=''        # training pairs with a longer sentence, or a larger ratio of lengths, are left out
 hyphens=''                    # options of `sacremoses tokenize`
 tokenising=words              # the filters from raw to tokenised text
 mirror=${MIRROR:-}
+more_settings=()              # KEY VALUE: what else OUT is bound to
 
 take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names and refuses wrong values
     local name lang
@@ -23,12 +25,14 @@ take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names an
         [[ ! ${!name} ]] || need_positive "--${name//_/-}" "${!name}"
     done
     [[ $ratio =~ ^([0-9]*\.)?[0-9]*$ && $ratio != . ]] || die "--ratio wants a number, not '$ratio'"
-    [[ $bpe == joint || $bpe == separate ]] || die "--bpe wants joint or separate, not '$bpe'"
+    [[ $bpe == @(subword-nmt|sentencepiece|sentencepiece-bpe) ]] ||
+        die "--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not '$bpe'"
+    [[ $share == @(joint|separate) ]] || die "--share takes joint or separate, not '$share'"
     [[ ${codes:+given} == "${dict:+given}" ]] ||
         die "--codes and --dict belong together: give both files of the earlier run, or neither"
     if [[ $codes ]]; then
         for lang in $(sides); do
-            need_codes "$(of_side "$codes" "$lang")"
+            "need_codes_of_${bpe%-bpe}" "$(of_side "$codes" "$lang")"
             need_dict "$(of_side "$dict" "$lang")"
         done
         codes=$(realpath -m "$codes") dict=$(realpath -m "$dict")
@@ -38,29 +42,36 @@ take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names an
         from=$(realpath "$from")
     fi
     need_tools fairseq-preprocess flock gzip python sacremoses subword-nmt tar
-    [[ " ${languages[*]} " != *" zh "* ]] || python -c 'import jieba' 2>/dev/null ||
-        die "jieba is not installed: run 'make install', or activate the environment that has it"
+    [[ " ${languages[*]} " != *" zh "* ]] || need_module jieba
+    [[ $bpe == subword-nmt ]] || need_module sentencepiece
 }
 
-enter_corpus() { # works in OUT from here on, which is bound to the values of all options
-    local name settings=()
+enter_corpus() { # works in OUT from here on, which is bound to the values of all options and to `more_settings`
+    local name settings=("${more_settings[@]}")
     for name in $option_names; do
         case $name in
             from) settings+=("from ${from:-${mirror:-the addresses in this script}}") ;;
             codes | dict) settings+=("$name $(fingerprints "${!name}")") ;;
+            bpe) [[ $bpe == subword-nmt ]] || settings+=("bpe $bpe") ;; # before there was a choice, no folder had a line
             *) name=${name//-/_} settings+=("${name//_/-} ${!name:-none}") ;;
         esac
     done
-    export bpe hyphens scripts
+    export bpe share hyphens scripts
     enter "$out" "${settings[@]}"
 }
 
 sides() { # which lists of merges and dictionaries there are: one for each language, or `both`
-    if [[ $bpe == joint ]]; then echo both; else echo "${languages[@]}"; fi
+    if [[ $share == joint ]]; then echo both; else echo "${languages[@]}"; fi
 }
 
-of_side() { # FILE both|LANG: codes → codes, or codes.LANG; dict.txt → dict.txt, or dict.LANG.txt
-    if [[ $2 == both ]]; then echo "$1"; elif [[ $1 == *.txt ]]; then echo "${1%.txt}.$2.txt"; else echo "$1.$2"; fi
+of_side() { # FILE both|LANG: codes → codes, or codes.LANG; dict.txt → dict.txt, or dict.LANG.txt; so sentencepiece.model
+    local ending=''
+    [[ $1 != *.@(txt|model) ]] || ending=.${1##*.}
+    if [[ $2 == both ]]; then echo "$1"; else echo "${1%"$ending"}.$2$ending"; fi
+}
+
+codes_name() { # the file that segments text: OUT/codes, or OUT/sentencepiece.model
+    if [[ $bpe == subword-nmt ]]; then echo codes; else echo sentencepiece.model; fi
 }
 
 fingerprints() { # FILE, or nothing when it is to be learnt
@@ -163,26 +174,36 @@ words() { # LANG: normalises punctuation, drops what is not printed, tokenises; 
     fi
 }
 
-clean() { # PART: the training pairs that are long enough, short enough and of similar length
-    mkdir "$1"
-    cp tokenised/{valid,test}*.* "$1"
+clean() { # FOLDER PART: its training pairs that are long enough, short enough and of similar length
+    mkdir "$2"
+    cp "$1"/{valid,test}*.* "$2"
     python "$scripts/clean_pairs.py" --longest "$max_length" --ratio "${ratio:-0}" \
-        {tokenised,"$1"}/train.{"${languages[0]}","${languages[1]}"}
+        {"$1","$2"}/train.{"${languages[0]}","${languages[1]}"}
+    [[ -s $2/train.${languages[0]} ]] || die "no training pair is left of --max-length $max_length and --ratio ${ratio:-none}"
 }
 
-learn_codes() { # both|LANG PART: the merges of the training text; its words are counted on all cores
-    if [[ $codes ]]; then
-        cat "$(of_side "$codes" "$1")" >"$2"
-        return
-    fi
-    local lang pieces=$2.pieces texts=()
+learn_codes() { # both|LANG PART: the merges, or the pieces, of the training text
+    local lang texts=()
     for lang in ${1/both/${languages[*]}}; do
         texts+=("$text/train.$lang")
     done
-    each_piece count_words "$pieces" "${texts[@]}"
+    if [[ $codes ]]; then
+        cat "$(of_side "$codes" "$1")" >"$2"
+    elif [[ $bpe == subword-nmt ]]; then
+        learn_merges "$2" "${texts[@]}"
+    else
+        local type=unigram
+        [[ $bpe == sentencepiece ]] || type=bpe
+        python "$scripts/sentencepiece_model.py" learn --type $type --size "$merges" "${texts[@]}" "$2"
+    fi
+}
+
+learn_merges() { # PART TEXT...: words are counted on all cores
+    local pieces=$1.pieces
+    each_piece count_words "$pieces" "${@:2}"
     # That is what learn-bpe makes of a text before it learns; it breaks ties by the pair, so the order is all one.
     find "$pieces" -name '*.done' -exec cat {} + | awk '{ count[$1] += $2 } END { for (word in count) print word, count[word] }' |
-        subword-nmt learn-bpe --dict-input --symbols "$merges" >"$2" 2> >(tee "$PROGRESS" >&2)
+        subword-nmt learn-bpe --dict-input --symbols "$merges" >"$1" 2> >(tee "$PROGRESS" >&2)
     rm -r "$pieces"
 }
 
@@ -191,26 +212,28 @@ count_words() { # LANG
 }
 
 segment() { # LANG
-    local codes=codes
-    [[ $bpe == joint ]] || codes=codes.$1
-    subword-nmt apply-bpe --codes "$codes"
+    if [[ $bpe == subword-nmt ]]; then
+        subword-nmt apply-bpe --codes "codes$([[ $share == joint ]] || echo ".$1")"
+    else
+        python "$scripts/sentencepiece_model.py" apply "sentencepiece$([[ $share == joint ]] || echo ".$1").model"
+    fi
 }
 
 binarise() { # PART
     local dictionaries=(--joined-dictionary ${dict:+--srcdict "$dict"})
-    if [[ $bpe == separate ]]; then
+    if [[ $share == separate ]]; then
         dictionaries=()
         [[ ! $dict ]] ||
             dictionaries=(--srcdict "$(of_side "$dict" "${languages[0]}")" --tgtdict "$(of_side "$dict" "${languages[1]}")")
     fi
     fairseq-preprocess --source-lang "${languages[0]}" --target-lang "${languages[1]}" "${dictionaries[@]}" \
-        --trainpref bpe/train --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
+        --trainpref $text/train --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
         --workers "$cores" --destdir "$1" 2>&1 | tee "$PROGRESS"
     need_known "$1" "give --codes and --dict of one and the same run"
 }
 
 prefixes() { # valid|test: bpe/test,bpe/test1,… as far as there are some
-    printf '%s\n' bpe/"$1"*."${languages[0]}" | sed 's/\.[a-z]*$//' | paste -sd , -
+    printf '%s\n' "$text/$1"*."${languages[0]}" | sed 's/\.[^.]*$//' | paste -sd , -
 }
 
 prepare_corpus() { # makes what is not there yet
@@ -219,18 +242,25 @@ prepare_corpus() { # makes what is not there yet
     enter_corpus
     stage raw raw
     stage tokenised in_pieces raw "$tokenising"
-    if [[ $max_length ]]; then
-        stage clean clean
-        text=clean
+    [[ ! $max_length || $bpe == sentencepiece* ]] || clean_stage
+    if [[ $bpe != none ]]; then
+        for side in $(sides); do
+            stage "$(of_side "$(codes_name)" "$side")" learn_codes "$side"
+        done
+        stage bpe in_pieces $text segment
+        text=bpe
     fi
-    for side in $(sides); do
-        stage "$(of_side codes "$side")" learn_codes "$side"
-    done
-    stage bpe in_pieces $text segment
+    # Text for SentencePiece need not have words: its pieces are counted.
+    [[ ! $max_length || $bpe != sentencepiece* ]] || clean_stage
     stage bin binarise
     for side in $(sides); do
         stage "$(of_side dict.txt "$side")" cp "bin/dict.${side/both/${languages[0]}}.txt"
     done
     stage manifest.tsv manifest
     echo "ready: $PWD/bin"
+}
+
+clean_stage() {
+    stage clean clean $text
+    text=clean
 }

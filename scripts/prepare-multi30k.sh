@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Multi30k task 1, English-German: from the raw archives to OUT/bin, a data folder for fairseq.
+# Multi30k task 1: from the raw archives to OUT/bin, a data folder for fairseq.
 #
-#     prepare-multi30k.sh [--from DIR] [--codes FILE --dict FILE] [--limit N] OUT
+#     prepare-multi30k.sh [--pair en-de] [--from DIR] [--codes FILE --dict FILE] [--limit N] OUT
 #
-#   --from DIR     the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.{en,de}.gz;
+#   --pair SOURCE-TARGET
+#                  two of en, de, fr and cs (en-de); fairseq takes either as the source, a configuration without languages the first
+#   --from DIR     the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz;
 #                  without it they are downloaded (MIRROR=URL names another place than the project's own)
 #   --codes FILE --dict FILE
 #                  BPE codes and dictionary of an earlier run, for a model that starts from that run's checkpoint
@@ -11,7 +13,8 @@
 #
 # Punctuation normalised, tokenised (XML escapes kept), lower-cased, joint BPE of 10,000 merges, joint dictionary.
 #
-#   OUT/bin        binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO)
+#   OUT/bin        binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO); Czech has no text of 2017,
+#                  its test1 is 2018 Flickr
 #   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised and OUT/bpe are its next forms
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
@@ -19,26 +22,34 @@
 
 source "$(dirname "$0")/corpus.sh"
 
-languages=(en de)
+pair=en-de
 tokenising="tokenise lower"
 merges=10000
 mirror=${MIRROR:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
 declare -A archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2017_flickr [test2]=test_2017_mscoco)
 
 raw() { # PART: the text of the archives, checked
-    local split english german
+    local split first second
     mkdir "$1"
     for split in train valid test test1 test2; do
-        english=$(archive "$1" "$mirror/${archives[$split]}.en.gz")
-        german=$(archive "$1" "$mirror/${archives[$split]}.de.gz")
-        python "$scripts/take_pairs.py" "$english" "$german" "$1/$split".{en,de}
+        [[ ${archives[$split]:-} ]] || continue
+        first=$(archive "$1" "$mirror/${archives[$split]}.${languages[0]}.gz")
+        second=$(archive "$1" "$mirror/${archives[$split]}.${languages[1]}.gz")
+        python "$scripts/take_pairs.py" "$first" "$second" "$1/$split".{"${languages[0]}","${languages[1]}"}
     done
-    [[ ! $limit ]] || sed -i "$(calculate "$limit" + 1),\$d" "$1"/train.{en,de}
+    [[ ! $limit ]] || sed -i "$(calculate "$limit" + 1),\$d" "$1"/train.{"${languages[0]}","${languages[1]}"}
 }
 
 tokenise() { # LANG
     sacremoses --quiet --language "$1" normalize tokenize
 }
 
-take_corpus_options "from limit codes dict" "$@"
+languages=(en de) # of which --codes and --dict are, where they are not named
+take_corpus_options "from limit codes dict pair" "$@"
+[[ $pair =~ ^(en|de|fr|cs)-(en|de|fr|cs)$ && ${pair%-*} != "${pair#*-}" ]] ||
+    die "--pair takes two of en, de, fr and cs, such as en-fr, not '$pair'"
+languages=("${pair%-*}" "${pair#*-}")
+[[ $pair == en-de ]] || more_settings+=("pair $pair")
+[[ $pair != *cs* ]] || archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2018_flickr)
+option_names=${option_names% pair} # the folder of a pair that needs no name has no line for it
 prepare_corpus

@@ -8,7 +8,8 @@
 #                  LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in LDC2010T11, T12, T14 and T17:
 #                  mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four translations, and so mt04, mt05, mt06
 #   --merges N     of BPE (30,000)
-#   --bpe HOW      separate (the default): merges and a dictionary for each language; or joint: the same for both
+#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
+#   --share HOW    separate (the default): merges and a dictionary for each language; or joint: the same for both
 #   --max-length N, --ratio X
 #                  training pairs with more words than N (100) in a sentence, or X (9) times those of the other, are left out
 #   --codes FILE --dict FILE
@@ -32,7 +33,7 @@ source "$(dirname "$0")/corpus.sh"
 
 languages=(zh en)
 tokenising="words lower"
-merges=30000 bpe=separate
+merges=30000 share=separate
 max_length=100 ratio=9
 releases=(LDC2002E18 LDC2003E07 LDC2003E14 LDC2004T07 LDC2004T08 LDC2005T06)
 declare -A evaluations=([valid]=mt03 [test]=mt04 [test1]=mt05 [test2]=mt06)
@@ -63,6 +64,6 @@ licensed() { # NAME [OTHER]: the file of that name, and not of the other, somewh
     echo "$found"
 }
 
-take_corpus_options "from limit merges bpe max-length ratio codes dict" "$@"
+take_corpus_options "from limit merges bpe share max-length ratio codes dict" "$@"
 [[ $from ]] || die "--from DIR is wanted: the LDC hands out these corpora under its licences only (see --help)"
 prepare_corpus

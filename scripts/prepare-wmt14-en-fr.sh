@@ -8,7 +8,8 @@
 #                  training-parallel-nc-v9.tgz, training-giga-fren.tar, dev.tgz and test-full.tgz (of WMT14)
 #   --valid SET    newstest2012+2013 (the default, as CapsNMT), or newstest2013
 #   --merges N     of BPE (50,000: CapsNMT; fairseq's own recipe has 40,000)
-#   --bpe HOW      joint (the default): one list of merges and one dictionary for both languages; or separate
+#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
+#   --share HOW    joint (the default): one list of merges and one dictionary for both languages; or separate
 #   --max-length N, --ratio X
 #                  training pairs with more words than N (250) in a sentence, or X (1.5) times those of the other, are left out
 #   --codes FILE --dict FILE
@@ -43,6 +44,6 @@ raw() { # PART
     held_out "$1" test newstest2014-fren-src.en.sgm newstest2014-fren-ref.fr.sgm $wmt14/test-full.tgz
 }
 
-take_corpus_options "from limit valid merges bpe max-length ratio codes dict" "$@"
+take_corpus_options "from limit valid merges bpe share max-length ratio codes dict" "$@"
 need_newstests "$valid"
 prepare_corpus

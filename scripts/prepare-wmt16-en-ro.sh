@@ -10,7 +10,8 @@
 #                  remove them from the Romanian (the default, in common use for Romanian-English), or keep them: where
 #                  Romanian is the target, scores with and without differ by many points
 #   --merges N     of BPE (32,000)
-#   --bpe HOW      joint (the default): one list of merges and one dictionary for both languages; or separate
+#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
+#   --share HOW    joint (the default): one list of merges and one dictionary for both languages; or separate
 #   --max-length N, --ratio X
 #                  training pairs with more words than N (80) in a sentence, or X (9) times those of the other, are left out
 #   --codes FILE --dict FILE
@@ -57,7 +58,7 @@ tokenise() { # LANG
     sacremoses --quiet --language "$1" tokenize
 }
 
-take_corpus_options "from diacritics limit merges bpe max-length ratio codes dict" "$@"
+take_corpus_options "from diacritics limit merges bpe share max-length ratio codes dict" "$@"
 need_tools unzip
 [[ $diacritics == remove || $diacritics == keep ]] || die "--diacritics wants remove or keep, not '$diacritics'"
 export diacritics

@@ -9,7 +9,8 @@
 #                  handed out on registration and never downloaded
 #   --parts LIST   of nc,un,cwmt (all three); no public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of GRET
 #   --merges N     of BPE (32,000)
-#   --bpe HOW      separate (the default): merges and a dictionary for each language; or joint: the same for both
+#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
+#   --share HOW    separate (the default): merges and a dictionary for each language; or joint: the same for both
 #   --max-length N, --ratio X
 #                  training and validation pairs with more words than N (49, Duan et al.: under 50; GRET: 100), and training
 #                  pairs with a sentence of X (9) times the other's words, are left out
@@ -31,7 +32,7 @@
 source "$(dirname "$0")/corpus.sh"
 
 languages=(zh en)
-bpe=separate
+share=separate
 max_length=49 ratio=9
 cwmt='' parts=nc,un,cwmt
 wmt17=https://data.statmt.org/wmt17/translation-task un=https://stuncorpusprod.blob.core.windows.net/corpusfiles
@@ -67,7 +68,7 @@ short_valid() { # PART: valid, the pairs of valid1 that have few enough words
     rm "$1"/words.{zh,en}
 }
 
-take_corpus_options "from cwmt parts limit merges bpe max-length ratio codes dict" "$@"
+take_corpus_options "from cwmt parts limit merges bpe share max-length ratio codes dict" "$@"
 [[ $parts =~ ^(nc|un|cwmt)(,(nc|un|cwmt))*$ ]] || die "--parts wants some of nc,un,cwmt, not '$parts'"
 if [[ $parts == *cwmt* ]]; then
     [[ $cwmt ]] || die "CWMT is handed out on registration only: name its folder by --cwmt DIR, or leave it out by --parts nc,un"

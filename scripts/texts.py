@@ -1,5 +1,6 @@
 """Reading the texts of corpora as they come: plain, gzipped, or the segments of an SGML or XML file."""
 
+import codecs
 import gzip
 import html
 import os
@@ -39,13 +40,14 @@ def decoded(path, number, line):
 
 def read_lines(path):
     """Yields the lines of a text, or the segments of an .sgm or .xml file, as bytes without the line feed; any other
-    line end inside of one is a space."""
+    line end inside of one is a space, and a byte order mark is left out."""
     if path.endswith((".sgm", ".xml")):
         yield from (text.encode() for *_, text in read_segments(path))
         return
     try:
         with (gzip.open if path.endswith(".gz") else open)(path, "rb") as text:
-            for line in text:
+            for number, line in enumerate(text):
+                line = line if number else line.removeprefix(codecs.BOM_UTF8)
                 yield line.removesuffix(b"\n").replace(b"\r", b" ")
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise ValueError(f"{path}: not a whole gzip archive: fetch it again") from None

@@ -109,11 +109,12 @@ def test_full_disk(romanian):
     "arguments, wanted",
     [
         (["--diacritics", "none", "out"], "--diacritics wants remove or keep, not 'none'"),
-        (["--bpe", "both", "out"], "--bpe wants joint or separate, not 'both'"),
+        (["--share", "both", "out"], "--share takes joint or separate, not 'both'"),
+        (["--bpe", "joint", "out"], "--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not 'joint'"),
         (["--ratio", "high", "out"], "--ratio wants a number, not 'high'"),
         (["--merges", "0", "out"], "--merges wants a positive whole number, not '0'"),
         (["--max-length", "x", "out"], "--max-length wants a positive whole number, not 'x'"),
-        (["--codes", "here", "--dict", "here", "--bpe", "separate", "out"], "--codes here.en: no such file"),
+        (["--codes", "here", "--dict", "here", "--share", "separate", "out"], "--codes here.en: no such file"),
     ],
 )
 def test_wrong_options(romanian, arguments, wanted):

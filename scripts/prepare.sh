@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Your own parallel text: from plain or gzipped files to OUT/bin, a data folder for fairseq.
+#
+#     prepare.sh --source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT
+#
+#   TEXT           PREFIX, or PREFIX,PREFIX for several: the files PREFIX.LANG of both languages, or PREFIX.LANG.gz; or SOURCE TARGET,
+#                  two files of any name. --train, --valid and --test can be given more than once. Several training texts
+#                  are put together; several test sets are test, test1, ...
+#   --source LANG --target LANG
+#                  any names of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes
+#   --valid-lines N, --test-lines N
+#                  take the validation or test pairs out of the training text, where there is no --valid or --test; none of their
+#                  source sentences stays in the training text
+#   --seed N       of these pairs (1)
+#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
+#   --merges N     merges of subword-nmt, or pieces of SentencePiece (10,000)
+#   --share HOW    joint (the default): one list of merges and one dictionary for both languages; or separate
+#   --tokenise HOW moses; jieba: Chinese by jieba, the other language by Moses; characters; none; or HOW,HOW of source and target
+#                  (none with SentencePiece, otherwise jieba with Chinese and moses without)
+#   --lower        lower-case everything
+#   --max-length N, --ratio X
+#                  training pairs with more words than N (250) in a sentence, or X (9) times those of the other, are left out;
+#                  with SentencePiece its pieces are counted
+#   --codes FILE --dict FILE
+#                  OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, for a model that starts from that
+#                  run's checkpoint
+#   --limit N      only the first N training pairs, for a quick try
+#
+# Training pairs that are broken (not UTF-8, for example) or empty on a side are left out and counted; in validation and test
+# sets they are refused. Control characters become spaces, Windows line ends and a byte order mark are removed.
+#
+#   OUT/bin        binarised: train, valid, test, test1, ...
+#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe are its next forms
+#   OUT/codes or OUT/sentencepiece.model, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts of every part and
+#                  stage, hashes
+#
+# Run again it does nothing; run again after an interruption it goes on where it was.
+
+source "$(dirname "$0")/corpus.sh"
+
+source='' target='' valid_lines='' test_lines='' seed=1 tokenise='' lower=''
+merges=10000 max_length=250 ratio=9
+declare -A texts=() # SPLIT: a line for each text, `SOURCE<tab>TARGET` or `PREFIX<tab>`
+
+take_text() { # --SPLIT VALUE [TARGET]...: adds to `texts`; sets `taken` to the number of arguments
+    local split=${1#--} given prefix prefixes
+    given=$(value "$@")
+    if [[ -f $given ]]; then
+        [[ -f ${3:-} ]] || die "$1 $given: a file, so the file of the target language must follow it; or give the PREFIX of both"
+        texts[$split]+=$given$'\t'$3$'\n' taken=3
+        return
+    fi
+    IFS=, read -ra prefixes <<<"$given"
+    for prefix in "${prefixes[@]}"; do
+        texts[$split]+=$prefix$'\t\n'
+    done
+    taken=2
+}
+
+find_texts() { # replaces the prefixes in `texts` by their files
+    local split found first second
+    for split in "${!texts[@]}"; do
+        found=''
+        while IFS=$'\t' read -r first second; do
+            if [[ ! $second ]]; then
+                second=$(file_of "$split" "$first.$target")
+                first=$(file_of "$split" "$first.$source")
+            fi
+            found+=$(realpath "$first")$'\t'$(realpath "$second")$'\n'
+        done <<<"${texts[$split]%$'\n'}"
+        texts[$split]=$found
+    done
+}
+
+file_of() { # SPLIT FILE: FILE or FILE.gz
+    if [[ -f $2 ]]; then echo "$2"; elif [[ -f $2.gz ]]; then echo "$2.gz"; else die "--$1: no file $2 and no $2.gz"; fi
+}
+
+need_held_out() { # valid|test: given, or a number of lines
+    local lines=$1_lines
+    [[ ! ${!lines} ]] || need_positive "--$1-lines" "${!lines}"
+    [[ ${texts[$1]:-} || ${!lines} ]] || die "give the $1 pairs by --$1, or take some of the training text by --$1-lines N"
+    [[ ! ${texts[$1]:-} || ! ${!lines} ]] || die "--$1 and --$1-lines: give one of the two"
+}
+
+take_tokenisers() { # --tokenise's value: sets `tokeniser_LANG` for both languages
+    local lang hows how
+    IFS=, read -ra hows <<<"$tokenise"
+    ((${#hows[@]} <= 2)) || die "--tokenise takes one of moses, jieba, characters, none, or two with a comma, not '$tokenise'"
+    for lang in "${languages[@]}"; do
+        how=${hows[0]}
+        [[ $lang == "$source" || ${#hows[@]} == 1 ]] || how=${hows[1]}
+        [[ $how == @(moses|jieba|characters|none) ]] ||
+            die "--tokenise takes moses, jieba, characters or none, not '$how'"
+        [[ $how != jieba || ${#hows[@]} == 2 ]] || is_chinese "$lang" || how=moses
+        [[ $how != characters || $bpe == subword-nmt ]] || die "--tokenise characters: SentencePiece reads text, not characters"
+        declare -gx "tokeniser_$lang=$how"
+    done
+}
+
+is_chinese() { # LANG
+    [[ $1 == @(zh|zho|cmn|yue)?(_*) ]]
+}
+
+raw() { # PART: the texts, and what is held out of the training text
+    local split first second number out=()
+    mkdir "$1"
+    for split in train valid test; do
+        number=''
+        while IFS=$'\t' read -r first second; do
+            [[ $first ]] || continue
+            sha256sum "$first" "$second" >>"$1/SHA256SUMS"
+            if [[ $split == train ]]; then
+                append_pairs "$1" "$first" "$second"
+            else
+                python "$scripts/take_pairs.py" "$first" "$second" "$1/$split$number".{"$source","$target"}
+                number=$((number + 1))
+            fi
+        done <<<"${texts[$split]:-}"
+    done
+    [[ -s $1/train.$source ]] ||
+        die "no pair of the training text can be used ($(cut -f 2 "$1/PARTS" | paste -sd ' ' -)): is it UTF-8?"
+    [[ ! $valid_lines ]] || out+=(--valid "$valid_lines")
+    [[ ! $test_lines ]] || out+=(--test "$test_lines")
+    [[ ! ${out[*]} ]] || python "$scripts/hold_out.py" --seed "$seed" "${out[@]}" "$1" "$source" "$target"
+}
+
+printable() { # LANG: white space and control characters are single spaces; formatting characters stay, some scripts need them
+    python -c 'import re, sys
+for line in sys.stdin:
+    print(*re.sub("[\x00-\x1f\x7f-\x9f\ufeff]", " ", line).split())'
+}
+
+tokenised() { # LANG
+    local how=tokeniser_$1
+    case ${!how} in
+        moses) sacremoses --quiet --language "${1%%_*}" normalize tokenize ;;
+        jieba) python "$scripts/cut_chinese.py" ;;
+        characters) spell ;;
+        none) cat ;;
+    esac
+}
+
+arguments=()
+while (($#)); do
+    case $1 in
+        --train | --valid | --test) take_text "$@"; shift "$taken" ;;
+        --source) source=$(value "$@"); shift 2 ;;
+        --target) target=$(value "$@"); shift 2 ;;
+        --lower) lower=yes; shift ;;
+        *) arguments+=("$1"); shift ;;
+    esac
+done
+languages=("$source" "$target")
+take_corpus_options "valid-lines test-lines seed bpe merges share tokenise max-length ratio codes dict limit" "${arguments[@]}"
+for name in source target; do
+    [[ ${!name} ]] || die "name the language by --$name, such as --$name en"
+    [[ ${!name} =~ ^[A-Za-z]([A-Za-z_]*[A-Za-z])?$ ]] || die "--$name takes letters and _, such as en or pt_BR, not '${!name}'"
+done
+[[ $source != "$target" ]] || die "--source and --target are both $source: they name the files, so they must differ"
+need_positive --seed "$seed"
+[[ ${texts[train]:-} ]] || die "give the training text by --train PREFIX, or --train SOURCE TARGET"
+need_held_out valid
+need_held_out test
+find_texts
+if [[ ! $tokenise ]]; then
+    tokenise=moses
+    ! is_chinese "$source" && ! is_chinese "$target" || tokenise=jieba
+    [[ $bpe == subword-nmt ]] || tokenise=none
+fi
+take_tokenisers
+[[ $tokenise != *jieba* ]] || need_module jieba
+for split in train valid test; do # another text is another corpus
+    [[ ! ${texts[$split]:-} ]] ||
+        more_settings+=("$split $(tr '\t' '\n' <<<"${texts[$split]%$'\n'}" | xargs -d '\n' cat | sha256sum | cut -c 1-12)")
+done
+more_settings+=("source $source" "target $target" "lower ${lower:-no}")
+# shellcheck disable=SC2034  corpus.sh reads it
+tokenising="printable tokenised${lower:+ lower}"
+export -f spell
+# Characters are subwords already.
+[[ $tokenise != @(characters|characters,characters) ]] || bpe=none
+prepare_corpus

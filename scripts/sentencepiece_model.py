@@ -1,0 +1,56 @@
+"""Learns a model of SentencePiece from texts, or cuts standard input into its pieces, a space between them."""
+
+import argparse
+import sys
+
+import sentencepiece
+
+MOST_LINES = 1_000_000  # to learn from, drawn from all: more change the pieces little, and all are held in memory
+LONGEST = 4_192  # bytes of a line to learn from; longer ones are left out
+
+
+def learn(args):
+    sentencepiece.set_random_generator_seed(1)  # of the lines that are drawn
+    with open(args.model, "wb") as model:
+        sentencepiece.SentencePieceTrainer.train(
+            input=args.texts,
+            model_writer=model,
+            model_type=args.type,
+            vocab_size=args.size,
+            hard_vocab_limit=False,  # a small text has fewer pieces than are asked for
+            input_sentence_size=MOST_LINES,
+            shuffle_input_sentence=True,
+            max_sentence_length=LONGEST,
+            # Text stays as it is: references would differ from normalised translations, in Chinese at every comma.
+            normalization_rule_name="identity",
+            minloglevel=1,
+        )
+
+
+def apply(args):
+    pieces = sentencepiece.SentencePieceProcessor(model_file=args.model)
+    for line in sys.stdin:
+        print(*pieces.encode(line.rstrip("\n"), out_type=str))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    learning = commands.add_parser("learn")
+    learning.add_argument("texts", nargs="+", metavar="TEXT")
+    learning.add_argument("model", metavar="MODEL")
+    learning.add_argument("--type", choices=["unigram", "bpe"], required=True)
+    learning.add_argument("--size", type=int, required=True, help="most pieces")
+    learning.set_defaults(run=learn)
+    applying = commands.add_parser("apply")
+    applying.add_argument("model", metavar="MODEL")
+    applying.set_defaults(run=apply)
+    args = parser.parse_args()
+    args.run(args)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, RuntimeError) as error:
+        sys.exit(str(error).splitlines()[-1])
