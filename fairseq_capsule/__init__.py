@@ -4,9 +4,14 @@ Importing the package, installed or by `--user-dir`, registers its models, crite
 fairseq's own checkpoints load under torch >= 2.6. It prints nothing and may happen any number of times.
 """
 
+import logging
+import sys
 import warnings
 
 __version__ = "0.2.0"  # the only place that states it: pyproject.toml reads it here
+
+_root = logging.getLogger()
+_before = None if "fairseq" in sys.modules else (_root.level, _root.handlers[:])
 
 # `fairseq-capsule doctor` must run where torch or fairseq is missing or broken; nothing can be registered there.
 try:
@@ -26,3 +31,10 @@ else:
     from fairseq_capsule import criterions, loading, models, tasks  # noqa: F401
 
     loading.install()
+
+# fairseq sets the root logger to DEBUG when it is imported, so that every library would tell how it works. Where fairseq
+# was imported by another, a command of its own above all, the logger is that one's.
+if _before:
+    _root.setLevel(_before[0])
+    _root.handlers[:] = _before[1]
+del _before, _root

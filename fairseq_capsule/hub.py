@@ -3,10 +3,13 @@
 The only door from the models to the room that looks into them: it is opened when somebody asks.
 """
 
+import logging
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, List, Optional, Union
+from typing import TYPE_CHECKING, Iterator, List, Optional, Union
 
 from fairseq import hub_utils
+from tqdm import tqdm
 
 from fairseq_capsule.merges import require_codes
 
@@ -59,5 +62,26 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> Cap
         require_codes(options["bpe_codes"])
     # Not hub_utils.from_pretrained: it takes a colon for a list of files, and a file `code` beside the checkpoint for
     # its merges, whatever the options say.
-    model, cfg, task = load_model(Path(checkpoint), Path(data).resolve(), options)
+    with quiet_loading(Path(checkpoint).name):
+        model, cfg, task = load_model(Path(checkpoint), Path(data).resolve(), options)
     return CapsuleHub(cfg, task, [model])
+
+
+@contextmanager
+def quiet_loading(name: str) -> Iterator[None]:
+    """Shows on a terminal that a checkpoint is being loaded, and nothing of what fairseq logs meanwhile.
+
+    fairseq logs its whole configuration, and sets the root logger to DEBUG when it is imported, which would make
+    matplotlib describe every font when it draws the first picture.
+    """
+    fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
+    if matplotlib.level == logging.NOTSET:
+        matplotlib.setLevel(logging.WARNING)
+    level = fairseq.level
+    fairseq.setLevel(logging.WARNING)
+    try:
+        with tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar:
+            yield
+            bar.update()
+    finally:
+        fairseq.setLevel(level)

@@ -202,8 +202,13 @@ learn_merges() { # PART TEXT...: words are counted on all cores
     local pieces=$1.pieces
     each_piece count_words "$pieces" "${@:2}"
     # That is what learn-bpe makes of a text before it learns; it breaks ties by the pair, so the order is all one.
-    find "$pieces" -name '*.done' -exec cat {} + | awk '{ count[$1] += $2 } END { for (word in count) print word, count[word] }' |
-        subword-nmt learn-bpe --dict-input --symbols "$merges" >"$1" 2> >(tee "$PROGRESS" >&2)
+    find "$pieces" -name '*.done' -exec cat {} + |
+        awk '{ count[$1] += $2 } END { for (word in count) print word, count[word] }' >"$pieces/words"
+    if grep -q '^[^ ][^ ]' "$pieces/words"; then
+        subword-nmt learn-bpe --dict-input --symbols "$merges" <"$pieces/words" >"$1" 2> >(tee "$PROGRESS" >&2)
+    else
+        printf '%s\n' '#version: 0.2' '▁ ▁' >"$1" # characters have nothing to merge, but subword-nmt takes no empty list
+    fi
     rm -r "$pieces"
 }
 

@@ -1,6 +1,7 @@
 """Learns a model of SentencePiece from texts, or cuts standard input into its pieces, a space between them."""
 
 import argparse
+import re
 import sys
 
 import sentencepiece
@@ -53,4 +54,5 @@ if __name__ == "__main__":
     try:
         main()
     except (OSError, RuntimeError) as error:
-        sys.exit(str(error).splitlines()[-1])
+        few = re.search(r"smaller than required_chars\. (\d+) vs (\d+)", str(error))
+        sys.exit(f"--merges {few[1]}: the text has {few[2]} characters, each of which is a piece; ask for more" if few else str(error))

@@ -15,7 +15,9 @@ from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
-CORPORA = {"toy", "multi30k", "headlines", *PAPERS}
+CORPORA = {"toy", "multi30k", "headlines", "own", *PAPERS}
+OWN_WIDTHS = {"tiny": 128, "base": 512, "big": 1024}
+OWN_SYSTEMS = [path for path in sorted((CONFIGS / "own").glob("*.yaml")) if "\ndefaults:" in path.read_text()]
 SYSTEMS = sorted(
     path for name in CORPORA for path in (CONFIGS / name).glob("*.yaml") if "\ndefaults:" in path.read_text()
 )
@@ -30,7 +32,7 @@ def composed(folder, name, *overrides):
 def built(config):
     """The model without its numbers: building a Big one then takes no time."""
     with torch.device("meta"):
-        return build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model)}).model, make_task())
+        return build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model, resolve=True)}).model, make_task())
 
 
 def width(config):
@@ -54,6 +56,8 @@ def test_builds(path):
 def test_group_fits(path):
     """A `size` or a `recipe` fits the systems that choose among them."""
     folder, group = path.parent.parent, path.parent.name
+    if folder.name == "own":
+        return  # all of its systems take all of its pieces: below
     for system in folder.glob("*.yaml"):
         lstm = system.stem == "capsnmt"
         if f"  - {group}: " in system.read_text() and (group == "recipe" or lstm == path.stem.endswith("_lstm")):
@@ -61,6 +65,21 @@ def test_group_fits(path):
             assert group == "recipe" or model.encoder.embed_tokens.embedding_dim == (
                 1024 if folder.name in PAPERS else 256
             )
+
+
+@pytest.mark.parametrize("path", OWN_SYSTEMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("size", OWN_WIDTHS)
+@pytest.mark.parametrize("share", ["joint", "separate"])
+def test_own_systems_take_every_piece(path, size, share):
+    for recipe in ("10k", "100k", "1m"):
+        config = composed(path.parent, path.stem, f"size={size}", f"share={share}", f"recipe={recipe}")
+    width = 2 * OWN_WIDTHS[size] if path.stem.endswith("lstm") and size == "tiny" else OWN_WIDTHS[size]
+    model = built(config)
+    assert model.encoder.embed_tokens.embedding_dim == width
+    assert (model.encoder.embed_tokens is model.decoder.embed_tokens) == (share == "joint")
+    assert "source_lang" not in config.task and "target_lang" not in config.task
+    assert config.optimization.max_update or config.optimization.max_epoch
+    assert isinstance(config.optimization.lr[0], (int, float)) and config.optimization.lr[0] < 0.01
 
 
 def test_every_folder_is_known():

@@ -1,7 +1,7 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.hub import CapsuleHub
+from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.memory import keep_memory
 from fairseq_capsule.models.beams import KnowsBeams
 
@@ -10,9 +10,10 @@ class CapsuleModel:
     """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
 
     @classmethod
-    def from_pretrained(cls, *args, **kwargs) -> CapsuleHub:
+    def from_pretrained(cls, model_name_or_path, checkpoint_file="model.pt", *args, **kwargs) -> CapsuleHub:
         """As fairseq's; what it gives has `inspect` too."""
-        hub = super().from_pretrained(*args, **kwargs)
+        with quiet_loading(checkpoint_file):
+            hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
         return CapsuleHub(hub.cfg, hub.task, hub.models)
 
     def set_num_updates(self, num_updates: int) -> None:

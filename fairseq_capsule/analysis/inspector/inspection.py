@@ -37,7 +37,7 @@ class Source:
     reference: Optional[str] = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Inspection:
     """One sentence, its translation, and all that was routed on the way.
 
@@ -56,6 +56,18 @@ class Inspection:
     translation: str
     reference: Optional[str]
     arrays: Dict[str, NamedArray]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"sentence {self.number}: {len(self.source)} subwords, {len(self.target)} of the translation",
+            f"source       {joined(' '.join(self.source[:-1]))}",
+            f"translation  {self.translation}",
+            f"views        {', '.join(view.name for view in self.views) or 'none'}",
+            f"arrays       {', '.join(self.arrays)}",
+        ]
+        if self.reference is not None:
+            lines.insert(3, f"reference    {self.reference}")
+        return "\n".join(lines)
 
     @property
     def views(self) -> Tuple[View, ...]:
