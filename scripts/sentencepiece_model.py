@@ -55,4 +55,6 @@ if __name__ == "__main__":
         main()
     except (OSError, RuntimeError) as error:
         few = re.search(r"smaller than required_chars\. (\d+) vs (\d+)", str(error))
-        sys.exit(f"--merges {few[1]}: the text has {few[2]} characters, each of which is a piece; ask for more" if few else str(error))
+        if few:
+            sys.exit(f"--merges {few[1]}: the text has {few[2]} characters, and each is a piece: ask for more")
+        sys.exit(str(error))

@@ -31,8 +31,9 @@ def composed(folder, name, *overrides):
 
 def built(config):
     """The model without its numbers: building a Big one then takes no time."""
+    model = OmegaConf.create(OmegaConf.to_container(config.model, resolve=True))
     with torch.device("meta"):
-        return build_model(OmegaConf.create({"model": OmegaConf.to_container(config.model, resolve=True)}).model, make_task())
+        return build_model(model, make_task())
 
 
 def width(config):

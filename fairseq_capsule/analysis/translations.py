@@ -40,10 +40,12 @@ def read_translations(
     """Read either kind of file.
 
     Args:
-        remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone, and joins
-            `generated_bpe` in generated outputs: "subword_nmt", or "characters" where lines have these apart.
-        tokenised: None takes plain text for untokenised, and a generated output for tokenised unless fairseq has
-            detokenised it, which shows where its D- lines differ from its H- lines.
+        remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone, and joins in generated outputs
+            SentencePiece's where lines begin with its ▁, otherwise `generated_bpe`: "subword_nmt", or "characters" where
+            lines have these apart.
+        tokenised: None takes plain text for untokenised, as the text is that SentencePiece cuts; and another generated
+            output for tokenised unless fairseq has detokenised it, which shows where its D- lines differ from its H-
+            lines.
 
     Raises:
         UserError: an empty file, one that is not UTF-8, or a generated output with missing or repeated sentences.
@@ -53,14 +55,16 @@ def read_translations(
         return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
 
     found = _generated(path, lines)
+    pieces = any(text.startswith("▁") for sentences in found.values() for text in sentences.values())
+    subwords = remove_bpe or ("sentencepiece" if pieces else generated_bpe)
     texts = {
-        kind: [_joined(found[kind][i], remove_bpe or generated_bpe) for i in sorted(found[kind])]
+        kind: [_joined(found[kind][i], subwords) for i in sorted(found[kind])]
         for kind in found
         if found[kind]
     }
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
-        tokenised = sentences == texts.get("H", sentences)
+        tokenised = subwords != "sentencepiece" and sentences == texts.get("H", sentences)
     return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
 
 

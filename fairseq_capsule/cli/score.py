@@ -64,13 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=["auto", "yes", "no"],
         default="auto",
         help="whether HYP is tokenised; auto (the default): an output of fairseq-generate is, unless it was generated "
-        "with --tokenizer; plain text is not",
+        "with --tokenizer or of pieces of SentencePiece; plain text is not",
     )
     parser.add_argument(
         "--remove-bpe",
         choices=SUBWORDS,
-        help="subwords to join (default: none for plain text; for an output of fairseq-generate subword_nmt, with "
-        "--rouge characters that stand apart)",
+        help="subwords to join (default: none for plain text; for an output of fairseq-generate sentencepiece where "
+        "its pieces are, otherwise subword_nmt, with --rouge characters that stand apart)",
     )
     parser.add_argument(
         "--other-reference",

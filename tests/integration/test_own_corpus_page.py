@@ -1,0 +1,108 @@
+"""docs/your-own-corpus.md: every command of the page, in its order, on a small text and for a few updates."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule.corpora.splits import draw_splits
+from tests.integration.commands import PATH, REPOSITORY
+
+PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL)
+# What makes it small: fewer lines and merges, few updates of a narrow model.
+TRAINING = "--gpus 0 dataset.max_tokens=400 optimization.max_update=2"
+SMALLER = [
+    (r"\\\n +", ""),
+    (r"-lines 1000", "-lines 8"),
+    (r"(scripts/prepare\.sh .*)", r"\1 --merges 150"),
+    (r"(scripts/train\.sh (?!.*_layers).*)", rf"\1 {TRAINING} +model.encoder_layers=1 +model.decoder_layers=1"),
+    (r"(scripts/train\.sh .*_layers=2.*)", rf"\1 {TRAINING}"),
+    (r"(fairseq-train .*)--max-epoch 10", r"\1--max-update 2 --cpu --num-workers 0"),
+    (r"(fairseq-interactive .*)", r"\1 --cpu"),
+    (r"--max-tokens 4096", "--max-tokens 400"),
+]
+
+
+def smaller(commands):
+    for pattern, replacement in SMALLER:
+        commands = re.sub(pattern, replacement, commands)
+    return commands
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A clone of the repository, with the user's text in it; all commands of the page were run there."""
+    folder = tmp_path_factory.mktemp("clone")
+    for name in ("fairseq_capsule", "configs"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    shutil.copytree(REPOSITORY / "scripts", folder / "scripts")
+    pairs = draw_splits(sentence_pairs(1), {"train": 150})["train"]
+    for language, sentences in zip(("en", "fr"), zip(*pairs)):
+        (folder / f"my.{language}").write_text("".join(f"{sentence}\n" for sentence in sentences))
+    (folder / "said").mkdir()
+    for number, (language, commands) in enumerate(BLOCKS):
+        shell = ["bash", "-euo", "pipefail", "-c", smaller(commands)]
+        finished = subprocess.run(
+            shell if language == "sh" else [sys.executable, "-c", commands],
+            cwd=folder,
+            env={**os.environ, "PATH": PATH, "CUDA_VISIBLE_DEVICES": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert finished.returncode == 0, f"{smaller(commands)}\n{finished.stdout}"
+        (folder / "said" / str(number)).write_text(finished.stdout)
+    return folder
+
+
+def said(folder, part):
+    (number,) = (number for number, (_, commands) in enumerate(BLOCKS) if part in commands)
+    return (folder / "said" / str(number)).read_text()
+
+
+def test_two_files_to_a_score_and_a_page(folder):
+    output = said(folder, "runs/my-capsules data/my --against")
+    assert re.search(r"detokenised sacreBLEU = \d+\.\d\d", output)
+    assert "paired bootstrap, 1000 samples" in output
+    assert (folder / "inspected/index.html").exists()
+    assert len(list((folder / "inspected").glob("*.npz"))) == 3
+
+
+def test_pieces_come_back_as_text(folder):
+    output = said(folder, "fairseq-interactive")
+    assert "inspected-pieces/index.html: sentences: 1" in output
+    assert re.search(r"^S-0\t▁", output, re.MULTILINE)
+    assert "▁" not in re.search(r"^D-0\t(.*)$", output, re.MULTILINE)[1]
+    assert "▁" not in (folder / "runs/my-pieces/evaluation/test/translations.fr").read_text()
+
+
+def test_a_baseline_of_ones_own_gives_its_parameters(folder):
+    log = (folder / "runs/my-gdr/train.log").read_text()
+    assert re.search(r"runs/my-baseline/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
+
+
+def test_python_says_little(folder):
+    output = said(folder, "hub.translate")
+    assert len(output.splitlines()) < 10, output
+    assert "sentence 1: " in output
+    assert (folder / "attention.png").stat().st_size > 1000
+
+
+def test_the_table_of_recipes_is_what_the_configurations_are():
+    from tests.test_configs import CONFIGS, composed
+
+    rows = [row for row in PAGE.splitlines() if re.search(r"\| `(10k|100k|1m)` \|", row)]
+    assert len(rows) == 3
+    for row in rows:
+        _, recipe, _, _, dropout, tokens, length, *_ = (cell.strip(" `") for cell in row.strip("|").split("|"))
+        config = composed(CONFIGS / "own", "transformer", f"recipe={recipe}")
+        assert dropout.split()[0] == str(config.model.dropout)
+        update = config.dataset.max_tokens * config.optimization.get("update_freq", [1])[0]
+        assert tokens == f"{update:,}"
+        wanted = config.optimization.max_update or config.optimization.max_epoch
+        assert length.split()[0] == f"{wanted:,}"
