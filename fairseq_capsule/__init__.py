@@ -32,8 +32,8 @@ else:
 
     loading.install()
 
-# fairseq sets the root logger to DEBUG when it is imported, so that every library would tell how it works. Where fairseq
-# was imported by another, a command of its own above all, the logger is that one's.
+# fairseq sets the root logger to DEBUG when it is imported, so that every library would log how it works. Where fairseq
+# was imported before, by one of its commands for example, the root logger is not ours to set.
 if _before:
     _root.setLevel(_before[0])
     _root.handlers[:] = _before[1]

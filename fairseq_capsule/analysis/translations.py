@@ -41,8 +41,8 @@ def read_translations(
 
     Args:
         remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone, and joins in generated outputs
-            SentencePiece's where lines begin with its ▁, otherwise `generated_bpe`: "subword_nmt", or "characters" where
-            lines have these apart.
+            SentencePiece's where lines begin with its ▁, otherwise `generated_bpe`: "subword_nmt", or "characters"
+            where lines have these apart.
         tokenised: None takes plain text for untokenised, as the text is that SentencePiece cuts; and another generated
             output for tokenised unless fairseq has detokenised it, which shows where its D- lines differ from its H-
             lines.
@@ -57,11 +57,7 @@ def read_translations(
     found = _generated(path, lines)
     pieces = any(text.startswith("▁") for sentences in found.values() for text in sentences.values())
     subwords = remove_bpe or ("sentencepiece" if pieces else generated_bpe)
-    texts = {
-        kind: [_joined(found[kind][i], subwords) for i in sorted(found[kind])]
-        for kind in found
-        if found[kind]
-    }
+    texts = {kind: [_joined(found[kind][i], subwords) for i in sorted(found[kind])] for kind in found if found[kind]}
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
         tokenised = subwords != "sentencepiece" and sentences == texts.get("H", sentences)

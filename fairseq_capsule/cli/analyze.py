@@ -212,7 +212,11 @@ def _outputs(parser: argparse.ArgumentParser) -> None:
 
 
 def _subwords(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--remove-bpe", choices=SUBWORDS, help="subwords to join (default: sentencepiece where its pieces are, otherwise subword_nmt)")
+    parser.add_argument(
+        "--remove-bpe",
+        choices=SUBWORDS,
+        help="subwords to join (default: sentencepiece where its pieces are, otherwise subword_nmt)",
+    )
 
 
 def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:

@@ -83,7 +83,7 @@ def test_pieces_come_back_as_text(folder):
 
 def test_a_baseline_of_ones_own_gives_its_parameters(folder):
     log = (folder / "runs/my-gdr/train.log").read_text()
-    assert re.search(r"runs/my-baseline/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
+    assert re.search(r"my-baseline/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
 
 
 def test_python_says_little(folder):

@@ -1,0 +1,218 @@
+"""`scripts/prepare.sh` on texts as users have them. What it shares with the other scripts is tested with those."""
+
+import gzip
+import random
+import subprocess
+import sys
+
+import pytest
+
+from tests.integration.commands import REPOSITORY
+from tests.integration.preparing import Workplace, contents, read
+
+CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
+ENGLISH = "I love the capital don't he says today weather is very good , man".split()
+ARABIC = "كتاب قلم بيت ولد بنت كبير صغير يقرأ ، ؟".split()
+LINES = 150
+HELD_OUT = ["--valid-lines", 6, "--test-lines", 5]
+# Lines of the training text that cannot be used, and what is said of them.
+EMPTY_SOURCE, EMPTY_TARGET, LONG = 3, 7, 11
+
+
+def sentences(words, between, seed):
+    rng = random.Random(seed)
+    # With its number in it, so that each is different and is seen to stay beside its translation.
+    return [between.join([*rng.choices(words, k=rng.randint(4, 12)), str(1000 + n)]) for n in range(LINES)]
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """Chinese in a gzipped file; English with a byte order mark and Windows line ends; Arabic."""
+    folder = tmp_path_factory.mktemp("texts")
+    chinese, english, arabic = (
+        sentences(words, between, seed)
+        for seed, (words, between) in enumerate([(CHINESE, ""), (ENGLISH, " "), (ARABIC, " ")])
+    )
+    chinese[EMPTY_SOURCE] = arabic[EMPTY_SOURCE] = ""
+    english[EMPTY_TARGET] = "  \t"
+    english[LONG] = " ".join(["word"] * 10_000)
+    (folder / "my.zh.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in chinese).encode()))
+    (folder / "my.en").write_bytes(b"\xef\xbb\xbf" + "".join(f"{line}\r\n" for line in english).encode())
+    (folder / "my.ar").write_text("".join(f"{line}\n" for line in arabic), encoding="utf-8")
+    (folder / "short.en").write_text("one\n")
+    (folder / "broken.en").write_bytes(b"one\xff\n")
+    (folder / "broken.ar").write_text("one\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pieces(texts, tmp_path_factory):
+    """Chinese and English in pieces of SentencePiece, cut into words before."""
+    place = Workplace(tmp_path_factory.mktemp("pieces"), "prepare.sh")
+    options = ["--source", "zh", "--target", "en", "--train", texts / "my", *HELD_OUT, "--merges", 120]
+    process = place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
+    process.options, process.place = options, place
+    return process
+
+
+@pytest.fixture
+def workplace(tmp_path):
+    return Workplace(tmp_path, "prepare.sh")
+
+
+def numbers(lines):
+    return [line.strip()[-4:] for line in lines]
+
+
+def test_pairs_stay_beside_each_other_and_none_is_lost(pieces):
+    everything = []
+    for split in ("train", "valid", "test"):
+        source, target = (read(pieces.out / "raw" / f"{split}.{language}") for language in ("zh", "en"))
+        pairs = [(a, b) for a, b in zip(numbers(source), numbers(target)) if b != "word"]
+        assert all(a == b for a, b in pairs)
+        everything += numbers(source)
+    assert [len(read(pieces.out / "raw" / f"{split}.en")) for split in ("valid", "test")] == [6, 5]
+    assert sorted(everything) == [str(1000 + n) for n in range(LINES) if n not in (EMPTY_SOURCE, EMPTY_TARGET)]
+    assert "my.zh.gz\t148 pairs (dropped: 2 empty)" in read(pieces.out / "raw" / "PARTS")
+
+
+def test_marks_and_line_ends_are_removed_and_long_lines_are_left_out(pieces):
+    for stage in ("raw", "tokenised", "bpe", "clean"):
+        for file in (pieces.out / stage).glob("*.??"):
+            assert "\ufeff" not in file.read_text() and "\r" not in file.read_text()
+    clean = [line.replace(" ", "") for line in read(pieces.out / "clean/train.en")]
+    assert not any("word" * 9 in line for line in clean)
+    assert 100 < len(clean) < 148
+    assert any("今天 天气" in line for line in read(pieces.out / "tokenised/train.zh"))
+
+
+def test_pieces_are_the_text_and_the_model_is_fairseq_s(pieces):
+    from fairseq.data import Dictionary
+    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
+
+    bpe = SentencepieceBPE(SentencepieceConfig(sentencepiece_model=str(pieces.out / "sentencepiece.model")))
+    for language in ("zh", "en"):
+        words, cut = (read(pieces.out / stage / f"valid.{language}") for stage in ("tokenised", "bpe"))
+        assert [bpe.encode(line) for line in words] == cut
+        assert [bpe.decode(line) for line in cut] == words
+        assert (pieces.out / f"bin/dict.{language}.txt").read_bytes() == (pieces.out / "dict.txt").read_bytes()
+    assert len(Dictionary.load(str(pieces.out / "dict.txt"))) <= 120 + 10
+    assert ["version", "sentencepiece"] in [line.split("\t")[:2] for line in read(pieces.out / "manifest.tsv")]
+
+
+def test_run_again_it_does_nothing_and_another_text_is_another_corpus(pieces, texts, tmp_path):
+    before = contents(pieces.out)
+    again = [*pieces.options, "--bpe", "sentencepiece", "--tokenise", "jieba", "out"]
+    process = pieces.place.prepare(*again)
+    assert process.returncode == 0 and "sentencepiece.model: done before" in process.output
+    other = tmp_path / "my"
+    for language in ("zh", "en"):
+        other.with_suffix(f".{language}").write_text("one\ntwo\n")
+    again[again.index(texts / "my")] = other
+    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with train ", ", not train ")
+    assert contents(pieces.out) == before
+
+
+def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
+    files = ["--source", "ar", "--target", "en_GB", "--train", texts / "my.ar", texts / "my.en"]
+    options = [*files, *HELD_OUT, "--merges", 40, "--share", "separate", "--lower"]
+    first = workplace.prepared(*options)
+    assert {file.name for file in (first.out / "bin").glob("dict.*")} == {"dict.ar.txt", "dict.en_GB.txt"}
+    assert (first.out / "bin/train.ar-en_GB.ar.bin").exists()
+    assert not any(line != line.lower() for line in read(first.out / "tokenised/train.en_GB"))
+    assert any("don &apos;t" in line for line in read(first.out / "tokenised/train.en_GB"))
+    assert len(read(first.out / "clean/train.ar")) == len(read(first.out / "raw/train.ar")) - 1
+    earlier = ["--codes", first.out / "codes", "--dict", first.out / "dict.txt", "--seed", 2]
+    workplace.stub("fairseq-preprocess", "exit 1")
+    second = workplace.prepare(*options, *earlier, "second")
+    workplace.refused(second, "stage 'bin' failed")
+    for language in ("ar", "en_GB"):
+        codes = f"codes.{language}"
+        assert (workplace.root / "second" / codes).read_bytes() == (first.out / codes).read_bytes()
+        valid = [
+            set(numbers(read(place / f"raw/valid.{language}"))) for place in (first.out, workplace.root / "second")
+        ]
+        assert valid[0] != valid[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "wanted"),
+    [
+        (["--target", "en"], "name the language by --source"),
+        (["--source", "ar", "--target", "en-us"], "--target takes letters and _, such as en or pt_BR, not 'en-us'"),
+        (["--source", "en", "--target", "en"], "--source and --target are both en"),
+        (["--source", "ar", "--target", "en"], "give the training text by --train PREFIX"),
+        (["{pair}", "--train", "{texts}/my"], "give the valid pairs by --valid, or take some"),
+        (
+            ["{pair}", "--train", "{texts}/my", "--valid", "{texts}/my", "--valid-lines", "5"],
+            "--valid and --valid-lines",
+        ),
+        (
+            ["{pair}", "--train", "{texts}/my", "{held}", "--train", "nowhere"],
+            "--train: no file nowhere.ar and no nowhere",
+        ),
+        (
+            ["{pair}", "--train", "{texts}/my.ar", "{held}"],
+            "my.ar: a file, so the file of the target language must follow",
+        ),
+        (["{pair}", "--train", "{texts}/my.ar", "{texts}/short.en", "{held}"], "my.ar has 150 lines, "),
+        (
+            ["{pair}", "--train", "{texts}/broken", "{held}"],
+            "no pair of the training text can be used (0 pairs (dropped: 1",
+        ),
+        (["{pair}", "--train", "{texts}/my", "--valid-lines", "90", "--test-lines", "70"], "160 cannot be held out"),
+        (
+            ["{pair}", "--train", "{texts}/my", "--valid", "{texts}/my", "--test-lines", "7"],
+            "my.ar, line 4: empty, but not",
+        ),
+        (["{pair}", "--train", "{texts}/my", "{held}", "--bpe", "joint"], "--bpe takes subword-nmt, sentencepiece or"),
+        (
+            ["{pair}", "--train", "{texts}/my", "{held}", "--tokenise", "mosses"],
+            "--tokenise takes moses, jieba, characters",
+        ),
+        (
+            ["{pair}", "--train", "{texts}/my", "{held}", "--merges", "9", "--bpe", "sentencepiece"],
+            "--merges 9: the text has",
+        ),
+        (
+            ["{pair}", "--train", "{texts}/my", "{held}", "--max-length", "1"],
+            "no training pair is left of --max-length 1",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named(texts, workplace, arguments, wanted):
+    words = {"{pair}": ["--source", "ar", "--target", "en"], "{held}": HELD_OUT}
+    given = [word for argument in arguments for word in words.get(argument, [argument.replace("{texts}", str(texts))])]
+    workplace.refused(workplace.prepare(*given, "out"), wanted)
+    assert not (workplace.root / "out/bin").exists()
+
+
+def hold_out(folder, pairs, *options):
+    folder.mkdir(exist_ok=True)
+    for language, lines in zip(("a", "b"), zip(*pairs)):
+        (folder / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    script = REPOSITORY / "scripts/hold_out.py"
+    done = subprocess.run(
+        [sys.executable, script, *map(str, options), folder, "a", "b"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return {
+        split: list(zip(read(folder / f"{split}.a"), read(folder / f"{split}.b")))
+        for split in ("train", "valid", "test")
+    }
+
+
+def test_no_source_sentence_is_on_both_sides_whatever_the_order(tmp_path):
+    rng = random.Random(1)
+    pairs = [(rng.choice(["A  dog", "a dog", "cat", "Cat "]) + f" {rng.randint(0, 40)}", str(n)) for n in range(300)]
+    pairs += [("long " * 200, "x"), ("short", "y " * 400)]
+    first = hold_out(tmp_path / "first", pairs, "--valid", 9, "--test", 7)
+    key = {split: {" ".join(source.lower().split()) for source, _ in first[split]} for split in first}
+    assert (len(key["valid"]), len(key["test"])) == (9, 7) == (len(first["valid"]), len(first["test"]))
+    assert not key["valid"] & key["test"] and not key["train"] & (key["valid"] | key["test"])
+    assert first["train"] == [pair for pair in pairs if " ".join(pair[0].lower().split()) in key["train"]]
+    rng.shuffle(pairs)
+    second = hold_out(tmp_path / "second", pairs, "--valid", 9, "--test", 7)
+    assert {" ".join(source.lower().split()) for source, _ in second["valid"]} == key["valid"]
+    third = hold_out(tmp_path / "third", pairs, "--valid", 9, "--test", 7, "--seed", 2)
+    assert {" ".join(source.lower().split()) for source, _ in third["valid"]} != key["valid"]
