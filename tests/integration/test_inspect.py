@@ -161,3 +161,24 @@ def test_importing_the_package_imports_nothing_that_looks_inside():
     imported = finished.stdout.split()
     assert "fairseq_capsule.hub" in imported
     assert not [name for name in imported if "inspector" in name or name == "matplotlib"]
+
+
+def test_loading_and_drawing_say_nothing_and_an_inspection_is_a_summary(data, trained):
+    code = f"""
+import logging
+from fairseq_capsule.hub import load
+from fairseq_capsule.models import CapsuleTransformerModel
+hub = load("{trained}/checkpoint3.pt", "{data}")
+CapsuleTransformerModel.from_pretrained("{trained}", "checkpoint3.pt", "{data}")
+inspection = hub.inspect("a b c")[0]
+inspection.plot()
+print(inspection)
+logging.getLogger("mine").info("silent")
+logging.basicConfig(level="INFO", format="%(message)s")
+logging.getLogger("mine").info("heard")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
+    assert done.returncode == 0 and done.stderr == "heard\n"
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("sentence 1: 4 subwords, ") and lines[1] == "source       a b c" and len(lines) == 5
+    assert "encoder_attention" in lines[3] and max(map(len, lines)) < 2000

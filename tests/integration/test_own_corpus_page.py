@@ -20,7 +20,7 @@ SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
     (r"(scripts/prepare\.sh .*)", r"\1 --merges 150"),
-    (r"(scripts/train\.sh (?!.*_layers).*)", rf"\1 {TRAINING} +model.encoder_layers=1 +model.decoder_layers=1"),
+    (r"(scripts/train\.sh (?!.*_layers).*)", rf"\1 {TRAINING} model.encoder_layers=1 model.decoder_layers=1"),
     (r"(scripts/train\.sh .*_layers=2.*)", rf"\1 {TRAINING}"),
     (r"(fairseq-train .*)--max-epoch 10", r"\1--max-update 2 --cpu --num-workers 0"),
     (r"(fairseq-interactive .*)", r"\1 --cpu"),

@@ -25,6 +25,8 @@ def workplace(tmp_path):
         (["--limit", "-3", "out"], "--limit wants a positive whole number, not '-3'"),
         (["--limit", "1e3", "out"], "--limit wants a positive whole number, not '1e3'"),
         (["--from", "nowhere", "out"], "--from nowhere: no such folder"),
+        (["--pair", "en-es", "out"], "--pair takes two of en, de, fr and cs, such as en-fr, not 'en-es'"),
+        (["--pair", "de-de", "out"], "--pair takes two of en, de, fr and cs, such as en-fr, not 'de-de'"),
         (["--codes", "good.codes", "out"], "--codes and --dict belong together"),
         (["--dict", "good.dict", "out"], "--codes and --dict belong together"),
         (["--codes", "nowhere", "--dict", "good.dict", "out"], "--codes nowhere: no such file"),

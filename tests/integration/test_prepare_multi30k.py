@@ -99,6 +99,27 @@ def test_codes_and_dictionary_of_an_earlier_run(prepared, archives, workplace):
         assert now[name].splitlines() == before[name].splitlines()[:7]
 
 
+@pytest.mark.parametrize("pair, sets", [("de-en", 5), ("cs-en", 4)])
+def test_other_pairs(archives, workplace, pair, sets):
+    folder = workplace.root / "archives"
+    shutil.copytree(archives, folder)
+    for file in archives.glob("*.de.gz"):
+        # Czech has no text of 2017.
+        if "2017_mscoco" not in file.name:
+            shutil.copy(file, folder / file.name.replace(".de.", ".cs.").replace("2017", "2018"))
+    shutil.copy(archives / "test_2017_flickr.en.gz", folder / "test_2018_flickr.en.gz")
+    workplace.stub("sacremoses", "exit 1")
+    process = workplace.prepare("--from", folder, "--pair", pair, "out")
+    workplace.refused(process, "stage 'tokenised' failed")
+    languages = pair.split("-")
+    assert sorted(file.name for file in (workplace.out / "raw").glob("*.??")) == sorted(
+        f"{split}.{language}" for split in list(ARCHIVES)[:sets] for language in languages
+    )
+    assert read(workplace.out / f"raw/test.{languages[0]}")[0].startswith("Über")
+    assert f"pair {pair}" in read(workplace.out / "settings")
+    workplace.refused(workplace.prepare("--from", folder, "out"), f"out was prepared with pair {pair}: ")
+
+
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
 # Each writes half of what its stage makes, and then the power fails.

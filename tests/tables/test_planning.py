@@ -54,9 +54,9 @@ def test_a_row_starts_from_its_baseline(places):
 
 def test_a_student_learns_of_its_teacher(places):
     jobs = jobs_of("wang-table2", SMOKE, places)
-    teacher = "smoke/toy/transformer+size-big/seed1"
-    student = jobs["smoke/toy/capsnmt+teacher-transformer+size-big/seed1"]
-    assert jobs[f"distill {teacher}"].after == ("prepare toy", teacher)
+    teacher = "smoke/toy-smoke/transformer+size-big/seed1"
+    student = jobs["smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1"]
+    assert jobs[f"distill {teacher}"].after == ("prepare toy-smoke", teacher)
     assert f"distill {teacher}" in student.after
     assert str(places.runs / teacher / "distilled" / "bin") in words_of(student)
 
@@ -156,10 +156,10 @@ def test_seeds_are_trainings_of_their_own(places):
 def test_rows_bring_what_they_need(places):
     jobs = jobs_of("weng-table5", SMOKE, places, rows=["Last"])
     assert list(jobs) == [
-        "prepare toy",
-        "smoke/toy/transformer/seed1",
-        "smoke/toy/gret_transformer+on-transformer/seed1",
-        "smoke/toy/probe+probe_reads-last+on-gret_transformer+on-transformer/seed1",
+        "prepare toy-smoke",
+        "smoke/toy-smoke/transformer/seed1",
+        "smoke/toy-smoke/gret_transformer+on-transformer/seed1",
+        "smoke/toy-smoke/probe+probe_reads-last+on-gret_transformer+on-transformer/seed1",
     ]
 
 

@@ -58,6 +58,26 @@ def test_at_the_start_it_is_the_baseline(tmp_path, baseline, arch, past_future, 
     assert f"took {taken} of the model's {len(list(model.parameters()))} parameters; new: decoder.past" in caplog.text
 
 
+@pytest.mark.parametrize(
+    "baseline, arch", [("transformer", "gdr_transformer_base"), ("transformer", "gret_transformer_base"), ("lstm", "gdr_lstm")]
+)
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_baseline_with_separate_dictionaries(tmp_path, baseline, arch, shared):
+    source, target = make_task(40).source_dictionary, make_task(30).target_dictionary
+    options = {**SMALL, "share_decoder_input_output_embed": shared}
+    directions = {"encoder_bidirectional": True} if baseline == "lstm" else {}
+    plain = build_model(
+        Namespace(arch=baseline, criterion=None, **options, **directions),
+        TranslationTask(TranslationConfig(), source, target),
+    )
+    save(tmp_path / "baseline.pt", model=plain.state_dict(), cfg={"task": {}}, args=None)
+    config = CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "baseline.pt"))
+    model = CapsuleTranslationTask(config, source, target).build_model(Namespace(arch=arch, **options))
+    ours = model.state_dict()
+    assert all(torch.equal(ours[name], value) for name, value in plain.state_dict().items() if name in ours)
+    assert len(ours["encoder.embed_tokens.weight"]) == 44 and len(ours["decoder.embed_tokens.weight"]) == 34
+
+
 def test_attention_routing_starts_from_a_baseline_too(tmp_path):
     plain = save_baseline(tmp_path)
     model = start(tmp_path, "capsule_transformer")
