@@ -58,13 +58,14 @@ take_text() { # --SPLIT VALUE [TARGET]...: adds to `texts`; sets `taken` to the 
 }
 
 find_texts() { # replaces the prefixes in `texts` by their files
-    local split found first second
+    local split found first second prefix
     for split in "${!texts[@]}"; do
         found=''
         while IFS=$'\t' read -r first second; do
             if [[ ! $second ]]; then
-                second=$(file_of "$split" "$first.$target")
-                first=$(file_of "$split" "$first.$source")
+                prefix=$first
+                first=$(file_of "$split" "$prefix.$source")
+                second=$(file_of "$split" "$prefix.$target")
             fi
             found+=$(realpath "$first")$'\t'$(realpath "$second")$'\n'
         done <<<"${texts[$split]%$'\n'}"

@@ -7,7 +7,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
 from fairseq.models import build_model
-from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
 from fairseq_capsule.errors import UserError
@@ -59,7 +59,8 @@ def test_at_the_start_it_is_the_baseline(tmp_path, baseline, arch, past_future, 
 
 
 @pytest.mark.parametrize(
-    "baseline, arch", [("transformer", "gdr_transformer_base"), ("transformer", "gret_transformer_base"), ("lstm", "gdr_lstm")]
+    "baseline, arch",
+    [("transformer", "gdr_transformer_base"), ("transformer", "gret_transformer_base"), ("lstm", "gdr_lstm")],
 )
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_baseline_with_separate_dictionaries(tmp_path, baseline, arch, shared):
