@@ -39,7 +39,7 @@ function words(labels) {
   const groups = [];
   labels.forEach((label, i) => {
     const last = labels[i - 1];
-    const goesOn = i > 0 && (marked ? !/^(▁|<)/.test(label) : last.endsWith("@@"));
+    const goesOn = i > 0 && (marked ? !/^((<unk>:)?▁|<\/?\w+>$)/.test(label) : last.endsWith("@@"));
     if (goesOn) groups[groups.length - 1].push(i);
     else groups.push([i]);
   });
@@ -51,7 +51,7 @@ function apart(labels) {
 }
 
 function word(labels, group) {
-  return group.length === 1 ? labels[group[0]] : group.map((i) => labels[i].replace(/^▁|@@$/g, "")).join("");
+  return group.map((i) => labels[i].replace(/^(<unk>:)?▁|@@$/g, "$1")).join("");
 }
 
 // A panel's numbers, [rows][columns] of one long array; null where the array has no such layer.
@@ -63,8 +63,10 @@ async function picture(panel, { places, joined }) {
   let start = 0;
   for (const [i, [axis, labels]] of array.axes.entries()) {
     if (axis in sides) {
-      const groups = joined && TOKENS.includes(axis) ? words(labels) : apart(labels);
-      sides[axis] = { axis, groups, stride: strides[i], labels: groups.map((group) => word(labels, group)) };
+      const whole = joined && TOKENS.includes(axis);
+      const groups = whole ? words(labels) : apart(labels);
+      const shownLabels = whole ? groups.map((group) => word(labels, group)) : labels;
+      sides[axis] = { axis, groups, stride: strides[i], labels: shownLabels };
     } else {
       if (!labels.includes(at[axis])) return null;
       start += labels.indexOf(at[axis]) * strides[i];

@@ -246,6 +246,19 @@ def test_whole_words(opened):
     assert is_number(page.hover("assignment", 2, 4)[1], shares)
 
 
+@pytest.mark.parametrize(
+    "labels, joined",
+    [
+        (["▁He", "▁say", "s", ".", "</s>"], ["He", "says.", "</s>"]),
+        (["<unk>:▁x", "<unk>:y", "▁", "a", "<unk>", "</s>"], ["<unk>:x<unk>:y", "a", "<unk>", "</s>"]),
+        (["a@@", "b@@", "c", "d", "</s>"], ["abc", "d", "</s>"]),
+    ],
+)
+def test_words_of_either_kind_of_subwords(opened, labels, joined):
+    script = "return words(arguments[0]).map((group) => word(arguments[0], group))"
+    assert opened(1).browser.execute_script(script, labels) == joined
+
+
 def test_stepping_through_a_translation(opened):
     page = opened(1, view="past_future")
     assert page.find("[aria-current]").text == "مرحبا"
