@@ -14,14 +14,16 @@ from tests.integration.commands import PATH, REPOSITORY
 
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL)
-# What makes it small: fewer lines and merges, few updates of a narrow model.
-TRAINING = "--gpus 0 dataset.max_tokens=400 optimization.max_update=2"
+# What makes it small: fewer lines and merges, few epochs or updates of a narrow model.
+TRAINING = "--gpus 0 dataset.max_tokens=800 optimization.max_epoch=2"
+LAYERS = "model.encoder_layers=1 model.decoder_layers=1"
 SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
     (r"(scripts/prepare\.sh .*)", r"\1 --merges 150"),
-    (r"(scripts/train\.sh (?!.*_layers).*)", rf"\1 {TRAINING} model.encoder_layers=1 model.decoder_layers=1"),
-    (r"(scripts/train\.sh .*_layers=2.*)", rf"\1 {TRAINING}"),
+    (r"(scripts/train\.sh (?!.*layers=2).*)", rf"\1 {LAYERS}"),
+    (r"(scripts/train\.sh .*init_from_baseline.*)", rf"\1 {TRAINING} optimization.max_update=4"),
+    (r"(scripts/train\.sh (?!.*init_from_baseline).*)", rf"\1 {TRAINING} checkpoint.keep_last_epochs=2"),
     (r"(fairseq-train .*)--max-epoch 10", r"\1--max-update 2 --cpu --num-workers 0"),
     (r"(fairseq-interactive .*)", r"\1 --cpu"),
     (r"--max-tokens 4096", "--max-tokens 400"),
