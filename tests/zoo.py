@@ -85,6 +85,9 @@ def case_name(value):
 
 def build(arch, options=PRESET, task=None, seed=1):
     """`build_small`, with as few capsules of a layer as a small model has room for."""
+    return build_small(arch, with_few_capsules(arch, options), task, seed)
+
+
+def with_few_capsules(arch, options):
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
-    few = {name: value for name, value in FEW_CAPSULES.items() if name in names}
-    return build_small(arch, {**few, **options}, task, seed)
+    return {**{name: value for name, value in FEW_CAPSULES.items() if name in names}, **options}

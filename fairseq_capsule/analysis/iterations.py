@@ -29,6 +29,11 @@ class IterationRow:
     nll: float = column("NLL, base 2", digits=3)
 
 
+def iteration_options() -> List[str]:
+    """The options that set a number of routing iterations, of every mechanism."""
+    return [each.iterations for each in mechanisms() if each.iterations is not None]
+
+
 def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str:
     """The name of what sets the iterations of a model's routing.
 

@@ -9,7 +9,7 @@ from typing import List, Optional
 
 from fairseq_capsule.analysis.cases import METRICS, case_report, compare
 from fairseq_capsule.analysis.coverage import coverage_report
-from fairseq_capsule.analysis.iterations import ROUTINGS, iteration_report
+from fairseq_capsule.analysis.iterations import iteration_options, iteration_report
 from fairseq_capsule.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
 from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
@@ -95,7 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     iterations.add_argument(
         "--option",
-        choices=[name.replace("_", "-") for name in ROUTINGS],
+        choices=[name.replace("_", "-") for name in iteration_options()],
         help="what sets them, where a model has several routings",
     )
     iterations.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")

@@ -60,7 +60,7 @@ def build_small(
 
 def criterion_of(model: nn.Module) -> Tuple[str, Dict[str, float]]:
     """The name and the options of the criterion with every loss that the model has the parameters of."""
-    for mechanism in active_mechanisms(model.cfg):
+    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         losses = mechanism.losses(model.cfg)
         if losses and mechanism.criterion is not None:
             return mechanism.criterion, dict(losses)

@@ -13,7 +13,7 @@ from fairseq_capsule.testing import (
     check_steps,
     check_translations,
 )
-from tests.zoo import CASES, OFF, case_name
+from tests.zoo import CASES, OFF, case_name, with_few_capsules
 
 every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
@@ -21,14 +21,14 @@ every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 @every_case
 @pytest.mark.parametrize("invariant", [check_padding, check_translations, check_gradients, check_half_precision])
 def test_invariants(arch, options, invariant):
-    invariant(arch, options)
+    invariant(arch, with_few_capsules(arch, options))
 
 
 @every_case
 @pytest.mark.parametrize("hint", [1, 2, 3], ids=lambda hint: f"beam {hint}")
 def test_step_by_step_equals_at_once(arch, options, hint):
     """Whether the model was told the beam size, not told, or told another."""
-    check_steps(arch, options, beam_size=hint)
+    check_steps(arch, with_few_capsules(arch, options), beam_size=hint)
 
 
 @pytest.mark.parametrize("arch", OFF)
