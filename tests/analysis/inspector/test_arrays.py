@@ -12,6 +12,7 @@ from fairseq_capsule.analysis.inspector.arrays import gather
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.mechanisms.past_future import past_future
 from fairseq_capsule.models.views import Sentence
+from fairseq_capsule.modules import CapsulePooling
 from fairseq_capsule.routing import dynamic
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
@@ -108,21 +109,27 @@ def test_without_past_and_future_that_is_said():
         ("capsule_transformer", ALL_THREE),
     ],
 )
-def test_the_global_representation(arch, options, left_pad, couplings):
+def test_the_global_representation(arch, options, left_pad, couplings, monkeypatch):
     model = build(arch, options)
     gates, pooled = [], []
+    together = CapsulePooling.together
+
+    def recorded(*args):
+        vectors = together(*args)
+        pooled.extend(vectors)  # of the layers
+        return vectors
+
+    monkeypatch.setattr(CapsulePooling, "together", staticmethod(recorded))
     model.decoder.context_gate.register_forward_hook(lambda gate, args, output: gates.append((*args, output)))
-    for pooling in model.encoder.global_representation.poolings:
-        pooling.register_forward_hook(lambda pooling, args, output: pooled.append(output))
     forward = Forward(model, left_pad)
     poolings = model.encoder.global_representation.poolings
     iterations = poolings[0].iterations
-    own = torch.stack([each[forward.row][forward.source] for each in couplings[: len(poolings) * iterations]])
+    own = torch.stack([each[:, forward.row, forward.source] for each in couplings[:iterations]], dim=1)
     arrays = gathered(model)
     coupling = arrays["global_coupling"]
     assert axes(coupling) == ["layer", "iteration", "source", "capsule"]
     assert coupling.axes["layer"] == (("2",) if len(poolings) == 1 else ("1", "2"))
-    np.testing.assert_allclose(coupling.values, own.unflatten(0, (-1, iterations)).numpy(), atol=1e-5)
+    np.testing.assert_allclose(coupling.values, own.numpy(), atol=1e-5)
 
     state, vector, output = (part[forward.row] for part in gates[0])
     gate = arrays["global_gate"].values
