@@ -140,16 +140,17 @@ def chosen_checkpoint(folder: RunFolder, settings: Settings, asked: str) -> tupl
         return folder.path / which, ()
     kind, number = many[1], whole("--checkpoints", many[2], high=MOST_CHECKPOINTS)
     # A run that keeps none of its epochs has the checkpoints of every so many updates.
-    updates = not folder.count(EPOCH) and not (kind == "best" and folder.count(BEST))
-    pool = BEST if kind == "best" and folder.count(BEST) else UPDATE if updates else EPOCH
+    pool = BEST if kind == "best" and folder.count(BEST) else EPOCH
+    if pool == EPOCH and not folder.count(EPOCH) and folder.count(UPDATE):
+        pool = UPDATE
     there = folder.count(pool)
     if there < number:
         instead = _instead(folder, there, kind)
         raise RunError(f"{folder.path} has {there} checkpoints ({pool}), and {which} averages {number}{instead}")
-    average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if updates else ''}.pt"
+    average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if pool == UPDATE else ''}.pt"
     if average.exists() and all(path.stat().st_mtime_ns <= average.stat().st_mtime_ns for path in folder.checkpoints()):
         return average, ()
-    command = ["average", str(folder.path), f"--{kind}", str(number), *(["--updates"] if updates else [])]
+    command = ["average", str(folder.path), f"--{kind}", str(number), *(["--updates"] if pool == UPDATE else [])]
     return average, ("fairseq-capsule", *command, "--output", str(average))
 
 
