@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from fairseq_capsule_runs import values
 from fairseq_capsule_runs.folder import BEST, EPOCH, UPDATE, RunFolder
@@ -12,6 +13,7 @@ from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, place, whole
 
 MOST_CHECKPOINTS = 10_000
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def plan(asked: Mapping[str, str]) -> Plan:
     )
 
 
-def _of(run: Path, read, key: str, otherwise):
+def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Value) -> Value:
     """A value of a run's settings; an error names the run."""
     try:
         return read(key, otherwise)
@@ -100,7 +102,7 @@ def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[i
     if asked["lenpen"]:
         lenpen = values.number("--lenpen", asked["lenpen"])
     else:
-        lenpen = _of(run, settings.number, "generation.lenpen", 1)
+        lenpen = _of(run, settings.number, "generation.lenpen", 1.0)
     if nbest > beam:
         raise RunError(f"--nbest {nbest}: a beam of {beam} has no more than {beam}; ask for fewer, or a wider beam")
     return beam, nbest, lenpen
