@@ -49,7 +49,7 @@ def configured(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dic
         _require_plain(found, "")
     except RunError as error:
         raise RunError(f"{path}: {error}") from error
-    return found
+    return {str(key): value for key, value in found.items()}
 
 
 def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from fairseq_capsule_runs import values
 from fairseq_capsule_runs.folder import BEST, EPOCH, UPDATE, RunFolder
@@ -12,6 +13,7 @@ from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, place, whole
 
 MOST_CHECKPOINTS = 10_000
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def plan(asked: Mapping[str, str]) -> Plan:
     )
 
 
-def _of(run: Path, read, key: str, otherwise):
+def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Value) -> Value:
     """A value of a run's settings; an error names the run."""
     try:
         return read(key, otherwise)
@@ -100,7 +102,7 @@ def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[i
     if asked["lenpen"]:
         lenpen = values.number("--lenpen", asked["lenpen"])
     else:
-        lenpen = _of(run, settings.number, "generation.lenpen", 1)
+        lenpen = _of(run, settings.number, "generation.lenpen", 1.0)
     if nbest > beam:
         raise RunError(f"--nbest {nbest}: a beam of {beam} has no more than {beam}; ask for fewer, or a wider beam")
     return beam, nbest, lenpen
@@ -140,16 +142,17 @@ def chosen_checkpoint(folder: RunFolder, settings: Settings, asked: str) -> tupl
         return folder.path / which, ()
     kind, number = many[1], whole("--checkpoints", many[2], high=MOST_CHECKPOINTS)
     # A run that keeps none of its epochs has the checkpoints of every so many updates.
-    updates = not folder.count(EPOCH) and not (kind == "best" and folder.count(BEST))
-    pool = BEST if kind == "best" and folder.count(BEST) else UPDATE if updates else EPOCH
+    pool = BEST if kind == "best" and folder.count(BEST) else EPOCH
+    if pool == EPOCH and not folder.count(EPOCH) and folder.count(UPDATE):
+        pool = UPDATE
     there = folder.count(pool)
     if there < number:
         instead = _instead(folder, there, kind)
         raise RunError(f"{folder.path} has {there} checkpoints ({pool}), and {which} averages {number}{instead}")
-    average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if updates else ''}.pt"
+    average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if pool == UPDATE else ''}.pt"
     if average.exists() and all(path.stat().st_mtime_ns <= average.stat().st_mtime_ns for path in folder.checkpoints()):
         return average, ()
-    command = ["average", str(folder.path), f"--{kind}", str(number), *(["--updates"] if updates else [])]
+    command = ["average", str(folder.path), f"--{kind}", str(number), *(["--updates"] if pool == UPDATE else [])]
     return average, ("fairseq-capsule", *command, "--output", str(average))
 
 

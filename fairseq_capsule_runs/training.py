@@ -143,7 +143,8 @@ def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
         )
     processes = count or whole("--processes", asked["processes"] or 1, high=MOST_PROCESSES)
     nodes = whole("--nodes", asked["nodes"] or 1, high=100_000)
-    node, launcher = 0, []
+    node = 0
+    launcher: list[str] = []
     if nodes > 1:
         node, launcher = _node(nodes, environment)
     elif processes > 1:

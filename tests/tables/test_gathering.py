@@ -147,7 +147,7 @@ def test_measures_find_their_figures(runs):
 
 
 def test_probe_and_latency(runs):
-    probe = "probe+probe_reads-last+on-gret_transformer+on-transformer"
+    probe = "probe+criterion.probe_reads-last+on-gret_transformer+on-transformer"
     runs.report(probe, "probe", {"rows": [{f"bag_recall_{top}": top / 2000 for top in (200, 500, 1000)}]})
     cells = runs.gathered("weng-table5").cells
     assert [points[""].mean for points in cells["Last"]] == [10.0, 25.0, 50.0]

@@ -159,7 +159,7 @@ def test_rows_bring_what_they_need(places):
         "prepare toy-smoke",
         "smoke/toy-smoke/transformer/seed1",
         "smoke/toy-smoke/gret_transformer+on-transformer/seed1",
-        "smoke/toy-smoke/probe+probe_reads-last+on-gret_transformer+on-transformer/seed1",
+        "smoke/toy-smoke/probe+criterion.probe_reads-last+on-gret_transformer+on-transformer/seed1",
     ]
 
 
@@ -245,7 +245,7 @@ def test_the_papers_batches_and_gpus(places):
 def test_directions_are_runs_of_their_own_at_the_papers_scale(places):
     names = list(jobs_of("weng-table1", PAPER, places))
     assert sum("wmt14-en-de-100/gret_transformer" in name for name in names) == 2
-    assert any("source_lang-ro+target_lang-en" in name for name in names)
+    assert any("task.source_lang-ro+task.target_lang-en" in name for name in names)
     assert sum("gret_transformer" in name for name in jobs_of("weng-table1", SMALL, places)) == 1
 
 
