@@ -77,26 +77,28 @@ file_of() { # SPLIT FILE: FILE or FILE.gz
     if [[ -f $2 ]]; then echo "$2"; elif [[ -f $2.gz ]]; then echo "$2.gz"; else die "--$1: no file $2 and no $2.gz"; fi
 }
 
-need_held_out() { # valid|test: given, or a number of lines
-    local lines=$1_lines
-    [[ ! ${!lines} ]] || need_positive "--$1-lines" "${!lines}"
-    [[ ${texts[$1]:-} || ${!lines} ]] || die "give the $1 pairs by --$1, or take some of the training text by --$1-lines N"
-    [[ ! ${texts[$1]:-} || ! ${!lines} ]] || die "--$1 and --$1-lines: give one of the two"
+need_held_out() { # valid|test LINES: given, or a number of lines
+    [[ ! $2 ]] || need_positive "--$1-lines" "$2"
+    [[ ${texts[$1]:-} || $2 ]] || die "give the $1 pairs by --$1, or take some of the training text by --$1-lines N"
+    [[ ! ${texts[$1]:-} || ! $2 ]] || die "--$1 and --$1-lines: give one of the two"
 }
 
-take_tokenisers() { # --tokenise's value: sets `tokeniser_LANG` for both languages
-    local lang hows how
-    IFS=, read -ra hows <<<"$tokenise"
-    [[ ${#hows[@]} == [12] ]] || die "--tokenise takes one of moses, jieba, characters, none, or two with a comma, not '$tokenise'"
-    for lang in "${languages[@]}"; do
-        how=${hows[0]}
-        [[ $lang == "$source" || ${#hows[@]} == 1 ]] || how=${hows[1]}
-        [[ $how == @(moses|jieba|characters|none) ]] ||
-            die "--tokenise takes moses, jieba, characters or none, not '$how'"
-        [[ $how != jieba || ${#hows[@]} == 2 ]] || is_chinese "$lang" || how=moses
+need_language() { # OPTION LANG
+    [[ $2 ]] || die "name the language by $1, such as $1 en"
+    [[ $2 =~ ^[A-Za-z]([A-Za-z_]*[A-Za-z])?$ ]] || die "$1 takes letters and _, such as en or pt_BR, not '$2'"
+}
+
+take_tokenisers() { # sets `source_tokeniser` and `target_tokeniser` by --tokenise
+    local first=${tokenise%%,*} second=${tokenise#*,} how
+    for how in "$first" "$second"; do
+        [[ $how == @(moses|jieba|characters|none) ]] || die "--tokenise takes moses, jieba, characters or none, not '$how'"
         [[ $how != characters || $bpe == subword-nmt ]] || die "--tokenise characters: SentencePiece reads text, not characters"
-        declare -gx "tokeniser_$lang=$how"
     done
+    if [[ $tokenise == jieba ]]; then
+        is_chinese "$source" || first=moses
+        is_chinese "$target" || second=moses
+    fi
+    export source source_tokeniser=$first target_tokeniser=$second
 }
 
 is_chinese() { # LANG
@@ -133,8 +135,9 @@ for line in sys.stdin:
 }
 
 tokenised() { # LANG
-    local how=tokeniser_$1
-    case ${!how} in
+    local how=$target_tokeniser
+    [[ $1 != "$source" ]] || how=$source_tokeniser
+    case $how in
         moses) sacremoses --quiet --language "${1%%_*}" normalize tokenize ;;
         jieba) python "$scripts/cut_chinese.py" ;;
         characters) spell ;;
@@ -143,7 +146,7 @@ tokenised() { # LANG
 }
 
 arguments=()
-while [[ $# != 0 ]]; do
+while [ $# -gt 0 ]; do
     case $1 in
         --train | --valid | --test) take_text "$@"; shift "$taken" ;;
         --source) source=$(value "$@"); shift 2 ;;
@@ -154,15 +157,13 @@ while [[ $# != 0 ]]; do
 done
 languages=("$source" "$target")
 take_corpus_options "valid-lines test-lines seed bpe merges share tokenise max-length ratio codes dict limit" "${arguments[@]}"
-for name in source target; do
-    [[ ${!name} ]] || die "name the language by --$name, such as --$name en"
-    [[ ${!name} =~ ^[A-Za-z]([A-Za-z_]*[A-Za-z])?$ ]] || die "--$name takes letters and _, such as en or pt_BR, not '${!name}'"
-done
+need_language --source "$source"
+need_language --target "$target"
 [[ $source != "$target" ]] || die "--source and --target are both $source: they name the files, so they must differ"
 need_positive --seed "$seed"
 [[ ${texts[train]:-} ]] || die "give the training text by --train PREFIX, or --train SOURCE TARGET"
-need_held_out valid
-need_held_out test
+need_held_out valid "$valid_lines"
+need_held_out test "$test_lines"
 find_texts
 if [[ ! $tokenise ]]; then
     tokenise=moses

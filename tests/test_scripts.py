@@ -18,7 +18,6 @@ COMPARISON = r"-(eq|ne|lt|le|gt|ge|v)"
 INDIRECT = {
     "common.sh": {'printf -v "${name//-/_}"'},
     "corpus.sh": {"${!name}", "${!name:-none}"},
-    "prepare.sh": {"${!lines}", "${!how}", "${!name}"},
 }
 
 
