@@ -6,7 +6,7 @@ import sys
 
 import sentencepiece
 
-MOST_LINES = 1_000_000  # to learn from, drawn from all: more change the pieces little, and all are held in memory
+MOST_LINES = 400_000  # to learn from, drawn from all: these are held in memory, and more change the pieces little
 LONGEST = 4_192  # bytes of a line to learn from; longer ones are left out
 
 
