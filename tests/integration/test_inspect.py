@@ -112,7 +112,7 @@ def test_sentences_of_one_kind_are_wanted(inspect, arguments):
 def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
     train(data, tmp_path / "run", "--max-epoch", 1, arch="simple_aggregation_tiny")
     assert inspect("--text", "a", checkpoint=tmp_path / "run/checkpoint_last.pt") == 1
-    assert "a CapsNMTModel without attention or capsules: nothing to show" in capsys.readouterr().err
+    assert "a SimpleAggregationTinyModel without attention or capsules: nothing to show" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

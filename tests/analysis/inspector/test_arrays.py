@@ -1,6 +1,7 @@
 """What is gathered of a sentence alone is what the model computes of it in a padded batch."""
 
 from argparse import Namespace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from fairseq_capsule.analysis.inspector.arrays import gather
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.mechanisms.past_future import past_future
 from fairseq_capsule.models.views import Sentence
-from fairseq_capsule.modules import CapsulePooling
+from fairseq_capsule.modules import CapsulePooling, capsule_pooling
 from fairseq_capsule.routing import dynamic
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
@@ -151,12 +152,14 @@ def test_the_global_representation(arch, options, left_pad, couplings, monkeypat
 def capsules_of(model, number):
     """The capsules `[K, d_c]` of the first sentence alone, by the pooling of that number."""
     found = []
-    pooling = model.encoder.global_representation.poolings[number]
-    weights = pooling.weights
-    pooling.weights = lambda capsules: found.append(capsules[0]) or weights(capsules)
-    with torch.no_grad():
+    weights = capsule_pooling._weights  # of all layers
+
+    def recorded(poolings, capsules):
+        found.append(capsules[number, 0])
+        return weights(poolings, capsules)
+
+    with torch.no_grad(), mock.patch.object(capsule_pooling, "_weights", recorded):
         model.encoder(SENTENCES[0]["source"][None], torch.tensor([len(SENTENCES[0]["source"])]))
-    del pooling.weights
     return found[0]
 
 
