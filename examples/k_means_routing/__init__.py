@@ -17,7 +17,6 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism
 from fairseq_capsule.models.past_future import PastFuture
 from fairseq_capsule.models.views import named
@@ -89,10 +88,6 @@ class KMeans(Mechanism):
             tuple(Panel("k_means", name, "target", "source", "share", (("cluster", name),)) for name in CLUSTERS),
         ),
     )
-
-    def check(self, config):
-        if config.decoder_embed_dim % 2:
-            raise UserError(f"--decoder-embed-dim must be even for k-means routing, not {config.decoder_embed_dim}")
 
     def losses(self, config):
         return {"progress_weight": 1.0}
