@@ -10,7 +10,7 @@ from tqdm import tqdm
 from fairseq_capsule.analysis.findings import Finding
 
 NAME = "manifest.tsv"
-ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file": 4}  # kind → least number of fields
+ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file": 3}  # kind → least number of fields
 AGAIN = f"delete {NAME} and prepare again"
 BLOCK = 1 << 20  # bytes that are read at a time
 
