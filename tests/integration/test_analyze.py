@@ -66,7 +66,7 @@ def test_the_routing_of_several_is_named(data, routed, tmp_path, capsys):
     [
         ("overlap", "trained", [], "checkpoint_last.pt: r_OL needs a model that was trained with --guided-heads bow"),
         ("overlap", "routed", ["--split", "nope"], "--split nope: "),
-        ("iterations", "routed", [], "its model has --routing-iterations and --past-future-iterations; say which to"),
+        ("iterations", "routed", [], "its model has --past-future-iterations and --routing-iterations; say which to"),
         (
             "iterations",
             "trained",

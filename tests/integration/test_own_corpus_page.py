@@ -40,7 +40,7 @@ def smaller(commands):
 def folder(tmp_path_factory):
     """A clone of the repository, with the user's text in it; all commands of the page were run there."""
     folder = tmp_path_factory.mktemp("clone")
-    for name in ("fairseq_capsule", "configs"):
+    for name in ("fairseq_capsule", "fairseq_capsule_runs", "configs"):
         (folder / name).symlink_to(REPOSITORY / name)
     shutil.copytree(REPOSITORY / "scripts", folder / "scripts")
     pairs = draw_splits(sentence_pairs(1), {"train": 150})["train"]
