@@ -85,9 +85,10 @@ def _require_sign(config: DictConfig, override: Override) -> None:
     node = OmegaConf.select(config, group)
     if not isinstance(node, DictConfig) or "_name" not in node or override.is_force_add():
         return
-    if last in node and override.is_add():
+    known = node.keys()  # `in` would leave out a setting that is to be given, ???
+    if last in known and override.is_add():
         raise ValueError(f"{override.input_line}: it is in the file; leave out the plus")
-    if last not in node and not override.is_add():
+    if last not in known and not override.is_add():
         raise ValueError(
             f"{override.input_line}: no such setting in the file; +{override.input_line} adds it, "
             f"if {group} '{node['_name']}' has it"

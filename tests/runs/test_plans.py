@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairseq_capsule_runs import RunError, RunFolder, Settings, evaluating, training, values
+from fairseq_capsule_runs.configuration import configured
 from tests.runs import hostile
 from tests.runs.test_values import one_line
 
@@ -263,3 +264,12 @@ def test_any_option_of_an_evaluation(run, option):
             assert folder.parent.parent == Path(run["run"]).resolve()
 
     plan()
+
+
+def test_a_setting_that_the_file_leaves_open_is_given_without_a_plus(tmp_path):
+    path = tmp_path / "open.yaml"
+    path.write_text("task:\n  _name: capsule_translation\n  init_from_baseline: ???\n")
+    found = configured(path, ["task.init_from_baseline=base.pt"], {})
+    assert found["task"]["init_from_baseline"] == "base.pt"
+    with pytest.raises(ValueError, match="leave out the plus"):
+        configured(path, ["+task.init_from_baseline=base.pt"], {})
