@@ -271,5 +271,5 @@ def test_a_setting_that_the_file_leaves_open_is_given_without_a_plus(tmp_path):
     path.write_text("task:\n  _name: capsule_translation\n  init_from_baseline: ???\n")
     found = configured(path, ["task.init_from_baseline=base.pt"], {})
     assert found["task"]["init_from_baseline"] == "base.pt"
-    with pytest.raises(ValueError, match="leave out the plus"):
+    with pytest.raises(RunError, match="leave out the plus"):
         configured(path, ["+task.init_from_baseline=base.pt"], {})
