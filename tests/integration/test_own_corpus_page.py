@@ -12,11 +12,13 @@ from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.corpora.splits import draw_splits
 from tests.integration.commands import PATH, REPOSITORY
 
+pytestmark = pytest.mark.slow  # the commands take several minutes
+
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL)
 # What makes it small: fewer lines and merges, few epochs or updates of a narrow model.
 TRAINING = "--gpus 0 dataset.max_tokens=800 optimization.max_epoch=2"
-LAYERS = "model.encoder_layers=1 model.decoder_layers=1"
+LAYERS = "model.encoder_layers=2 model.decoder_layers=1"  # GRET goes from layer to layer
 SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
