@@ -63,7 +63,7 @@ class CapsNMTEncoder(FairseqEncoder):
         """What the sources `[B, I]`, padded on either side, become, or have become after so many `iterations`.
 
         Returns:
-            `RoutingResult(capsules [B, M, C], coupling [B, I, M], None)`, coupling in the order of `src_tokens`;
+            `RoutingResult(capsules [B, M, C], coupling [B, I, M])`, coupling in the order of `src_tokens`;
             None for simple aggregation.
         """
         padding = self.dictionary.pad()
@@ -72,12 +72,12 @@ class CapsNMTEncoder(FairseqEncoder):
         mask = tokens.eq(padding)
         embedded = self.dropout(self.embed_tokens(tokens))
         lengths = (~mask).sum(1).clamp(min=1)
-        capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
+        capsules, coupling = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
         if coupling is not None:
             places = src_tokens.ne(padding).long().cumsum(1).sub(1).clamp(min=0)
             coupling = coupling.gather(1, places.unsqueeze(-1).expand_as(coupling))
             coupling = coupling.masked_fill(src_tokens.eq(padding).unsqueeze(-1), 0)
-        return RoutingResult(capsules, coupling, None)
+        return RoutingResult(capsules, coupling)
 
     def max_positions(self):
         return self.max_source_positions
