@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
-from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 from torch import Tensor
 from tqdm import tqdm
 
+from fairseq_capsule.checkpoints.models import read_checkpoint
 from fairseq_capsule.errors import UserError
 
 EPOCH_CHECKPOINT = re.compile(r"checkpoint(?P<epoch>\d+)\.pt")
@@ -107,7 +107,7 @@ def load(path: Path) -> Dict[str, Any]:
     Raises:
         UserError: something else than a checkpoint.
     """
-    checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    checkpoint = read_checkpoint(path)
     if not all(isinstance(checkpoint.get(part), Mapping) for part in ("cfg", "model", "extra_state")):
         raise UserError(f"{path}: damaged, or no checkpoint of fairseq-train; leave it out")
     return checkpoint

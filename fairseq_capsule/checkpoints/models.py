@@ -1,22 +1,21 @@
-"""A trained model with data to try it on."""
+"""The one place that makes a model of a checkpoint."""
 
 import os
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils
+from fairseq.criterions import FairseqCriterion
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
-from tqdm import tqdm
 
-from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
@@ -34,6 +33,17 @@ BUILDING_ERRORS = (
 )
 
 
+def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
+    """What a checkpoint holds, on the CPU.
+
+    Raises:
+        UserError: it is damaged, or holds something else than a checkpoint's data.
+        OSError: a path that is not there.
+    """
+    # Through the module: `loading.install` puts the reader that checks the file there.
+    return checkpoint_utils.load_checkpoint_to_cpu(str(path))
+
+
 def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
     """A checkpoint's model, its config, and its task on binarised data.
 
@@ -48,7 +58,7 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     if os.pathsep in str(data):
         raise UserError(f"{data}: fairseq would read it as several folders, for the {os.pathsep!r} in it; rename it")
     options = {"data": str(data), **(overrides or {})}
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    state = read_checkpoint(checkpoint)
     config = _require_parts(checkpoint, state)
     _require_dictionaries(checkpoint, state, data)
     if isinstance(config, Namespace):
@@ -72,33 +82,15 @@ def load_with_data(checkpoint: Path, data: Path, overrides: Optional[Dict[str, A
     return model.cuda() if torch.cuda.is_available() else model, cfg, task
 
 
-def load_split(task: FairseqTask, split: str) -> None:
-    """Let a task of two languages load a split of its data.
+def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> FairseqCriterion:
+    """The criterion that a checkpoint was trained with, and its parameters: fairseq restores these in training alone.
 
-    Raises:
-        UserError: no such split, or a file of it that is not whole or not of the dictionaries beside it.
+    Args:
+        cfg, task: as `load_model` gives them.
     """
-    folder = Path(utils.split_paths(task.cfg.data)[0])
-    dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
-    for language, text in require_whole(folder, split).items():
-        if language in dictionaries:
-            text.require_known_tokens(len(dictionaries[language]))
-    try:
-        task.load_dataset(split)
-    except FileNotFoundError as error:
-        raise UserError(f"--split {split}: {error}") from error
-
-
-def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
-    """All batches of a split, where the model is, with a progress bar.
-
-    Raises:
-        UserError: as `load_split`.
-    """
-    load_split(task, split)
-    found = task.get_batch_iterator(task.dataset(split), max_tokens=8000, max_sentences=200)
-    for sample in tqdm(found.next_epoch_itr(shuffle=False), desc=description, disable=None, leave=False):
-        yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample
+    criterion = task.build_criterion(cfg.criterion)
+    criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
+    return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 
 def _require_parts(checkpoint: Path, state: Mapping) -> Union[DictConfig, Namespace]:

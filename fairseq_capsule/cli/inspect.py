@@ -12,7 +12,7 @@ from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, ou
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.data.files import read_lines, write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspector.inspection import Inspection, Source, inspect
+from fairseq_capsule.inspector.inspection import Inspection, Source, inspect_sources
 from fairseq_capsule.inspector.page import page_name, write_index, write_page
 from fairseq_capsule.inspector.sentences import sentences_of_data, sentences_of_text
 
@@ -44,7 +44,7 @@ def run(args: Namespace) -> None:
     hub = load_model(args, args.checkpoint)
     against = load_model(args, args.against) if args.against else None
     sentences = _sentences(hub, args)
-    inspections = inspect(hub, sentences, beam=args.beam, against=against)
+    inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
         shown = [view.title for view in inspection.views]
         if not shown:

@@ -119,7 +119,7 @@ class Inspection:
         write_whole(path, written.getvalue())
 
 
-def inspect(
+def inspect_sources(
     hub: GeneratorHubInterface,
     sources: Sequence[Source],
     *,

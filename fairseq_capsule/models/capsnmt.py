@@ -8,15 +8,17 @@ from fairseq.models import (
     FairseqEncoder,
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
+    register_model,
 )
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.capsnmt_config import CapsNMTConfig, presets
+from fairseq_capsule.models.capsnmt_config import PRESETS, CapsNMTConfig
 from fairseq_capsule.models.capsule_model import CapsuleModel
-from fairseq_capsule.models.flat_config import register_presets, validated
 from fairseq_capsule.models.mechanisms.aggregation import build_aggregation
+from fairseq_capsule.models.options import validated
+from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.routing import RoutingResult
 
@@ -172,6 +174,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.set_incremental_state(incremental_state, "states", reordered)
 
 
+@register_model("capsnmt", dataclass=CapsNMTConfig)
 class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
     """CapsNMT, and simple aggregation in its place (Wang et al. 2019, Table 1)."""
 
@@ -235,4 +238,4 @@ def _embedding(dictionary, size: int) -> nn.Embedding:
     return embedding
 
 
-register_presets(CapsNMTModel, presets())
+register_presets(CapsNMTModel, PRESETS)

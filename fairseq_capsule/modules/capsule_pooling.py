@@ -120,9 +120,7 @@ def _route(
     """The capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
     weight = stacked([pooling.vote_weight for pooling in poolings])
     votes = cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
-    return dynamic_routing(
-        by_output(votes), iterations, padding_mask=padding_mask, competition="input"
-    )
+    return dynamic_routing(by_output(votes), iterations, padding_mask=padding_mask, competition="input")
 
 
 def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:

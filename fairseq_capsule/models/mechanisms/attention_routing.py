@@ -11,8 +11,8 @@ from torch import nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
-from fairseq_capsule.models.flat_config import option, parse_layers
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.options import layer_set, option
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import AttentionRouting
@@ -88,7 +88,7 @@ class RoutedAttention(Mechanism):
     plain = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})
 
     def check(self, config: Any) -> None:
-        parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
         for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
             if routing != "none" and getattr(config, name + "_xformers_att_config"):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
@@ -100,7 +100,7 @@ class RoutedAttention(Mechanism):
         if parts == "none":
             return
         kept = config.kept_layers["encoder"]
-        routed = parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
+        routed = layer_set("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
         for index in (place for place, layer in enumerate(kept) if layer + 1 in routed):
             routing = AttentionRouting(
                 config.encoder.attention_heads,

@@ -4,10 +4,10 @@ import logging
 from typing import Dict, List, Set
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
+from fairseq_capsule.checkpoints.models import read_checkpoint
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
 
@@ -24,8 +24,7 @@ def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionar
         UserError: the baseline has another dictionary, other dimensions, parameters that have no place in the model, or
             two embeddings where the model shares one.
     """
-    # Through the module: the plugin's own reader stands there.
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    state = read_checkpoint(path)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"--init-from-baseline {path}: it holds no model")
     refuse_other_dictionaries(f"--init-from-baseline {path}", state, source_dictionary, target_dictionary)
