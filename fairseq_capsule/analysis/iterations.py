@@ -8,6 +8,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.analysis.charts import lines
@@ -59,7 +60,7 @@ def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str
 
 @torch.no_grad()
 def quality(
-    model: torch.nn.Module,
+    model: BaseFairseqModel,
     task: FairseqTask,
     samples: Iterable[Dict[str, Any]],
     beam: int,

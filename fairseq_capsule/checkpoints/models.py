@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import overwrite_args_by_name
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
-Loaded = Tuple[torch.nn.Module, Union[DictConfig, Namespace], FairseqTask]
+Loaded = Tuple[BaseFairseqModel, Union[DictConfig, Namespace], FairseqTask]
 
 # What fairseq and torch raise when the options of a checkpoint build no model, or one for other parameters.
 BUILDING_ERRORS = (

@@ -1,10 +1,11 @@
 """What self-attention and cross-attention look at, before and after routing (Duan et al. 2020, Fig. 5)."""
 
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Union
 
-import torch
+from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
@@ -30,7 +31,7 @@ def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
     return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
 
 
-def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explanation]:
+def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
     """Recompute each encoder layer's attention of a batch, in eval mode.
 
     Args:
@@ -52,7 +53,7 @@ def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explan
         return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
 
 
-def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
+def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
     """Recompute each decoder layer's attentions of a batch, in eval mode.
 
     Args:
@@ -91,7 +92,7 @@ def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tens
         return explanations
 
 
-def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
+def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
     """What each step of an LSTM's decoder takes of the source, `[B, T, L]`; None where it has no attention.
 
     Args: as for `decoder_attention`; sentences sorted by their length, as fairseq's LSTM wants them.
@@ -114,7 +115,10 @@ def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor)
 
 
 def _explain(
-    layer: torch.nn.Module, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase],
+    x: Tensor,
+    mask: Optional[Tensor],
+    attn_mask: Optional[Tensor] = None,
 ) -> Explanation:
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)

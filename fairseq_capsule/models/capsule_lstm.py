@@ -45,13 +45,13 @@ def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
                 yield action.dest, Optional[action.type], field(default=None, metadata=metadata)
 
 
-_LSTMOptions = make_dataclass(
+_LSTMOptions: Any = make_dataclass(
     "_LSTMOptions", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__}
 )
 
 
 # The options of the mechanisms come with their values in a model that has none of them.
-_Mechanisms = make_dataclass(
+_Mechanisms: Any = make_dataclass(
     "_Mechanisms",
     (),
     bases=tuple(mechanism.options for mechanism in ON_LSTMS),
@@ -128,7 +128,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
 
     config_type = CapsuleLSTMConfig
 
-    add_args = classmethod(BaseFairseqModel.add_args.__func__)
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg, task):

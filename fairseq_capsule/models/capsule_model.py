@@ -1,12 +1,14 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
+from fairseq.models import BaseFairseqModel
+
 from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.beams import KnowsBeams
 from fairseq_capsule.models.memory import keep_memory
 
 
-class CapsuleModel:
+class CapsuleModel(BaseFairseqModel):
     """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
 
     @classmethod

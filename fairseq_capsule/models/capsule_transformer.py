@@ -1,7 +1,7 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms; the system of each paper is a preset."""
 
 import re
-from typing import Dict, Tuple
+from typing import Any, Dict, Tuple
 
 from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
@@ -88,7 +88,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     config_type = CapsuleTransformerConfig
 
     # TransformerModelBase would offer the options of its own nested config.
-    add_args = classmethod(BaseFairseqModel.add_args.__func__)
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg, task):

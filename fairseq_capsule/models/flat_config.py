@@ -33,7 +33,7 @@ def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> T
 # The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express; the
 # layers to keep are lists there, which fairseq splits as texts.
 OWN = ("decoder_input_dim", "decoder_output_dim", "encoder_layers_to_keep", "decoder_layers_to_keep")
-_Flat = _flatten("_Flat", TransformerConfig(), without=OWN)
+_Flat: Any = _flatten("_Flat", TransformerConfig(), without=OWN)
 
 
 @dataclass

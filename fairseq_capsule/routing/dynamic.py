@@ -1,6 +1,6 @@
-"""Dynamic routing by agreement: the loop of PAST and FUTURE, GRET and CapsNMT.
+"""Dynamic routing by agreement: the loop that routes the words of a sentence to capsules.
 
-Attention routing has its own forms of the same loop (`attention.py`), which never hold its votes.
+The routings of attention logits have other forms of this loop, in `vertical.py`, `positional.py` and `causal.py`.
 """
 
 from typing import Callable, NamedTuple, Optional, Sequence, Union

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from torch import nn
 
 from fairseq_capsule.errors import UserError
@@ -81,7 +82,7 @@ class Aggregation(Mechanism):
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         aggregation = getattr(model.encoder, "aggregation", None)
         if not isinstance(aggregation, CapsuleAggregation):
             return {}

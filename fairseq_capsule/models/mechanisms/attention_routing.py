@@ -1,13 +1,13 @@
 """Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
@@ -95,7 +95,7 @@ class RoutedAttention(Mechanism):
         if config.cross_self_attention and config.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         parts = config.encoder_routing
         if parts == "none":
             return
@@ -110,7 +110,7 @@ class RoutedAttention(Mechanism):
             )
             route_self_attention(encoder.layers[index], routing)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         if config.decoder_routing == "none":
             return
         for index in range(len(decoder.layers)):  # a loop over layers would drop some under --decoder-layerdrop
@@ -119,7 +119,7 @@ class RoutedAttention(Mechanism):
             )
             route_self_attention(decoder.layers[index], routing)
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         found: Dict[str, NamedArray] = {}
         if isinstance(model.encoder, TransformerEncoderBase):
             found.update(_explained("encoder", encoder_attention(model, sentence.source), sentence.source_words))
@@ -140,7 +140,9 @@ class RoutedAttention(Mechanism):
         return found
 
 
-def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
+def route_self_attention(
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase], routing: AttentionRouting
+) -> None:
     """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
         raise UserError(

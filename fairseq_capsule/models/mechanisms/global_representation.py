@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
@@ -99,7 +100,7 @@ class GlobalVector(Mechanism):
                 f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}: make them equal"
             )
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         embed_dim = config.encoder.embed_dim
         aggregate = config.global_aggregation == "gru"
 
@@ -117,18 +118,22 @@ class GlobalVector(Mechanism):
         layers = config.encoder.layers if aggregate else 1
         encoder.global_representation = GlobalRepresentation(embed_dim, [pooling() for _ in range(layers)], aggregate)
 
-    def encode(self, encoder: nn.Module, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
         return encoder.global_representation(layers, padding_mask)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         decoder.context_gate = ContextGate(state_dim) if config.global_gate == "context" else PlainSum()
 
     def decode(
-        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+        self,
+        decoder: FairseqDecoder,
+        features: Tensor,
+        source: EncodedSource,
+        incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, None]:
         return decoder.context_gate(features, source.vectors[self.name]), None
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
@@ -145,7 +150,7 @@ class GlobalVector(Mechanism):
         return found
 
 
-def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
+def _poolings(poolings: nn.ModuleList, states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
     if not isinstance(poolings[0], CapsulePooling):
         return {}
     couplings, weights = [], []
