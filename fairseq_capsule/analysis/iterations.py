@@ -53,7 +53,7 @@ def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str
         raise UserError(f"{label}: its model has no routing, so no number of iterations to set")
     if wanted is None and len(found) > 1:
         raise UserError(f"{label}: its model has {names}; say which to set with --option")
-    if wanted not in (None, *found):
+    if wanted is not None and wanted not in found:
         raise UserError(f"{label}: its model has no {option(wanted)} to set; it has {names}")
     return wanted or found[0]
 

@@ -19,7 +19,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
-Loaded = Tuple[BaseFairseqModel, Union[DictConfig, Namespace], FairseqTask]
+Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
 
 # What fairseq and torch raise when the options of a checkpoint build no model, or one for other parameters.
 BUILDING_ERRORS = (
@@ -117,18 +117,19 @@ def _name(part: Any) -> Any:
     return part.get("_name") if isinstance(part, Mapping) else getattr(part, "_name", None)
 
 
-def _require_dictionaries(checkpoint: Path, state: Mapping, data: Path) -> None:
+def _require_dictionaries(checkpoint: Path, state: Dict[str, Any], data: Path) -> None:
     """Refuse data without the dictionaries of a checkpoint's languages, or with other words than it was trained on."""
     dictionaries = read_dictionaries(data)
     _, languages = trained_on(state)
     if None in languages:
         languages = tuple(data_utils.infer_language_pair(str(data)))
-    for language in filter(None, languages):
+    known = [language for language in languages if language is not None]
+    for language in known:
         if language not in dictionaries:
             raise UserError(
                 f"{data}: no dict.{language}.txt in it, and {checkpoint} translates {'-'.join(map(str, languages))}; "
                 "name the data that it was trained on"
             )
-    if None not in languages:
-        source, target = (dictionaries[language] for language in languages)
+    if len(known) == 2:
+        source, target = (dictionaries[language] for language in known)
         refuse_other_dictionaries(str(checkpoint), state, source, target)

@@ -150,12 +150,13 @@ class GlobalVector(Mechanism):
         return found
 
 
-def _poolings(poolings: nn.ModuleList, states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
-    if not isinstance(poolings[0], CapsulePooling):
+def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
+    of_capsules = [pooling for pooling in poolings if isinstance(pooling, CapsulePooling)]  # all of them, or none
+    if not of_capsules:
         return {}
     couplings, weights = [], []
-    first = len(states) - len(poolings)  # without aggregation there is the last layer's pooling alone
-    for number, (pooling, state) in enumerate(zip(poolings, states[first:]), start=first + 1):
+    first = len(states) - len(of_capsules)  # without aggregation there is the last layer's pooling alone
+    for number, (pooling, state) in enumerate(zip(of_capsules, states[first:]), start=first + 1):
         routed = [pooling.capsules(state, iterations=count) for count in range(1, pooling.iterations + 1)]
         couplings.append((number, torch.stack([each.coupling for each in routed], dim=1)))
         if pooling.query is not None:
