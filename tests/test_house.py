@@ -71,8 +71,8 @@ def package_of(module):
 
 
 def imports_of(module):
-    """The modules of the package that a module imports."""
-    return {name for name in imported_names(MODULES[module]) if name in MODULES} - FOR_ALL
+    """The other modules of the package that a module imports."""
+    return {name for name in imported_names(MODULES[module]) if name in MODULES} - FOR_ALL - {module}
 
 
 def test_every_module_has_a_package():
