@@ -21,7 +21,7 @@ ALLOWED = {
     "modules": {"routing"},
     "checkpoints": {"data"},
     "models": {"routing", "losses", "modules", "checkpoints"},
-    "criterions": {"losses", "modules"},
+    "criterions": {"losses", "modules", "models"},
     "testing": {"models"},
     "evaluation": {"data"},
     "tasks": {"losses", "models", "criterions", "checkpoints", "data", "evaluation"},

@@ -24,6 +24,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from torch import Tensor
 
+from fairseq_capsule.models.statistics import Statistics
 from fairseq_capsule.models.views import NamedArray, Sentence, View
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
@@ -143,6 +144,19 @@ class Mechanism:
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         """What the model routed in a sentence and its translation, recomputed; the model is in eval mode, without
         gradients. Empty for a model without this mechanism."""
+        return {}
+
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """What `--log-routing` logs of a batch: whether the routing learns. Called in eval mode, without gradients,
+        and only for a model that contains the mechanism.
+
+        Args:
+            source: source tokens `[B, I]`, padded on either side.
+            previous: what the decoder reads at its steps, `[B, T]`, padded on the right.
+
+        Returns:
+            Means by their names, which are logged as `MECHANISM_NAME`; always the same names for one model.
+        """
         return {}
 
 
