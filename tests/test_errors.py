@@ -6,7 +6,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule.binarised import BrokenFile
+from fairseq_capsule.data.binarised import BrokenFile
 from fairseq_capsule.errors import UserError
 
 

@@ -12,7 +12,7 @@ from fairseq.models import (
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
-from fairseq_capsule.dictionaries import keep_digests
+from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsnmt_config import CapsNMTConfig, presets
 from fairseq_capsule.models.capsule_model import CapsuleModel

@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import generate, interactive
 
-from fairseq_capsule.analysis.averaging import average_checkpoints
+from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule.testing import build_small

@@ -43,7 +43,7 @@ from omegaconf.nodes import AnyNode
 from fairseq_capsule.checkpoints import literals
 from fairseq_capsule.checkpoints.config import check_config
 from fairseq_capsule.checkpoints.contents import check_archive, check_contents
-from fairseq_capsule.dictionaries import read_dictionary
+from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 
 CHECKPOINT_CLASSES = [Namespace]

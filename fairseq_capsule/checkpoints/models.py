@@ -15,9 +15,9 @@ from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.averaging import require_finite
-from fairseq_capsule.binarised import require_whole
-from fairseq_capsule.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
+from fairseq_capsule.checkpoints.averaging import require_finite
+from fairseq_capsule.data.binarised import require_whole
+from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[torch.nn.Module, Union[DictConfig, Namespace], FairseqTask]
