@@ -21,13 +21,16 @@ COMMANDS = {
 BROKEN = {
     "missing": (lambda path: path.unlink(), "No such file or directory; name a folder that fairseq-preprocess made"),
     "a folder": (lambda path: (path.unlink(), path.mkdir()), "Is a directory; name a folder"),
-    "empty": (lambda path: path.write_bytes(b""), "dictionary has .* entries, the data's 4: binarise the data"),
+    "empty": (lambda path: path.write_bytes(b""), "empty; give|with other words than those of the data's"),
     "binary": (lambda path: path.write_bytes(bytes(range(256)) * 4), "line 2: not UTF-8"),
     "latin-1": (lambda path: path.write_bytes("schön 1\n".encode("latin-1") * 5), "line 1: not UTF-8"),
     "line feeds": (lambda path: path.write_bytes(b"\n" * 5), "empty; give"),
     "a symbol twice": (lambda path: path.write_text("a 1\na 1\n"), "line 2: 'a' is in line 1 already"),
     "no counts": (lambda path: path.write_text("a\nb\n"), "line 1: 'a' is not 'SYMBOL COUNT'"),
-    "half": (lambda path: path.write_text(path.read_text()[:70]), "binarise the data with the dictionary|SYMBOL COUNT"),
+    "half": (
+        lambda path: path.write_text(path.read_text()[:70]),
+        "with other words than those of the data's|SYMBOL COUNT",
+    ),
 }
 
 
