@@ -20,7 +20,7 @@ ALLOWED = {
     "losses": {"routing"},
     "modules": {"routing"},
     "checkpoints": {"data"},
-    "models": {"routing", "losses", "modules", "checkpoints"},
+    "models": {"routing", "losses", "modules", "data", "checkpoints"},
     "criterions": {"losses", "modules", "models"},
     "testing": {"models"},
     "evaluation": {"data"},

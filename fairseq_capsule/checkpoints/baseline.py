@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from fairseq_capsule.checkpoints.models import read_checkpoint
+from fairseq_capsule.checkpoints.reading import read_checkpoint
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
 
