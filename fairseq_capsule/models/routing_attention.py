@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_capsule.models.beams import IncrementalState
 from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing import block_logits, missing_positions
+from fairseq_capsule.routing import append_block_logits, missing_positions
 
 
 class Explanation(NamedTuple):
@@ -75,7 +75,7 @@ class RoutingSelfAttention(MultiheadAttention):
         """
         q, k, v = self._project(query)
         if incremental_state is None:
-            q, k = _zero_padding(key_padding_mask, q, k)
+            q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
             logits = self.routing(q @ k.transpose(2, 3), key_padding_mask, factors=(q, k))
         else:
             logits, v, key_padding_mask = self._extend(incremental_state, q, k, v, key_padding_mask)
@@ -92,7 +92,7 @@ class RoutingSelfAttention(MultiheadAttention):
     ) -> Explanation:
         """Recompute what `forward` keeps to itself; arguments as there."""
         q, k, _ = self._project(query)
-        q, k = _zero_padding(key_padding_mask, q, k)
+        q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
         logits = q @ k.transpose(2, 3)
         vertical, horizontal = self.routing.capsules(logits, key_padding_mask, factors=(q, k))
         routed = sum((part for part in (vertical, horizontal) if part is not None), logits)
@@ -100,12 +100,24 @@ class RoutingSelfAttention(MultiheadAttention):
         return Explanation(before, after, vertical, horizontal)
 
     def _project(self, query: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        """Scaled queries, keys and values `[B, H, L, d]`."""
+        """Queries, which are not scaled yet, keys and values `[B, H, L, d]`."""
 
         def heads(projected: Tensor) -> Tensor:
             return projected.view(*query.shape[:2], self.num_heads, self.head_dim).permute(1, 2, 0, 3)
 
-        return heads(self.q_proj(query) * self.scaling), heads(self.k_proj(query)), heads(self.v_proj(query))
+        projections = (self.q_proj, self.k_proj, self.v_proj)
+        if not (torch.is_grad_enabled() and all(_is_plain(projection) for projection in projections)):
+            q, k, v = (projection(query) for projection in projections)
+            return heads(q), heads(k), heads(v)
+        # One product, and in the backward pass two instead of six. Without gradients it would not be worth the copy of
+        # the weights.
+        weight, bias = (
+            torch.cat(parts) for parts in zip(*((projection.weight, projection.bias) for projection in projections))
+        )
+        packed = torch.nn.functional.linear(query, weight, bias)
+        packed = packed.view(*query.shape[:2], 3, self.num_heads, self.head_dim)
+        q, k, v = packed.permute(2, 1, 3, 0, 4)
+        return q, k, v
 
     def _extend(
         self, incremental_state: IncrementalState, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor]
@@ -119,34 +131,46 @@ class RoutingSelfAttention(MultiheadAttention):
             The new position's routed logits `[B, H, 1, L]`, the values and the padding mask of all positions.
         """
         saved = self._get_input_buffer(incremental_state)
-        v = _append(saved.get("prev_value"), v)
-        length = v.size(2)
+        before, kept_logits = saved.get("prev_positions"), saved.get("prev_logits")
+        length = 1 if kept_logits is None else kept_logits.size(2) + 1
         mask = self._append_prev_key_padding_mask(
             key_padding_mask,
             saved.get("prev_key_padding_mask"),
-            batch_size=v.size(0),
+            batch_size=q.size(0),
             src_len=length,
             static_kv=False,
         )
         padding_mask = None if mask is None else mask.bool()
         q, k = _zero_padding(None if padding_mask is None else padding_mask[:, -1:], q, k)
         missing = missing_positions(length)
-        queries = _append(saved.get("prev_query"), q, missing)
-        keys = _append(saved.get("prev_key"), k, missing)
-        row = q @ keys[:, :, :length].transpose(2, 3)
-        logits = _append(saved.get("prev_logits"), block_logits(row), missing)
-        state = {"prev_query": queries, "prev_key": keys, "prev_value": v, "prev_logits": logits}
-        state = {name: rows[:, :, :length] for name, rows in state.items()}
-        self._set_input_buffer(incremental_state, {**state, "prev_key_padding_mask": mask})
-        return self.routing.forward_last(queries, keys, logits, row), v, padding_mask
+        # Query, key and value of a position are neighbours, [B, H, 3L, d], so that one copy appends all of them.
+        rows = [q, k, v] if before is None else [before, q, k, v]
+        if missing:
+            rows.append(q.new_zeros(*q.shape[:2], 3 * missing, q.size(3)))
+        positions = torch.cat(rows, dim=2)
+        queries, keys, values = (positions[:, :, part::3] for part in range(3))
+        row = _scaled_product(q, keys[:, :, :length], self.scaling)
+        logits = append_block_logits(kept_logits, row, missing)
+        state = {
+            "prev_positions": positions[:, :, : 3 * length],
+            "prev_logits": logits[:, :, :length],
+            "prev_key_padding_mask": mask,
+        }
+        self._set_input_buffer(incremental_state, state)
+        routed = self.routing.forward_last(row, queries, keys, logits, self.scaling)
+        return routed, values[:, :, :length], padding_mask
 
 
-def _append(saved: Optional[Tensor], new: Tensor, missing: int = 0) -> Tensor:
-    """`new` after `saved` along dimension 2, then `missing` positions of 0."""
-    rows = [new] if saved is None else [saved, new]
-    if missing:
-        rows.append(new.new_zeros(*new.shape[:2], missing, new.size(3)))
-    return torch.cat(rows, dim=2) if len(rows) > 1 else new
+def _is_plain(projection: torch.nn.Module) -> bool:
+    """Whether a projection is nothing but the product with its weight: not quantised, and nothing hooked in."""
+    return type(projection) is torch.nn.Linear and not (projection._forward_hooks or projection._forward_pre_hooks)
+
+
+def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:
+    """`scale · q kᵀ` in one kernel; what `baddbmm` is given to add counts for nothing."""
+    queries, keys = q.flatten(0, 1), k.flatten(0, 1)
+    product = torch.baddbmm(queries[:, :, :1], queries, keys.transpose(1, 2), beta=0, alpha=scale)
+    return product.unflatten(0, q.shape[:2])
 
 
 def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:

@@ -1,5 +1,7 @@
 """Causal positional routing of the newest position alone, for decoding step by step (routing/causal.py)."""
 
+from typing import Optional
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -9,19 +11,23 @@ from fairseq_capsule.routing.precision import in_float32
 
 
 @in_float32
-def route_last_token(queries: Tensor, keys: Tensor, logits: Tensor, iterations: int) -> Tensor:
-    """The last of the routings of `horizontal_routing(logits, iterations, causal=True)`, for decoding step by step.
+def route_last_token(
+    row: Tensor, queries: Tensor, keys: Tensor, logits: Tensor, iterations: int, *, scale: float = 1.0
+) -> Tensor:
+    """The last row of `E + Ω`, where `Ω` is `horizontal_routing(E, iterations, causal=True)`.
 
     Time and memory grow linearly with the length.
 
     Args:
-        queries: `[B, H, L, d]` of the whole prefix, scaled; rows of 0 take no part.
-        keys: `[B, H, L, d]`; rows of 0 take no part.
-        logits: `[B, H, L, b]`, in row `t` the `block_logits` of position `t`.
+        row: the last row of the logits `E`, `[B, H, 1, L]`.
+        queries: `[B, H, L, d]` of the whole prefix; rows of 0 take no part. Positions of 0 may follow the last.
+        keys: likewise.
+        logits: `[B, H, L, b]`, likewise; in row `t` what `append_block_logits` adds for position `t`.
         iterations: routing iterations, at least 1.
+        scale: the logits are `scale` times the products of queries and keys.
 
     Returns:
-        The last position's output capsules `[B, H, 1, L]`.
+        `[B, H, 1, L]`.
 
     Raises:
         ValueError: fewer than 1 iteration.
@@ -34,16 +40,20 @@ def route_last_token(queries: Tensor, keys: Tensor, logits: Tensor, iterations: 
     if missing:
         queries, keys, logits = (pad(rows, (0, 0, 0, missing)) for rows in (queries, keys, logits))
     logits = logits[..., :block]
-    votes = CausalVotes(*(rows.unflatten(2, (-1, block)) for rows in (queries, keys, logits)))
-    sums, divisor = votes.totals(), queries.size(1)
+    votes = CausalVotes(*(rows.unflatten(2, (-1, block)) for rows in (queries, keys, logits)), scale=scale)
+    one = row.new_ones(())
+    sums = votes.totals()
+    divisor = _divisor(sums, one, queries.size(1))
     weights = None
     for _ in range(iterations - 1):
-        capsules = _squashed(sums, divisor)
-        agreements = votes.agreements(capsules, votes.before(capsules))
-        weights = agreements if weights is None else weights + agreements
+        # An agreement with the sum is divided instead of the sum itself: so it is added in the same kernel.
+        agreements = votes.agreements(sums, votes.before(sums))
+        weights = agreements / divisor if weights is None else torch.addcdiv(weights, agreements, divisor)
         couplings = weights.softmax(dim=1)
-        sums, divisor = votes.sums(couplings, votes.after(couplings)), 1
-    return _squashed(sums, divisor).transpose(2, 3).flatten(3)[..., :length]
+        sums = votes.sums(couplings, votes.after(couplings))
+        divisor = _divisor(sums, one)
+    capsules = sums.transpose(2, 3).flatten(3)[..., : row.size(3)]
+    return torch.addcdiv(row, capsules, divisor.squeeze(2))
 
 
 def missing_positions(length: int, block: int = BLOCK) -> int:
@@ -54,13 +64,30 @@ def missing_positions(length: int, block: int = BLOCK) -> int:
     return -length % block if length > block else 0
 
 
-def block_logits(logits: Tensor, block: int = BLOCK) -> Tensor:
-    """Of the last position's logits `[B, H, 1, L]` those within its own block, `[B, H, 1, b]`, 0 after it."""
-    inside = (logits.size(3) - 1) % block + 1
-    return pad(logits[..., -inside:], (0, block - inside))
+def append_block_logits(kept: Optional[Tensor], row: Tensor, missing: int = 0, block: int = BLOCK) -> Tensor:
+    """Add those of the last position's logits that are within its own block.
+
+    Args:
+        kept: `[B, H, L-1, b]`, what this function returned for the position before; None at the first one.
+        row: the last position's logits, `[B, H, 1, L]`.
+        missing: positions of 0 that follow.
+        block: `b`.
+
+    Returns:
+        `[B, H, L + missing, b]`; a row is 0 after its own position.
+    """
+    inside = (row.size(3) - 1) % block + 1
+    row = row[:, :, 0, -inside:]
+    if kept is None:
+        return pad(row, (0, (missing + 1) * block - inside)).unflatten(2, (-1, block))
+    # The zeros after the first position are as many as any position requires.
+    parts = [kept.flatten(2), row, kept[:, :, 0, inside:]]
+    if missing:
+        parts.append(row.new_zeros(*row.shape[:2], missing * block))
+    return torch.cat(parts, dim=2).unflatten(2, (-1, block))
 
 
-def _squashed(sums: Tensor, divisor: int) -> Tensor:
-    """`squash(sums / divisor)`, in the fewest kernels. Where all is 0 the norm's reciprocal is infinite and gives 0."""
+def _divisor(sums: Tensor, one: Tensor, number: int = 1) -> Tensor:
+    """`x` in `squash(sums / number) = sums / x`: with their norm `n`, `n + number²/n`. Infinite where all is 0."""
     norm = torch.linalg.vector_norm(sums, dim=(2, 4), keepdim=True)
-    return sums / norm.add(norm.reciprocal(), alpha=divisor * divisor)
+    return torch.addcdiv(norm, one, norm, value=number * number)
