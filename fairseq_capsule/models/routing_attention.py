@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fairseq_capsule.models.beams import IncrementalState
 from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing import append_block_logits, missing_positions
+from fairseq_capsule.routing import append_block_logits, block_size, missing_positions
 
 
 class Explanation(NamedTuple):
@@ -142,7 +142,8 @@ class RoutingSelfAttention(MultiheadAttention):
         )
         padding_mask = None if mask is None else mask.bool()
         q, k = _zero_padding(None if padding_mask is None else padding_mask[:, -1:], q, k)
-        missing = missing_positions(length)
+        block = block_size(length)
+        missing = missing_positions(length, block)
         # Query, key and value of a position are neighbours, [B, H, 3L, d], so that one copy appends all of them.
         rows = [q, k, v] if before is None else [before, q, k, v]
         if missing:
@@ -150,7 +151,7 @@ class RoutingSelfAttention(MultiheadAttention):
         positions = torch.cat(rows, dim=2)
         queries, keys, values = (positions[:, :, part::3] for part in range(3))
         row = _scaled_product(q, keys[:, :, :length], self.scaling)
-        logits = append_block_logits(kept_logits, row, missing)
+        logits = append_block_logits(kept_logits, row, block, missing)
         state = {
             "prev_positions": positions[:, :, : 3 * length],
             "prev_logits": logits[:, :, :length],

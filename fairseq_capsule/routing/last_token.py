@@ -9,6 +9,13 @@ from torch.nn.functional import pad
 from fairseq_capsule.routing.causal import BLOCK, CausalVotes
 from fairseq_capsule.routing.precision import in_float32
 
+# A prefix of up to so many positions is one block: none is completed, and an iteration is two products. Measured on one
+# core, 5 hypotheses, 8 heads of 64, in CPU time, a step's routing and what it keeps: at 72 / 96 / 127 / 160 / 192 words
+# 0.6 / 0.8 / 1.4 / 3.0 / 4.0 ms as one block, 1.9 / 1.9 / 2.0 / 3.3 / 3.8 ms as blocks of 64.
+WHOLE = 160
+# The block of such a prefix is as wide as the next multiple of this. What is kept is then widened at few steps.
+WIDTH = 32
+
 
 @in_float32
 def route_last_token(
@@ -56,7 +63,12 @@ def route_last_token(
     return torch.addcdiv(row, capsules, divisor.squeeze(2))
 
 
-def missing_positions(length: int, block: int = BLOCK) -> int:
+def block_size(length: int) -> int:
+    """The positions in a block at a length of the prefix."""
+    return BLOCK if length > WHOLE else length + -length % WIDTH
+
+
+def missing_positions(length: int, block: int) -> int:
     """How many positions of 0 complete the last block; 0 if there is but one, which may be shorter.
 
     `route_last_token` takes any length. It is spared a copy of what it is given if these positions are there already.
@@ -64,14 +76,15 @@ def missing_positions(length: int, block: int = BLOCK) -> int:
     return -length % block if length > block else 0
 
 
-def append_block_logits(kept: Optional[Tensor], row: Tensor, missing: int = 0, block: int = BLOCK) -> Tensor:
+def append_block_logits(kept: Optional[Tensor], row: Tensor, block: int, missing: int = 0) -> Tensor:
     """Add those of the last position's logits that are within its own block.
 
     Args:
-        kept: `[B, H, L-1, b]`, what this function returned for the position before; None at the first one.
+        kept: `[B, H, L-1, b']`, what this function returned for the position before; None at the first one. Blocks may
+            have been smaller, or, if there was but one, larger.
         row: the last position's logits, `[B, H, 1, L]`.
-        missing: positions of 0 that follow.
         block: `b`.
+        missing: positions of 0 that follow.
 
     Returns:
         `[B, H, L + missing, b]`; a row is 0 after its own position.
@@ -80,11 +93,20 @@ def append_block_logits(kept: Optional[Tensor], row: Tensor, missing: int = 0, b
     row = row[:, :, 0, -inside:]
     if kept is None:
         return pad(row, (0, (missing + 1) * block - inside)).unflatten(2, (-1, block))
+    if kept.size(3) != block:
+        kept = _in_blocks(kept, block)
     # The zeros after the first position are as many as any position requires.
     parts = [kept.flatten(2), row, kept[:, :, 0, inside:]]
     if missing:
         parts.append(row.new_zeros(*row.shape[:2], missing * block))
     return torch.cat(parts, dim=2).unflatten(2, (-1, block))
+
+
+def _in_blocks(logits: Tensor, block: int) -> Tensor:
+    """Logits of positions in one block, `[B, H, L, b']`, within blocks of another size, `[B, H, L, b]`."""
+    logits = pad(logits, (0, -logits.size(3) % block))
+    rows = logits.split(block, dim=2)
+    return torch.cat([part[..., i * block : (i + 1) * block] for i, part in enumerate(rows)], dim=2)
 
 
 def _divisor(sums: Tensor, one: Tensor, number: int = 1) -> Tensor:

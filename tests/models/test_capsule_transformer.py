@@ -11,6 +11,7 @@ from fairseq_capsule.models.flat_config import parse_layers
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing.causal import BLOCK
+from fairseq_capsule.routing.last_token import WHOLE, WIDTH
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
@@ -195,7 +196,7 @@ def test_decoding_beyond_a_block():
     """Step by step equals at once on both sides of the blocks' ends, under reorderings within the beams and when a
     sentence is dropped; what is kept grows linearly; a step changes nothing of what an earlier one kept."""
     model = build("capsule_transformer", {"decoder_layers": 1})
-    beam, steps = 2, 2 * BLOCK + 2
+    beam, steps = 2, WHOLE + BLOCK
     batch = make_batch(make_sentences([(7, 5), (4, 5), (10, 5)]))
     kept_numbers = {}
     torch.manual_seed(1)
@@ -219,21 +220,23 @@ def test_decoding_beyond_a_block():
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
             [kept] = [part for part in state.values() if "prev_positions" in part]
             kept_numbers[step + 1] = sum(t.numel() for t in kept.values() if t is not None) / len(tokens)
-            if step % BLOCK not in (0, 1, BLOCK - 2, BLOCK - 1):
+            if step % WIDTH not in (0, 1, WIDTH - 1):
                 continue
             expected = model.decoder(prefix, encoder_out=encoder_out)[0]
             torch.testing.assert_close(logits[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
             again = model.decoder(prefix, encoder_out=encoder_out, incremental_state=before)[0]
             assert torch.equal(again, logits)
     assert len(tokens) == 2 * beam
-    assert all(numbers == length * kept_numbers[1] for length, numbers in kept_numbers.items())
+    of_position = 3 * 32 + 4 * BLOCK  # query, key and value, and for each head its logits within a block
+    assert all(numbers <= length * (3 * 32 + 4 * WHOLE) for length, numbers in kept_numbers.items())
+    assert all(kept_numbers[length] == length * of_position for length in kept_numbers if length > WHOLE)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_decoding_beyond_a_block_in_half_precision(dtype):
     model = build("capsule_transformer", {"decoder_layers": 1}).to(dtype)
     batch = make_batch(make_sentences([(7, 5)]))
-    tokens = torch.randint(4, 40, (1, BLOCK + 3), generator=torch.Generator().manual_seed(1))
+    tokens = torch.randint(4, 40, (1, WHOLE + 3), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
         whole = model.decoder(tokens, encoder_out=encoder_out)[0]

@@ -129,7 +129,7 @@ def last_tokens(q, k, block):
     kept = None
     for t in range(q.size(2)):
         row = q[:, :, t : t + 1] @ k[:, :, : t + 1].mT
-        kept = append_block_logits(kept, row, block=block)
+        kept = append_block_logits(kept, row, block)
     return row, kept
 
 
@@ -155,13 +155,20 @@ def test_the_last_token_alone(heads, length, iterations, block, complete, size, 
     torch.testing.assert_close(last - row, whole, rtol=0, atol=1e-12)
 
 
-@given(length=st.integers(1, 12), block=st.integers(1, 5), missing=st.integers(0, 4))
-def test_kept_logits_are_the_triangles_of_the_blocks(length, block, missing):
+@given(
+    length=st.integers(1, 12),
+    block=st.integers(1, 14),
+    one_block_of=st.one_of(st.none(), st.integers(0, 4)),
+    missing=st.integers(0, 4),
+)
+def test_kept_logits_are_the_triangles_of_the_blocks(length, block, one_block_of, missing):
+    """Also where the earlier positions were one block of another size."""
     q, k, _ = factors(1, 2, length, 3, padded=False)
     whole = (q @ k.mT).tril()
     row, _ = last_tokens(q, k, block)
-    kept = last_tokens(q[:, :, :-1], k[:, :, :-1], block)[1] if length > 1 else None
-    logits = append_block_logits(kept, row, missing, block)
+    before = block if one_block_of is None else length - 1 + one_block_of
+    kept = last_tokens(q[:, :, :-1], k[:, :, :-1], before)[1] if length > 1 else None
+    logits = append_block_logits(kept, row, block, missing)
     assert logits.shape == (1, 2, length + missing, block)
     assert not logits[:, :, length:].any()
     for t in range(length):
