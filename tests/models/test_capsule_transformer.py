@@ -218,9 +218,9 @@ def test_decoding_beyond_a_block():
             before = {name: dict(part) for name, part in state.items()}
             prefix = tokens[:, : step + 1]
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
-            [kept] = [part for part in state.values() if "prev_positions" in part]
+            [kept] = [part for part in state.values() if "prev_logits" in part]
             kept_numbers[step + 1] = sum(t.numel() for t in kept.values() if t is not None) / len(tokens)
-            if step % WIDTH not in (0, 1, WIDTH - 1):
+            if step % WIDTH not in (0, 1, WIDTH - 1):  # WIDTH divides all lengths at which something changes
                 continue
             expected = model.decoder(prefix, encoder_out=encoder_out)[0]
             torch.testing.assert_close(logits[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
