@@ -137,7 +137,8 @@ class RoutingSelfAttention(MultiheadAttention):
             The new position's routed logits `[B, H, 1, L]`, the values and the padding mask of all positions.
         """
         saved = self._get_input_buffer(incremental_state)
-        length = 1 + (saved["prev_logits"].size(2) if saved else 0)
+        kept_logits = saved.get("prev_logits")
+        length = 1 if kept_logits is None else kept_logits.size(2) + 1
         mask = self._append_prev_key_padding_mask(
             key_padding_mask,
             saved.get("prev_key_padding_mask"),
@@ -151,7 +152,7 @@ class RoutingSelfAttention(MultiheadAttention):
         missing = missing_positions(length, block)
         kept, (queries, keys, v) = _append(saved, (q, k, v), missing)
         row = _scaled_product(q, keys[:, :, :length], self.scaling)
-        logits = append_block_logits(saved.get("prev_logits"), row, block, missing)
+        logits = append_block_logits(kept_logits, row, block, missing)
         kept["prev_logits"] = logits[:, :, :length]
         self._set_input_buffer(incremental_state, {**kept, "prev_key_padding_mask": mask})
         return self.routing.forward_last(row, queries, keys, logits, self.scaling), v, padding_mask
@@ -159,7 +160,7 @@ class RoutingSelfAttention(MultiheadAttention):
 
 def _append(
     saved: Dict[str, Optional[Tensor]], new: Tuple[Tensor, ...], missing: int
-) -> Tuple[Dict[str, Optional[Tensor]], Tuple[Tensor, ...]]:
+) -> Tuple[Dict[str, Tensor], Tuple[Tensor, ...]]:
     """Append a position's query, key and value `[B, H, 1, d]`; `missing` positions of 0 follow queries and keys.
 
     Returns:
@@ -167,12 +168,12 @@ def _append(
     """
     together = saved.get("prev_positions")  # [B, H, 3L, d], the three of a position beside each other
     if together is None:
-        before = [saved[name] for name in POSITIONS if name in saved]
+        before = [part for part in map(saved.get, POSITIONS) if part is not None]
     else:
         before = [together[:, :, part::3] for part in range(3)]
     length = 1 + (before[0].size(2) if before else 0)
     if length <= TOGETHER:
-        positions = torch.cat(new if together is None else (together, *new), dim=2)
+        positions = torch.cat([*([] if together is None else [together]), *new], dim=2)
         return {"prev_positions": positions}, tuple(positions[:, :, part::3] for part in range(3))
     zeros = [new[0].new_zeros(*new[0].shape[:2], missing, new[0].size(3))] if missing else []
     queries, keys = (torch.cat([*rows, *zeros], dim=2) for rows in zip(before[:2], new[:2]))
@@ -182,7 +183,8 @@ def _append(
 
 def _is_plain(projection: torch.nn.Module) -> bool:
     """Whether a projection is nothing but the product with its weight: not quantised, and nothing hooked in."""
-    return type(projection) is torch.nn.Linear and not (projection._forward_hooks or projection._forward_pre_hooks)
+    hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+    return type(projection) is torch.nn.Linear and not any(getattr(projection, each) for each in hooks)
 
 
 def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:
