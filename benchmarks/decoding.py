@@ -24,7 +24,7 @@ from measure import environment, seconds, seeded
 from systems import baseline_of, baseline_options, build, build_sentences, build_task, option, preset_options
 from tqdm import trange
 
-from fairseq_capsule.memory import keep_memory
+from fairseq_capsule.models.memory import keep_memory
 
 # Between these prefixes `extra_growth` is measured.
 SHORT, LONG = 96, 480
