@@ -22,8 +22,8 @@ from torch.nn.functional import pad
 from fairseq_capsule.routing.autocast import without_autocast
 from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
-# Positions in a block, also in what decoding keeps of a long prefix (last_token.py). Measured on one core, 8 heads of 64,
-# in CPU time: with 32 or 128 training is slower at 1,024 words (727 and 628 instead of 582 ms). With 128 or more a
+# Positions in a block, also in what decoding keeps of a long prefix (last_token.py). Measured on one core, 8 heads of
+# 64, in CPU time: with 32 or 128 training is slower at 1,024 words (727 and 628 instead of 582 ms). With 128 or more a
 # decoding step is slower from 161 words on.
 BLOCK = 64
 # Routings at a time in training; only the positions up to the last of them are computed. Measured with the block.
