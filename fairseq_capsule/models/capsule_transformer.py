@@ -57,9 +57,8 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
 
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
         """As fairseq's; `extra` has what the mechanisms' `decode` give, under their names."""
-        if incremental_state == {}:  # the first step
-            self._project_source_once(encoder_out, incremental_state)
-        features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
+        attended = self._attended_source(encoder_out, incremental_state)
+        features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
         if not self.mechanisms:
             return features, extra
         states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
@@ -69,11 +68,26 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         )
         return features, {**extra, **outputs}
 
-    def _project_source_once(self, encoder_out, incremental_state):
+    def _attended_source(self, encoder_out, incremental_state):
+        """What fairseq's attentions are given of the source: while decoding, no mask if no source is padded.
+
+        At the first step the source is projected as well, once for all beams of a sentence.
+        """
+        if incremental_state is None:
+            return encoder_out
+        unpadded = {**encoder_out, "encoder_padding_mask": []}
+        if incremental_state:
+            kept = self.get_incremental_state(incremental_state, "source")
+            return encoder_out if kept is None else unpadded
         source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        attended = encoder_out
+        if not padding_mask.any():
+            self.set_incremental_state(incremental_state, "source", {"padding_mask": None})
+            attended, padding_mask = unpadded, None
         beams = self.beams_of(source)
         if beams > 1:
             project_source_once(self.layers, source, padding_mask, beams, incremental_state)
+        return attended
 
     @property
     def output_embeddings(self):

@@ -122,6 +122,9 @@ class RoutedAttention(Mechanism):
                 config.decoder.attention_heads, vertical=False, iterations=config.routing_iterations, causal=True
             )
             route_self_attention(decoder.layers[index], routing)
+            # In evaluation fairseq's layers all return their attention to the source, and the decoder drops it. That of
+            # the layer that gives the alignment is asked for anyway.
+            decoder.layers[index].need_attn = False
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         found: Dict[str, NamedArray] = {}
