@@ -17,6 +17,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
 from fairseq_capsule.tasks.baseline import init_from_baseline
+from fairseq_capsule.tasks.like_baseline import take_architecture
 
 
 @dataclass
@@ -24,6 +25,10 @@ class CapsuleTranslationConfig(TranslationConfig):
     init_from_baseline: Optional[str] = field(
         default=None,
         metadata={"help": "checkpoint of a fairseq model of the same kind and sizes, whose parameters are taken over"},
+    )
+    like_baseline: bool = field(
+        default=False,
+        metadata={"help": "take sizes and shared embeddings from the checkpoint of --init-from-baseline, too"},
     )
     eval_overlap: bool = field(
         default=False,
@@ -65,9 +70,16 @@ class CapsuleTranslationTask(TranslationTask):
     def build_model(self, cfg, from_checkpoint=False):
         """Build a model; unless it will be read from a checkpoint, start it from the baseline.
 
+        With `--like-baseline` the sizes in `cfg` are replaced by the baseline's.
+
         Raises:
-            UserError: a baseline that does not fit, or `--eval-overlap` for a model without the head that it reads.
+            UserError: a baseline that does not fit or is not named, or `--eval-overlap` for a model without the head
+                that it reads.
         """
+        if self.cfg.like_baseline and not from_checkpoint:
+            if not self.cfg.init_from_baseline:
+                raise UserError("--like-baseline takes the sizes of the checkpoint of --init-from-baseline: name it")
+            take_architecture(cfg, self.cfg.init_from_baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
         if self.cfg.eval_overlap and not knows_bags(model):
