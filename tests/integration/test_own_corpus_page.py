@@ -11,8 +11,7 @@ import pytest
 from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.corpora.splits import draw_splits
 from tests.integration.commands import PATH, REPOSITORY
-
-pytestmark = pytest.mark.slow  # the commands take several minutes
+from tests.integration.warm_commands import warm_commands
 
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL)
@@ -23,9 +22,9 @@ SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
     (r"(scripts/prepare\.sh .*)", r"\1 --merges 150"),
-    (r"(scripts/train\.sh (?!.*layers=2).*)", rf"\1 {LAYERS}"),
-    (r"(scripts/train\.sh .*init_from_baseline.*)", rf"\1 {TRAINING} optimization.max_update=4"),
-    (r"(scripts/train\.sh (?!.*init_from_baseline).*)", rf"\1 {TRAINING} checkpoint.keep_last_epochs=2"),
+    (r"(scripts/train\.sh .*)", rf"\1 {LAYERS}"),
+    (r"(scripts/train\.sh .*baseline.*)", rf"\1 {TRAINING} optimization.max_update=2"),
+    (r"(scripts/train\.sh (?!.*baseline).*)", rf"\1 {TRAINING}"),
     (r"(fairseq-train .*)--max-epoch 10", r"\1--max-update 2 --cpu --num-workers 0"),
     (r"(fairseq-interactive .*)", r"\1 --cpu"),
     (r"--max-tokens 4096", "--max-tokens 400"),
@@ -48,20 +47,27 @@ def folder(tmp_path_factory):
     pairs = draw_splits(sentence_pairs(1), {"train": 150})["train"]
     for language, sentences in zip(("en", "fr"), zip(*pairs)):
         (folder / f"my.{language}").write_text("".join(f"{sentence}\n" for sentence in sentences))
-    (folder / "said").mkdir()
-    for number, (language, commands) in enumerate(BLOCKS):
-        shell = ["bash", "-euo", "pipefail", "-c", smaller(commands)]
-        finished = subprocess.run(
-            shell if language == "sh" else [sys.executable, "-c", commands],
-            cwd=folder,
-            env={**os.environ, "PATH": PATH, "CUDA_VISIBLE_DEVICES": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        assert finished.returncode == 0, f"{smaller(commands)}\n{finished.stdout}"
-        (folder / "said" / str(number)).write_text(finished.stdout)
+    for name in ("said", "commands"):
+        (folder / name).mkdir()
+    with warm_commands(folder / "commands") as commands:
+        environment = {**os.environ, "PATH": f"{commands}:{PATH}", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+        for number, (language, block) in enumerate(BLOCKS):
+            (folder / "said" / str(number)).write_text(run(language, smaller(block), folder, environment))
     return folder
+
+
+def run(language, commands, folder, environment):
+    shell = ["bash", "-euo", "pipefail", "-c", commands]
+    finished = subprocess.run(
+        shell if language == "sh" else [sys.executable, "-c", commands],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert finished.returncode == 0, f"{commands}\n{finished.stdout}"
+    return finished.stdout
 
 
 def said(folder, part):
@@ -85,9 +91,19 @@ def test_pieces_come_back_as_text(folder):
     assert "▁" not in (folder / "runs/my-pieces/evaluation/test/translations.fr").read_text()
 
 
-def test_a_baseline_of_ones_own_gives_its_parameters(folder):
-    log = (folder / "runs/my-gdr/train.log").read_text()
-    assert re.search(r"my-baseline/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
+@pytest.mark.parametrize("baseline, run", [("my-baseline", "my-gdr"), ("my-lstm", "my-gdr-lstm")])
+def test_a_baseline_of_ones_own_gives_its_sizes_and_parameters(folder, baseline, run):
+    log = (folder / f"runs/{run}/train.log").read_text()
+    assert re.search(rf"{baseline}/checkpoint_best.pt: took .*encoder_embed_dim=64, ", log)
+    assert re.search(rf"{baseline}/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
+
+
+def test_the_data_are_checked_with_and_without_their_text(folder):
+    first, second = said(folder, "check-data").split("nothing to mend\n")[:2]
+    assert "note: there is no text beside the binarised data" in second and "note: " not in first
+    assert [line for line in first.splitlines() if line.startswith("train ")] == [
+        line for line in second.splitlines() if line.startswith("train ")
+    ]
 
 
 def test_python_says_little(folder):
