@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Union
 
-from fairseq_capsule.analysis.binarised_folder import BinarisedFolderCheck
-from fairseq_capsule.analysis.data_checks import FolderCheck, Limits, final_text
 from fairseq_capsule.cli.arguments import input_folder, percentage, positive_int
+from fairseq_capsule.data.binarised_folder import BinarisedFolderCheck
+from fairseq_capsule.data.folder_checks import FolderCheck, Limits, final_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,11 +11,11 @@ from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import IndexedDataset
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.data_checks import Limits, Split, dictionary_order
-from fairseq_capsule.analysis.findings import Finding
-from fairseq_capsule.analysis.text_checks import Overlap
-from fairseq_capsule.binarised import OLD_MAGIC, PIECE, REMEDY, BinarisedText, BrokenFile
-from fairseq_capsule.dictionaries import read_dictionary
+from fairseq_capsule.data.binarised import OLD_MAGIC, PIECE, REMEDY, BinarisedText, BrokenFile
+from fairseq_capsule.data.dictionaries import read_dictionary
+from fairseq_capsule.data.findings import Finding
+from fairseq_capsule.data.folder_checks import Limits, Split, dictionary_order
+from fairseq_capsule.data.text_checks import Overlap
 from fairseq_capsule.errors import UserError
 
 # SPLIT.SOURCE-TARGET.LANGUAGE, the same with .idx, or SPLIT.idx of a single language without a name (--only-source).
