@@ -209,7 +209,7 @@ def _of_new(text: BinarisedText, dictionary: Dictionary) -> Iterator[np.ndarray]
 
 def _of_old(path: Path, dictionary: Dictionary) -> Iterator[np.ndarray]:
     try:
-        sentences = IndexedDataset(str(path.with_suffix("")))
+        sentences = IndexedDataset(str(path.with_suffix("")), fix_lua_indexing=True)
         if len(sentences.sizes) != len(sentences) or min(sentences.sizes, default=0) < 0:
             raise ValueError("sizes")
         wanted = int(sentences.data_offsets[-1]) * int(sentences.element_size)
