@@ -25,6 +25,7 @@ SMALLER = [
     (r"(scripts/train\.sh .*)", rf"\1 {LAYERS}"),
     (r"(scripts/train\.sh .*baseline.*)", rf"\1 {TRAINING} optimization.max_update=2"),
     (r"(scripts/train\.sh (?!.*baseline).*)", rf"\1 {TRAINING}"),
+    (r"(scripts/distill\.sh)", r"\1 --shards 2 --beam 1 --max-tokens 2000"),
     (r"(fairseq-train .*)--max-epoch 10", r"\1--max-update 2 --cpu --num-workers 0"),
     (r"(fairseq-interactive .*)", r"\1 --cpu"),
     (r"--max-tokens 4096", "--max-tokens 400"),
@@ -104,6 +105,11 @@ def test_the_data_are_checked_with_and_without_their_text(folder):
     assert [line for line in first.splitlines() if line.startswith("train ")] == [
         line for line in second.splitlines() if line.startswith("train ")
     ]
+
+
+def test_a_student_s_translations_are_scored_as_text(folder):
+    assert "training sentences, " in said(folder, "distill.sh")
+    assert "▁" not in (folder / "runs/my-capsnmt/evaluation/test/translations.fr").read_text()
 
 
 def test_python_says_little(folder):
