@@ -22,7 +22,7 @@ SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
     (r"(scripts/prepare\.sh .*)", r"\1 --merges 150"),
-    (r"(scripts/train\.sh .*)", rf"\1 {LAYERS}"),
+    (r"(scripts/train\.sh (?!.*like-baseline).*)", rf"\1 {LAYERS}"),
     (r"(scripts/train\.sh .*baseline.*)", rf"\1 {TRAINING} optimization.max_update=2"),
     (r"(scripts/train\.sh (?!.*baseline).*)", rf"\1 {TRAINING}"),
     (r"(scripts/distill\.sh)", r"\1 --shards 2 --beam 1 --max-tokens 2000"),
