@@ -66,3 +66,4 @@ def warm_commands(folder):
             yield folder
         finally:
             server.shutdown()
+            os.unlink(place)
