@@ -110,7 +110,7 @@ def test_a_model_of_this_package_is_a_baseline_too(tmp_path):
         ("capsule_lstm", "gdr_lstm", {"encoder_directions": 1}),
         ("gret_transformer_tiny", "gdr_transformer_base", {"encoder_attention_heads": 3}),
     ):
-        config = config_of(arch, encoder_layers=2, decoder_layers=2, encoder_embed_dim=12, **own)
+        config = config_of(arch, encoder_layers=2, encoder_embed_dim=12, decoder_layers=2, decoder_embed_dim=12, **own)
         model = task.build_model(config)
         options = OmegaConf.to_container(config, enum_to_str=True)
         save(tmp_path / "base.pt", model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
