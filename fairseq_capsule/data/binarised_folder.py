@@ -137,7 +137,8 @@ class BinarisedFolderCheck:
                     break
                 lines = number
                 if len(texts) == len(files):  # else it is not the pair
-                    overlap.see("train" if _is_train(name) else name, number, tuple(each.tobytes() for each in pair))
+                    same = tuple(each.astype(np.int64).tobytes() for each in pair)  # whatever type each file has
+                    overlap.see("train" if _is_train(name) else name, number, same)
                 for side, sentence in enumerate(pair):
                     tokens[side] += len(sentence)
                     unknown[side] += int(np.count_nonzero(sentence == texts[side][2].unk()))

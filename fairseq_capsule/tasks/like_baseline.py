@@ -3,10 +3,12 @@
 import logging
 import re
 from argparse import Namespace
+from collections.abc import Mapping
 from typing import Any, Dict, List
 
 from fairseq import checkpoint_utils
 from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 
@@ -39,12 +41,14 @@ def take_architecture(config: Any, path: str) -> None:
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{label}: it holds no model")
     found = _options(state)
-    # No size is larger than the largest side of a parameter: a wrong one would fill the memory.
-    largest = max((side for parameter in state["model"].values() for side in parameter.shape), default=0)
+    # A wrong size would fill the memory: none is larger than the largest side of a parameter.
+    parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
+    largest = max((side for parameter in parameters for side in parameter.shape), default=0)
     taken = {}
     for name in _names(config):
         if name in found and _is_architecture(name, found):
-            taken[name] = _checked(label, name, found[name], largest)
+            most = len(parameters) if name.endswith("_layers") else largest
+            taken[name] = _checked(label, name, found[name], most)
         elif NEEDED.fullmatch(name):
             raise UserError(
                 f"{label}: it has no option {name}; name a baseline of the model's kind, Transformer or LSTM"
@@ -60,7 +64,9 @@ def take_architecture(config: Any, path: str) -> None:
 def _options(state: Dict[str, Any]) -> Dict[str, Any]:
     """The options of the model of a checkpoint, under the names of this package."""
     found = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    found = vars(found) if isinstance(found, Namespace) else dict(found)
+    if isinstance(found, Namespace):
+        found = vars(found)
+    found = dict(found) if isinstance(found, Mapping) else {}
     if "encoder_bidirectional" in found:  # of fairseq's LSTM
         found = {"encoder_directions": 2 if found["encoder_bidirectional"] is True else 1, **found}
     return found
@@ -76,12 +82,12 @@ def _is_architecture(name: str, found: Dict[str, Any]) -> bool:
     return name == "encoder_directions" or bool(SIZE.fullmatch(name) or CHOICE.fullmatch(name))
 
 
-def _checked(label: str, name: str, value: Any, largest: int) -> Any:
+def _checked(label: str, name: str, value: Any, most: int) -> Any:
     """The value, which is not of the type or the range of the option otherwise; None leaves it to fairseq."""
     if CHOICE.fullmatch(name):
         allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
     else:
-        allowed = type(value) is int and 1 <= value <= largest
+        allowed = type(value) is int and 1 <= value <= most
     if not allowed and value is not None:
         raise UserError(f"{label}: its {name} cannot be {str(value)[:40]!r}")
     return value

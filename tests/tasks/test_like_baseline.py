@@ -133,8 +133,9 @@ def test_it_needs_a_baseline_of_the_same_kind(tmp_path):
         task.build_model(config_of("gdr_transformer_base"))
 
 
+PARAMETERS = {**{f"encoder.{number}.weight": torch.zeros(60, 3) for number in range(9)}, "encoder.no_tensor": "text"}
 WRONG = st.one_of(
-    st.integers(max_value=0), st.integers(min_value=41), st.floats(), st.text(), st.lists(st.integers()), st.booleans()
+    st.integers(max_value=0), st.integers(min_value=61), st.floats(), st.text(), st.lists(st.integers()), st.booleans()
 )
 
 
@@ -145,7 +146,7 @@ WRONG = st.one_of(
 def test_a_wrong_size_is_refused_by_name(tmp_path_factory, name, value):
     path = tmp_path_factory.mktemp("wrong") / "base.pt"
     options = {**TRANSFORMER, name: value}
-    save(path, model={"encoder.weight": torch.zeros(40, 3)}, cfg={"task": {}, "model": options}, args=None)
+    save(path, model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
     with pytest.raises(UserError, match=name):
         take_architecture(config_of("gdr_transformer_base"), str(path))
 
@@ -157,9 +158,23 @@ def test_a_wrong_choice_is_refused_by_name(tmp_path, name, value):
     options = {**TRANSFORMER, name: value}
     save(
         tmp_path / "base.pt",
-        model={"encoder.weight": torch.zeros(60, 3)},
+        model=PARAMETERS,
         cfg={"task": {}, "model": options},
         args=None,
     )
     with pytest.raises(UserError, match=f"--like-baseline .*its {name} cannot be"):
+        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+
+
+def test_more_layers_than_parameters_are_refused(tmp_path):
+    options = {**TRANSFORMER, "encoder_layers": 11}
+    save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
+    with pytest.raises(UserError, match="its encoder_layers cannot be '11'"):
+        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+
+
+@pytest.mark.parametrize("options", [None, [], "text", 7])
+def test_a_checkpoint_without_options_is_refused(tmp_path, options):
+    save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
+    with pytest.raises(UserError, match="it has no option "):
         take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
