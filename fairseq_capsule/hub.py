@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface of a trained model (`translate`, `encode`, `generate`, …), and `inspect`."""
+    """fairseq's interface of a trained model (`translate`, `encode`, `generate`, …), and `inspect`.
+
+    Attributes:
+        checkpoint, data: the file and the folder that it was loaded from, as they were named; None where not known.
+    """
+
+    checkpoint: Optional[str] = None
+    data: Optional[str] = None
 
     def inspect(
         self,
@@ -34,7 +41,7 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
             against: another model of the same dictionaries, which reads the same translation.
 
         Returns:
-            An `Inspection` for each sentence: its arrays by name, `.plot()` and `.save()`.
+            An `Inspection` for each sentence: its arrays by name, `.plot()`, `.save()` and `.save_html()`.
 
         Raises:
             UserError: a sentence that is empty or too long, or a model of other dictionaries.
@@ -65,7 +72,9 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> Cap
     # its merges, whatever the options say.
     with quiet_loading(checkpoint.name):
         model, cfg, task = load_model(checkpoint, Path(data).resolve(), options)
-    return CapsuleHub(cfg, task, [model])
+    hub = CapsuleHub(cfg, task, [model])
+    hub.checkpoint, hub.data = str(checkpoint), str(data)
+    return hub
 
 
 @contextmanager
