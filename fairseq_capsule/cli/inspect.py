@@ -5,15 +5,15 @@ from typing import List
 
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.inspector.folder import write_inspection, write_lists
-from fairseq_capsule.analysis.inspector.inspection import Source, inspect
-from fairseq_capsule.analysis.inspector.page import INDEX
-from fairseq_capsule.analysis.inspector.sentences import sentences_of_data, sentences_of_text
+from fairseq_capsule.checkpoints.hub import CapsuleHub
 from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, output_folder, unicode_text, whole_numbers
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines
-from fairseq_capsule.hub import CapsuleHub
+from fairseq_capsule.inspector.folder import write_inspection, write_lists
+from fairseq_capsule.inspector.inspection import Source, inspect
+from fairseq_capsule.inspector.page import INDEX
+from fairseq_capsule.inspector.sentences import sentences_of_data, sentences_of_text
 
 
 def add_arguments(parser: ArgumentParser) -> None:

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.memory import keep_memory
 from fairseq_capsule.models.beams import KnowsBeams
+from fairseq_capsule.models.memory import keep_memory
 
 
 class CapsuleModel:

@@ -12,13 +12,13 @@ from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from fairseq_capsule.analysis.inspector.arrays import gather
-from fairseq_capsule.analysis.inspector.figures import plot_view
-from fairseq_capsule.analysis.inspector.origin import Origin, describe_model
-from fairseq_capsule.analysis.inspector.text import SentenceScore, plain, score_of, text_of
-from fairseq_capsule.analysis.inspector.views import is_plain, views_of
+from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.inspector.figures import plot_view
+from fairseq_capsule.inspector.origin import Origin, describe_model
+from fairseq_capsule.inspector.text import SentenceScore, plain, score_of, text_of
+from fairseq_capsule.inspector.views import is_plain, views_of
 from fairseq_capsule.models.views import OTHER, NamedArray, Sentence, View
 
 
@@ -140,7 +140,7 @@ class Inspection:
 
     def save_html(self, path: Union[str, Path]) -> None:
         """Write the page of the sentence: one file, which needs no other and no network."""
-        from fairseq_capsule.analysis.inspector.page import page_html
+        from fairseq_capsule.inspector.page import page_html
 
         write_whole(path, page_html(self).encode())
 

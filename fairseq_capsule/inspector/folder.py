@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Dict, List, Optional
 from urllib.parse import quote
 
-from fairseq_capsule.analysis.inspector.page import INDEX, SENTENCES, embedded, fill, page_html, read
-from fairseq_capsule.analysis.inspector.thumbnail import thumbnail
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.data.files import write_whole
+from fairseq_capsule.inspector.page import INDEX, SENTENCES, embedded, fill, page_html, read
+from fairseq_capsule.inspector.thumbnail import thumbnail
 
 if TYPE_CHECKING:
-    from fairseq_capsule.analysis.inspector.inspection import Inspection
+    from fairseq_capsule.inspector.inspection import Inspection
 
 LISTED = 90  # characters of a sentence in a list
 # A summary stands at the beginning of its page: at most so many bytes are read to find it.

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, 
 import matplotlib
 import numpy as np
 
-from fairseq_capsule.analysis.inspector.figures import SHARES, SIGNED, SPREAD
-from fairseq_capsule.analysis.inspector.origin import InspectedModel
-from fairseq_capsule.analysis.inspector.text import SentenceScore
+from fairseq_capsule.inspector.figures import SHARES, SIGNED, SPREAD
+from fairseq_capsule.inspector.origin import InspectedModel
+from fairseq_capsule.inspector.text import SentenceScore
 from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
 
 if TYPE_CHECKING:
-    from fairseq_capsule.analysis.inspector.inspection import Inspection
+    from fairseq_capsule.inspector.inspection import Inspection
 
 LARGEST = 4_800_000  # bytes of a page
 DIGITS = (3, 2)  # of an array's largest number; fewer where the page would be too large
