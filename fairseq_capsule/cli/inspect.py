@@ -25,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     sentences.add_argument(
         "--text", type=unicode_text, help="one source sentence, raw or as --codes and --tokenizer say"
     )
-    sentences.add_argument("--file", type=input_file, help="such sentences, one a line; a page has the number of its line")
+    sentences.add_argument("--file", type=input_file, help="such sentences, one a line; the line numbers the page")
     parser.add_argument(
         "--split", type=label, default="test", help="the part of the data with --ids (default: %(default)s)"
     )
@@ -49,20 +49,18 @@ def run(args: Namespace) -> None:
     against = load_model(args, args.against) if args.against else None
     sentences = _sentences(hub, args)
     inspections = inspect(hub, sentences, beam=args.beam, against=against)
+    kind = type(hub.models[0]).__name__
     written = 0
     try:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             shown = [view.title for view in inspection.views]
             if not shown:
-                raise UserError(
-                    f"{args.checkpoint}: a {type(hub.models[0]).__name__} without attention or capsules: nothing to show"
-                )
+                raise UserError(f"{args.checkpoint}: a {kind} without attention or capsules: nothing to show")
             write_inspection(args.out, inspection)
             written += 1
     finally:
         if written:  # what was written before an error is listed too
             write_lists(args.out)
-    kind = type(hub.models[0]).__name__
     plain = "" if inspection.routed else f"; a {kind} routes nothing, its attention is all there is to show"
     print(f"{args.out / INDEX}: sentences: {len(sentences)}; {', '.join(shown)}{plain}")
 

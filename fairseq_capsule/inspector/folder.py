@@ -38,7 +38,7 @@ def write_inspection(folder: Path, inspection: "Inspection", dpi: int = 110) -> 
         The page.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    summary = _summary(inspection)
+    summary = summary_of(inspection)
     name = _name(folder, summary)
     inspection.save(folder / f"{name}.npz")
     for view in inspection.views:
@@ -74,8 +74,8 @@ def write_lists(folder: Path) -> Path:
     return folder / INDEX
 
 
-def _summary(inspection: "Inspection") -> Dict[str, Any]:
-    """What tells one page from others; all texts, and numbers or None."""
+def summary_of(inspection: "Inspection") -> Dict[str, Any]:
+    """What a page keeps of itself for lists, as `page_html` takes it: texts, and numbers or None."""
     origin = inspection.origin
     score = inspection.score()
     image, shown = thumbnail(inspection.views[0], inspection.arrays)
@@ -119,6 +119,7 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
         found = SUMMARY.search(stream.read(HEAD).decode("utf-8", errors="replace"))
     try:
         summary = json.loads(found[1]) if found else None
+        json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half a character
     except ValueError:
         return None
     texts = (*TEXTS, "against", "data", "image", "shown", "checkpoint")

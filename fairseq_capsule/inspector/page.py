@@ -28,8 +28,8 @@ SCRIPTS = ("numbers.js", "entropy.js", "pictures.js", "reading.js", "figures.js"
 WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
 INDEX, SENTENCES = "index.html", "sentences.js"  # beside the pages of a folder
 DIFFERENCE = (
-    "{what} of this model less that of the other{heads}. Purple: this model has more there; orange: the other has. A pale "
-    "picture means that both do alike."
+    "{what} of this model less that of the other{heads}. Purple: this model has more there; orange: the other has. "
+    "A pale picture means that both do alike."
 )
 
 

@@ -78,9 +78,10 @@ class Aggregation(Mechanism):
                     "source",
                     "capsule",
                     "coupling",
-                    caption="How much of each source word, a row, goes to each capsule, a column, after the chosen iteration. "
-                    "In a trained model the first iteration is nearly uniform, and in the last one words of a kind share a "
-                    "capsule. One colour in the last iteration (1/{capsule} each) means that nothing is learnt.",
+                    caption="How much of each source word, a row, goes to each capsule, a column, after the chosen "
+                    "iteration. In a trained model the first iteration is nearly uniform, and in the last one words "
+                    "of a kind share a capsule. One colour in the last iteration (1/{capsule} each) means that "
+                    "nothing is learnt.",
                     distribution="capsule",
                 ),
             ),

@@ -38,8 +38,8 @@ class AttentionRoutingConfig(FairseqDataclass):
 
 
 _TRAINED_ATTENTION = (
-    "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. A row "
-    "of one colour takes the mean of all words: the head chooses nothing there."
+    "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. "
+    "A row of one colour takes the mean of all words: the head chooses nothing there."
 )
 
 
@@ -64,8 +64,8 @@ def _self_attention(side: str, title: str, caption: str) -> View:
             "What the same layer would attend to if nothing were added to its logits.",
         ),
         attention("attention", "attention", "How much of each column's word the row's word takes. Each row sums to 1."),
-        capsules("vertical", "vertical capsules Ω↑", "What routing from the heads to the words adds to the logits."),
-        capsules("horizontal", "horizontal capsules Ω↔", "What routing from the words to the heads adds to the logits."),
+        capsules("vertical", "vertical capsules Ω↑", "What routing from heads to words adds to the logits."),
+        capsules("horizontal", "horizontal capsules Ω↔", "What routing from words to heads adds to the logits."),
     )
     return View(f"{side}_attention", title, caption, panels)
 
@@ -109,10 +109,10 @@ class RoutedAttention(Mechanism):
                     "source",
                     "attention",
                     summed=("source",),
-                    caption="How much of each source word is taken before the row's word is generated. Each row sums to 1. "
-                    "In a trained model the bright cells follow the order of the translation, in some layers and heads "
-                    "alone. A row of one colour takes the mean of the source; a bright column at the end of the sentence "
-                    "takes almost nothing.",
+                    caption="How much of each source word is taken before the row's word is generated. Each row "
+                    "sums to 1. In a trained model the bright cells follow the order of the translation, in some "
+                    "layers and heads alone. A row of one colour takes the mean of the source; a bright column at "
+                    "the end of the sentence takes almost nothing.",
                     distribution="source",
                 ),
             ),

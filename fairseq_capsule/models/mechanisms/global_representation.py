@@ -69,7 +69,8 @@ class GlobalVector(Mechanism):
         View(
             "global_representation",
             "Global representation",
-            "How one vector is made of the whole source sentence, and how much of it each word of the translation takes.",
+            "How one vector is made of the whole source sentence, and how much of it each word of the translation "
+            "takes.",
             (
                 Panel(
                     "global_coupling",
@@ -78,9 +79,9 @@ class GlobalVector(Mechanism):
                     "capsule",
                     "coupling",
                     summed=("source",),
-                    caption="Which source words, the rows, fill each capsule, a column. Each column sums to 1. In a trained "
-                    "model each capsule has words of its own. If all columns look alike, the capsules are copies of one "
-                    "another; a column of one colour is the mean of the sentence.",
+                    caption="Which source words, the rows, fill each capsule, a column. Each column sums to 1. In a "
+                    "trained model each capsule has words of its own. If all columns look alike, the capsules are "
+                    "copies of one another; a column of one colour is the mean of the sentence.",
                     distribution="source",
                 ),
                 Panel(
@@ -89,8 +90,9 @@ class GlobalVector(Mechanism):
                     "capsule",
                     None,
                     "weights",
-                    caption="How much of each capsule the layer's vector takes; they sum to 1. In a trained model a few "
-                    "capsules have most of it. Bars of one length (1/{capsule} each) mean that the pooling takes their mean.",
+                    caption="How much of each capsule the layer's vector takes; they sum to 1. In a trained model a "
+                    "few capsules have most of it. Bars of one length (1/{capsule} each) mean that the pooling "
+                    "takes their mean.",
                     distribution="capsule",
                 ),
                 Panel(
@@ -99,9 +101,10 @@ class GlobalVector(Mechanism):
                     "target",
                     None,
                     "mean",
-                    caption="How much of the sentence's vector each word of the translation takes: the mean of the gate "
-                    "below over its dimensions, from 0 to 1. In a trained model the words differ. Bars of one length mean "
-                    "that the gate does not depend on the word; about 0.5 everywhere is an untrained gate.",
+                    caption="How much of the sentence's vector each word of the translation takes: the mean of the "
+                    "gate below over its dimensions, from 0 to 1. In a trained model the words differ. Bars of one "
+                    "length mean that the gate does not depend on the word; about 0.5 everywhere is an untrained "
+                    "gate.",
                 ),
                 Panel(
                     "global_gate",
@@ -109,9 +112,9 @@ class GlobalVector(Mechanism):
                     "target",
                     "dimension",
                     "gate",
-                    caption="The gate of each word, a row, in each dimension of the decoder's state, a column. In a trained "
-                    "model the columns differ and the rows differ in some of them. Rows that are all alike mean that the "
-                    "gate does not depend on the word; one colour everywhere is an untrained gate.",
+                    caption="The gate of each word, a row, in each dimension of the decoder's state, a column. In a "
+                    "trained model the columns differ and the rows differ in some of them. Rows that are all alike "
+                    "mean that the gate does not depend on the word; one colour everywhere is an untrained gate.",
                 ),
             ),
         ),

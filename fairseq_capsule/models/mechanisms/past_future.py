@@ -18,10 +18,10 @@ _UNIFORM = (
     "The same share in all cells (1/{content} where each part has equally many capsules) means that nothing is learnt."
 )
 _SHARES = {
-    "PAST": "The share of each source word that is translated before the row's word is generated. In a trained model PAST "
-    f"grows from row to row, first for the words that are translated first. {_UNIFORM}",
-    "FUTURE": "The share of each source word that is still to be translated. In a trained model most of the first row is "
-    f"FUTURE, and little of the last one. {_UNIFORM}",
+    "PAST": "The share of each source word that is translated before the row's word is generated. In a trained "
+    f"model PAST grows from row to row, first for the words that are translated first. {_UNIFORM}",
+    "FUTURE": "The share of each source word that is still to be translated. In a trained model most of the first "
+    f"row is FUTURE, and little of the last one. {_UNIFORM}",
     "redundant": "The share of each source word that is neither. In a trained model it is high for words without a "
     f"translation of their own, such as some articles and punctuation. {_UNIFORM}",
 }
@@ -69,8 +69,8 @@ class PastAndFuture(Mechanism):
     """Capsules of the source words that are translated, and of those that are not, change the decoder's output (§3).
 
     Its arrays: `assignment` `[target, source, content]`, the share of each source word in PAST, FUTURE and redundant
-    capsules before the target word of that row is generated; of two attentions instead `past_future_attention`, how much
-    of each source word PAST and FUTURE take, which sums to 1 over the source for each of the two; `past_words`,
+    capsules before the target word of that row is generated; of two attentions instead `past_future_attention`, how
+    much of each source word PAST and FUTURE take, which sums to 1 over the source for each of the two; `past_words`,
     `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
     """
 
