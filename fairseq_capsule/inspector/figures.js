@@ -2,7 +2,7 @@
 // them side by side.
 
 const BESIDE = 640; // pixels of a figure that has room for the others beside the large picture
-const WIDE = 420; // pixels that a picture without labels takes at least
+const WIDE = 4; // pixels of a narrow cell for which a picture takes a row of its own
 
 function shownEntropy(value) {
   return value === null ? "none" : value.toFixed(2);
@@ -32,6 +32,7 @@ function figure(pictured, range, state) {
     "aria-label",
     `${title}${place}: ${rows.labels.length} rows, ${columns.labels.length} columns; arrow keys read its numbers`,
   );
+  canvas.dataset.name = title;
   canvas.dataset.array = panel.difference ? `difference.${panel.array}` : panel.array;
   pictured.canvas = canvas;
   pictured.frame = make("div", { className: "picture" }, canvas);
@@ -50,15 +51,15 @@ function figure(pictured, range, state) {
 }
 
 // All places along an axis, as small pictures; a click enlarges one.
-function multiples({ panel, axis, small }, range, state) {
+function multiples({ title, axis, small }, range, state) {
   const buttons = small.map((each) => {
     const image = each.columns.axis ? pixels(each, range) : make("span", { className: "bar" });
     image.setAttribute("aria-hidden", "true");
     const average = each.entropy ? mean(each.entropy.found) : null;
-    const told = average === null ? "" : `entropy ${shownEntropy(average)}`;
-    const button = make("button", { type: "button", className: "multiple" }, image, make("span", {}, each.label, " "));
-    if (told) button.append(make("small", { textContent: shownEntropy(average), title: told }));
-    button.setAttribute("aria-label", [`${panel.title}, ${axis} ${each.label}`, told].filter(Boolean).join(", "));
+    const unseen = (textContent) => make("span", { className: "unseen", textContent });
+    const button = make("button", { type: "button", className: "multiple" }, image, unseen(`${title}, ${axis} `), each.label);
+    if (average !== null) button.append(make("small", {}, unseen(", entropy "), shownEntropy(average)));
+    button.dataset.name = `${title}, ${axis} ${each.label}`;
     button.setAttribute("aria-pressed", String(each.label === state.places[axis]));
     button.addEventListener("click", () => choose({ [axis]: each.label }));
     return button;
@@ -102,10 +103,11 @@ function grouped(pictures, figures) {
 // Draws the large picture of a figure that stands in the page, as large as the figure allows.
 function enlarge(pictured, range) {
   const card = pictured.frame.closest(".card");
-  const count = pictured.columns.labels.length;
-  const needed = count > LABELLED ? WIDE : FEWEST * count + LABEL / 2 + (pictured.entropy ? ENTROPY : 0);
-  card.classList.toggle("wide", Boolean(pictured.columns.axis) && needed > pictured.frame.clientWidth);
-  const inside = card.querySelector(".drawing").clientWidth;
-  const beside = card.querySelector(".small") && inside > BESIDE && count <= LABELLED;
+  const { labels, axis } = pictured.columns;
+  const needed = (areWords(labels) ? FEWEST : WIDE) * labels.length + LABEL / 2 + (pictured.entropy ? ENTROPY : 0);
+  const drawing = card.querySelector(".drawing");
+  card.classList.toggle("wide", Boolean(axis) && needed > drawing.clientWidth);
+  const inside = drawing.clientWidth;
+  const beside = card.querySelector(".small") && inside > BESIDE;
   draw(pictured, range, beside ? inside * 0.62 : inside);
 }

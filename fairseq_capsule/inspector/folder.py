@@ -133,15 +133,15 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
 def _row(name: str, summary: Dict[str, Any]) -> str:
     """A row of the index."""
 
-    def cell(key: str, shown: str, kind: str = "") -> str:
+    def cell(key: str, shown: str, kind: str) -> str:
         value = summary[key]
-        return f'<td{kind} data-value="{html.escape(str("" if value is None else value))}">{shown}</td>'
+        return f'<td class="{kind}" data-value="{html.escape(str("" if value is None else value))}">{shown}</td>'
 
     def text(key: str) -> str:
-        return cell(key, f"<bdi>{html.escape(summary[key])}</bdi>")
+        return cell(key, f"<bdi>{html.escape(summary[key])}</bdi>", "text")
 
     def score(key: str) -> str:
-        return cell(key, "" if summary[key] is None else f"{summary[key]:.1f}", ' class="number"')
+        return cell(key, "" if summary[key] is None else f"{summary[key]:.1f}", "number")
 
     models = summary["model"] + (f" against {summary['against']}" if summary["against"] else "")
     link = f'<a href="{quote(name)}">{html.escape(summary["sentence"])}</a>'
@@ -154,8 +154,8 @@ def _row(name: str, summary: Dict[str, Any]) -> str:
         text("reference"),
         score("bleu"),
         score("chrf"),
-        cell("model", html.escape(models)),
-        cell("date", html.escape(summary["date"])),
+        cell("model", html.escape(models), "model"),
+        cell("date", html.escape(summary["date"]), "date"),
     ]
     return f"<tr>{''.join(cells)}</tr>"
 

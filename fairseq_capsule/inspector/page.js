@@ -84,7 +84,7 @@ async function render() {
   const bags = steps ? await bagLists(pictures, state) : [];
   if (turn !== drawn) return; // something else was chosen meanwhile
   leave([]);
-  const focused = document.activeElement?.getAttribute("aria-label"); // what is replaced loses it
+  const focused = document.activeElement?.dataset.name; // what is replaced loses it
   const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
   const figures = pictures.map((each) => figure(each, range(each.panel), state));
   element("panels").replaceChildren(...grouped(pictures, figures));
@@ -94,7 +94,7 @@ async function render() {
   }
   if (steps) drawSteps(pictures, bags, state);
   else element("stepping").replaceChildren();
-  if (focused) document.querySelector(`#panels [aria-label="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) document.querySelector(`#panels [data-name="${CSS.escape(focused)}"]`)?.focus();
   document.body.dataset.drawn = turn;
 }
 

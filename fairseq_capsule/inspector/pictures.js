@@ -2,7 +2,8 @@
 
 const FEWEST = 12; // pixels of a cell that has a label
 const MOST = [44, 26]; // width and height of the largest cell
-const LABELLED = 200; // more labels than this have no room
+const LABELLED = 200; // more words than this have no room
+const MOST_BAR = 20; // height of a bar
 const BAR = 220; // length of the longest bar, where an array has one axis
 const LABEL = 160; // pixels of the longest label
 const ENTROPY = 54; // pixels beside, or below, a picture for the entropies of its rows, or columns
@@ -43,13 +44,25 @@ function font(size) {
 
 function longest(context, labels, size) {
   context.font = font(size);
-  return size < FEWEST ? 0 : Math.min(LABEL, Math.max(0, ...labels.map((label) => context.measureText(label).width)));
+  return Math.min(LABEL, Math.max(0, ...labels.map((label) => context.measureText(label).width)));
 }
 
-// Pixels of a cell's side: as the room allows, or as little as a label needs; without labels all fit.
-function cellSize(room, count, most) {
-  if (count > LABELLED) return Math.max(0.25, Math.min(2, room / count));
-  return Math.min(most, Math.max(FEWEST, Math.floor(room / count)));
+// Whether every cell of a side must have room for its label. Numbers, as of capsules and dimensions, need not all be read.
+function areWords(labels) {
+  return labels.length <= LABELLED && !labels.every((label) => /^\d*$/.test(label));
+}
+
+// Pixels of a cell's side: as the room allows, but no less than the label of a word needs.
+function cellSize(room, labels, most) {
+  if (areWords(labels)) return Math.min(most, Math.max(FEWEST, Math.floor(room / labels.length)));
+  return Math.min(most, room / labels.length);
+}
+
+// Of so many labels one is written: all where there is room, else the 5th, 10th, 20th, … of numbers and none of words.
+function every(labels, size) {
+  if (size >= FEWEST) return 1;
+  if (!labels.every((label) => /^\d*$/.test(label))) return Infinity;
+  return [2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * size >= 2 * FEWEST) ?? Infinity;
 }
 
 // Draws a picture into its canvas, which is as wide as `room` if that can be, and tells where its cells are.
@@ -59,10 +72,10 @@ function draw(pictured, range, room) {
   const count = [columns.labels.length, rows.labels.length];
   const beside = entropy?.of === "rows" ? ENTROPY : 0;
   const below = entropy?.of === "columns" ? ENTROPY : 0;
-  let height = count[1] > LABELLED ? 2 : MOST[1];
+  let height = count[1] > LABELLED ? 2 : columns.axis ? MOST[1] : MOST_BAR;
   const left = Math.ceil(longest(context, rows.labels, height)) + 6;
   const free = room - left - beside - 4;
-  const width = columns.axis ? cellSize(free, count[0], MOST[0]) : Math.max(60, Math.min(BAR, free));
+  const width = columns.axis ? cellSize(free, columns.labels, MOST[0]) : Math.max(60, Math.min(BAR, free));
   if (columns.axis && height > FEWEST) height = Math.min(height, Math.max(16, width));
   const top = Math.max(Math.ceil(longest(context, columns.labels, width)), beside ? 14 : 0) + 6;
   const size = [left + width * count[0] + beside + 2, top + height * count[1] + below + 2];
@@ -86,18 +99,23 @@ function draw(pictured, range, room) {
   if (beside || below) drawEntropy(context, pictured);
 }
 
+function isWritten(place, every) {
+  return every === 1 || (place + 1) % every === 0;
+}
+
 function drawLabels(context, { rows, columns, left, top, width, height }) {
   context.fillStyle = style("--ink");
   context.textBaseline = "middle";
-  if (height >= FEWEST) {
-    context.font = font(height);
-    context.textAlign = "right";
-    rows.labels.forEach((label, r) => context.fillText(label, left - 4, top + (r + 0.5) * height, LABEL));
-  }
-  if (width < FEWEST) return;
+  context.font = font(height);
+  context.textAlign = "right";
+  const [down, right] = [every(rows.labels, height), every(columns.labels, width)];
+  rows.labels.forEach((label, r) => {
+    if (isWritten(r, down)) context.fillText(label, left - 4, top + (r + 0.5) * height, LABEL);
+  });
   context.font = font(width);
   context.textAlign = "left";
   columns.labels.forEach((label, c) => {
+    if (!isWritten(c, right)) return;
     context.save();
     context.translate(left + (c + 0.5) * width, top - 4);
     context.rotate(-Math.PI / 2);

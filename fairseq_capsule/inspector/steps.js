@@ -95,7 +95,7 @@ function stepControls() {
   const button = make("button", { type: "button", id: "play" }, "");
   button.dataset.key = "p";
   button.addEventListener("click", () => (playing ? pause() : play()));
-  const label = make("label", {}, make("u", { textContent: "s" }), "tep ", range);
+  const label = make("label", {}, make("span", {}, make("u", { textContent: "s" }), "tep"), range);
   return [make("span", { className: "stepper" }, label, make("span", { id: "step-number" }), button)];
 }
 

@@ -376,11 +376,11 @@ def test_all_heads_are_there_at_once_and_a_click_enlarges_one(opened, number, vi
     assert figures == (8 if number == 1 else 1) and page.count(".multiple") == figures * labels
     before = page.pixels()
     chosen = page.find(".multiple:not([aria-pressed=true])")
-    name = chosen.get_attribute("aria-label")
+    name = chosen.get_attribute("data-name")
     page.changing(chosen.click)
-    assert page.find(".multiple[aria-pressed=true]").get_attribute("aria-label") == name
+    assert page.find(".multiple[aria-pressed=true]").get_attribute("data-name") == name
     assert f"{axis}={page.value(f'#choice-{axis}')}" in page.browser.current_url and page.pixels() != before
-    focused = page.browser.switch_to.active_element.get_attribute("aria-label")
+    focused = page.browser.switch_to.active_element.get_attribute("data-name")
     assert focused == name  # by the keyboard one goes on from there
 
 
@@ -388,7 +388,7 @@ def test_entropy_of_each_head_and_of_shares_over_parts(opened):
     page = opened(1, view="encoder_attention", layer=2, words="parts")
     shares = page.arrays["encoder_attention"][1]
     expected = (-(shares * np.log(shares)).sum(-1) / np.log(shares.shape[-1])).mean(-1)
-    labels = [each.get_attribute("aria-label") for each in page.browser.find_elements("css selector", ".multiple")]
+    labels = [each.get_attribute("textContent") for each in page.browser.find_elements("css selector", ".multiple")]
     assert labels[8:12] == [f"attention, head {head}, entropy {value:.2f}" for head, value in enumerate(expected, 1)]
     page.choose("#view", "past_future")
     parts = page.arrays["assignment"]
