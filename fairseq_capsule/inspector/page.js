@@ -1,4 +1,4 @@
-// What is chosen stands in the address; whenever that changes, everything is drawn anew.
+// What is chosen is in the address; whenever that changes, everything is drawn anew.
 
 // ---- what is chosen
 
@@ -21,7 +21,8 @@ function choose(changes) {
     if (value === null) address.delete(name);
     else address.set(name, value);
   }
-  location.replace("#" + address);
+  history.replaceState(null, "", "#" + address);
+  render();
 }
 
 // ---- controls
