@@ -31,7 +31,7 @@ def browser():
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1600,1200"):
         options.add_argument("--" + argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    # The page changes its address while it is read: the driver would wait for such a change as for another page, now and
+    # A page changes its address while it is read. The driver would wait for such a change as for another page, now and
     # then for minutes. The tests wait for what the page shows.
     options.page_load_strategy = "none"
     opened = webdriver.Chrome(options=options, service=Service(driver))
