@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict
 
 from fairseq_capsule.cli.arguments import input_folder, percentage, positive_int
-from fairseq_capsule.data.folder_checks import FolderCheck, Limits
+from fairseq_capsule.data.folder_checks import Limits, check_folder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,13 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check = FolderCheck(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
-    findings = list(check.findings())
+    checked = check_folder(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
+    findings = checked.findings
     if args.json:
-        splits = {name: asdict(split) for name, split in check.splits.items()}
+        splits = {name: asdict(split) for name, split in checked.splits.items()}
         print(json.dumps({"ok": not findings, "findings": [asdict(finding) for finding in findings], "splits": splits}))
         return 1 if findings else 0
-    for name, split in check.splits.items():
+    for name, split in checked.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
         overlap = "" if name == "train" else f", {split.overlap} of them in train"
         print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")

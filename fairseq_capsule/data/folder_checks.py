@@ -37,14 +37,28 @@ class Split:
     overlap: int = 0
 
 
-class FolderCheck:
-    """The checks of one folder; `splits` has the figures of each split when `findings` has been read to its end."""
+@dataclass(frozen=True)
+class Checked:
+    """What is wrong with a folder, and the figures of each of its splits."""
+
+    findings: List[Finding]
+    splits: Dict[str, Split]
+
+
+def check_folder(folder: Path, limits: Limits) -> Checked:
+    """Check a prepared folder.
+
+    Raises:
+        UserError: no folder that a prepare script finished.
+    """
+    check = _FolderCheck(folder, limits)
+    return Checked(list(check.findings()), check.splits)
+
+
+class _FolderCheck:
+    """The checks of one folder; `findings` fills `splits` on its way through the files."""
 
     def __init__(self, folder: Path, limits: Limits):
-        """
-        Raises:
-            UserError: no folder that a prepare script finished.
-        """
         self.folder, self.limits = folder, limits
         self.splits: Dict[str, Split] = {}
         self.final = next((name for name in FINAL if (folder / name).is_dir()), None)
@@ -139,8 +153,9 @@ class FolderCheck:
         for language, dictionary in self.dictionaries.items():
             indices = [path for path in binarised_texts(self.folder / "bin", split) if language_of(path) == language]
             if not indices:
-                place, text = f"bin/{split}.*.{language}.idx", f"{self.final}/{split}.{language}"
-                reason = f", {self.final} has {split}" if (self.folder / text).is_file() else ""
+                place = f"bin/{split}.*.{language}.idx"
+                there = (self.folder / f"{self.final}/{split}.{language}").is_file()
+                reason = f", {self.final} has {split}" if there else ""
                 findings.append(Finding(place, None, f"missing{reason}: delete bin, prepare again"))
             comparisons.append([])
             for index in indices:

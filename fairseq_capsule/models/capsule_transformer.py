@@ -1,9 +1,9 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms; the system of each paper is a preset."""
 
 import re
-from typing import Dict, Tuple
+from typing import Any, Dict, Tuple
 
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
@@ -11,9 +11,10 @@ from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.beams import KnowsBeams, project_source_once
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
-from fairseq_capsule.models.flat_config import register_presets, validated
 from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
 from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
+from fairseq_capsule.models.options import validated
+from fairseq_capsule.models.presets import register_presets
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
@@ -80,13 +81,14 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         return self.output_projection.weight
 
 
+@register_model("capsule_transformer", dataclass=CapsuleTransformerConfig)
 class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
 
     config_type = CapsuleTransformerConfig
 
     # TransformerModelBase would offer the options of its own nested config.
-    add_args = classmethod(BaseFairseqModel.add_args.__func__)
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg, task):
@@ -134,6 +136,5 @@ def _of_kept_layers(
     return pruned
 
 
-register_presets(CapsuleTransformerModel, {"capsule_transformer": CapsuleTransformerConfig})
 for mechanism in ON_TRANSFORMERS:
     register_presets(CapsuleTransformerModel, presets(mechanism))

@@ -10,6 +10,7 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -17,7 +18,6 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.models.mechanism import active_mechanisms
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
-from fairseq_capsule.tasks.baseline import init_from_baseline
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
 
 

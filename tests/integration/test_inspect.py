@@ -6,9 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from fairseq_capsule.checkpoints.hub import load
 from fairseq_capsule.cli import main
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import load
+from fairseq_capsule.inspector import inspect as inspect_with
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, train
 
@@ -155,6 +156,7 @@ def test_from_python(data, trained, plain):
     (inspection,) = hub.inspect("a b c")
     assert inspection.translation == hub.translate("a b c") and inspection.source == ("a", "b", "c", "</s>")
     assert [view.name for view in inspection.views] == ATTENTION and inspection.routed
+    assert repr(inspect_with(hub, "a b c")) == repr([inspection])
     assert (
         inspection.plot("cross_attention", layer=1, head=2).get_suptitle() == "Attention to the source, layer 1, head 2"
     )
@@ -200,7 +202,7 @@ def test_importing_the_package_imports_nothing_that_looks_inside():
 def test_loading_and_drawing_say_nothing_and_an_inspection_is_a_summary(data, trained):
     code = f"""
 import logging
-from fairseq_capsule.checkpoints.hub import load
+from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 hub = load("{trained}/checkpoint3.pt", "{data}")
 CapsuleTransformerModel.from_pretrained("{trained}", "checkpoint3.pt", "{data}")

@@ -7,7 +7,7 @@ import torch
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import parse_layers
+from fairseq_capsule.models.options import layer_set
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.routing.causal import BLOCK
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
@@ -48,7 +48,7 @@ def test_which_layers_route():
     "text, expected", [("all", [1, 2, 3, 4, 5, 6]), ("1-3", [1, 2, 3]), ("4-6", [4, 5, 6]), ("6, 1-2,2", [1, 2, 6])]
 )
 def test_sets_of_layers(text, expected):
-    assert parse_layers("encoder_routing_layers", text, 6) == expected
+    assert layer_set("encoder_routing_layers", text, 6) == expected
 
 
 @pytest.mark.parametrize(

@@ -72,10 +72,9 @@ def test_any_blocks_equal_none(batch, heads, length, size, iterations, block, ro
 @pytest.mark.parametrize("length", [BLOCKS_PAY - 1, BLOCKS_PAY, BLOCKS_PAY + 1, 5 * BLOCK, 5 * BLOCK + 1])
 def test_both_forms_agree_at_the_length_that_chooses(length):
     q, k, mask = factors(2, 2, length, 8)
-    masks = dict(padding_mask=mask, key_padding_mask=mask.flip(0))
     same_with_gradient(
-        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, factors=(q, k), **masks),),
-        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, **masks),),
+        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, factors=(q, k), padding_mask=mask),),
+        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, padding_mask=mask),),
         q,
         k,
     )

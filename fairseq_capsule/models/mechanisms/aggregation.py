@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
@@ -95,7 +96,7 @@ class Aggregation(Mechanism):
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         aggregation = getattr(model.encoder, "aggregation", None)
         if not isinstance(aggregation, CapsuleAggregation):
             return {}
@@ -104,7 +105,7 @@ class Aggregation(Mechanism):
         axes = {"iteration": numbers(len(coupling)), "source": sentence.source_words}
         return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The entropy of each word's couplings, and the norms of the capsules as they were squashed."""
         aggregation = model.encoder.aggregation
         routed = model.encoder.aggregate(source)

@@ -1,19 +1,20 @@
 """Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention, routing_attentions
-from fairseq_capsule.models.flat_config import option, parse_layers
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.options import layer_set, option
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
 from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
@@ -125,19 +126,19 @@ class RoutedAttention(Mechanism):
     plain = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})
 
     def check(self, config: Any) -> None:
-        parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
         for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
             if routing != "none" and getattr(config, name + "_xformers_att_config"):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
         if config.cross_self_attention and config.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         parts = config.encoder_routing
         if parts == "none":
             return
         kept = config.kept_layers["encoder"]
-        routed = parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
+        routed = layer_set("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
         for index in (place for place, layer in enumerate(kept) if layer + 1 in routed):
             routing = AttentionRouting(
                 config.encoder.attention_heads,
@@ -147,7 +148,7 @@ class RoutedAttention(Mechanism):
             )
             route_self_attention(encoder.layers[index], routing)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         if config.decoder_routing == "none":
             return
         for index in range(len(decoder.layers)):  # a loop over layers would drop some under --decoder-layerdrop
@@ -156,7 +157,7 @@ class RoutedAttention(Mechanism):
             )
             route_self_attention(decoder.layers[index], routing)
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         found: Dict[str, NamedArray] = {}
         if isinstance(model.encoder, TransformerEncoderBase):
             found.update(_explained("encoder", encoder_attention(model, sentence.source), sentence.source_words))
@@ -176,7 +177,7 @@ class RoutedAttention(Mechanism):
             found["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
         return found
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The entropy of the couplings and the norms of the capsules of each part, over all layers that route."""
         return added_up(
             [
@@ -187,7 +188,9 @@ class RoutedAttention(Mechanism):
         )
 
 
-def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
+def route_self_attention(
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase], routing: AttentionRouting
+) -> None:
     """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
         raise UserError(

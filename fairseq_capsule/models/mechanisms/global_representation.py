@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
@@ -140,7 +141,7 @@ class GlobalVector(Mechanism):
                 f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}: make them equal"
             )
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         embed_dim = config.encoder.embed_dim
         aggregate = config.global_aggregation == "gru"
 
@@ -158,18 +159,22 @@ class GlobalVector(Mechanism):
         layers = config.encoder.layers if aggregate else 1
         encoder.global_representation = GlobalRepresentation(embed_dim, [pooling() for _ in range(layers)], aggregate)
 
-    def encode(self, encoder: nn.Module, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
         return encoder.global_representation(layers, padding_mask)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         decoder.context_gate = ContextGate(state_dim) if config.global_gate == "context" else PlainSum()
 
     def decode(
-        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+        self,
+        decoder: FairseqDecoder,
+        features: Tensor,
+        source: EncodedSource,
+        incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, None]:
         return decoder.context_gate(features, source.vectors[self.name]), None
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
@@ -185,7 +190,7 @@ class GlobalVector(Mechanism):
             found["global_gate_mean"] = named(gate.mean(1), target=steps)
         return found
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The entropy of each capsule's couplings over the words and the capsules' norms, over all layers; the mean of
         the gate."""
         mask = source.eq(model.encoder.padding_idx)
@@ -207,11 +212,12 @@ class GlobalVector(Mechanism):
 
 
 def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
-    if not isinstance(poolings[0], CapsulePooling):
+    of_capsules = [pooling for pooling in poolings if isinstance(pooling, CapsulePooling)]  # all of them, or none
+    if not of_capsules:
         return {}
     couplings, weights = [], []
-    first = len(states) - len(poolings)  # without aggregation there is the last layer's pooling alone
-    for number, (pooling, state) in enumerate(zip(poolings, states[first:]), start=first + 1):
+    first = len(states) - len(of_capsules)  # without aggregation there is the last layer's pooling alone
+    for number, (pooling, state) in enumerate(zip(of_capsules, states[first:]), start=first + 1):
         routed = [pooling.capsules(state, iterations=count) for count in range(1, pooling.iterations + 1)]
         couplings.append((number, torch.stack([each.coupling for each in routed], dim=1)))
         if pooling.query is not None:
