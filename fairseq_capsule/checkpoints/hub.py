@@ -4,7 +4,7 @@ import importlib
 import logging
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Iterator, Union
+from typing import Any, Iterator, Optional, Union
 
 from fairseq import hub_utils
 from tqdm import tqdm
@@ -14,7 +14,14 @@ from fairseq_capsule.data.merges import require_codes
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface of a trained model (`translate`, `encode`, `generate`, …), and `inspect`."""
+    """fairseq's interface of a trained model (`translate`, `encode`, `generate`, …), and `inspect`.
+
+    Attributes:
+        checkpoint, data: the file and the folder that it was loaded from, as they were named; None where not known.
+    """
+
+    checkpoint: Optional[str] = None
+    data: Optional[str] = None
 
     def inspect(self, *args: Any, **options: Any) -> Any:
         """What the model routes while it translates: `fairseq_capsule.inspector.inspect` with this hub."""
@@ -39,7 +46,9 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -
     # its merges, whatever the options say.
     with quiet_loading(checkpoint.name):
         model, cfg, task = load_model(checkpoint, Path(data).resolve(), options)
-    return CapsuleHub(cfg, task, [model])
+    hub = CapsuleHub(cfg, task, [model])
+    hub.checkpoint, hub.data = str(checkpoint), str(data)
+    return hub
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def inspect(
         against: another model of the same dictionaries, which reads the same translation.
 
     Returns:
-        An `Inspection` for each sentence: its arrays by name, `.plot()` and `.save()`.
+        An `Inspection` for each sentence: its arrays by name, `.plot()`, `.save()` and `.save_html()`.
 
     Raises:
         UserError: a sentence that is empty or too long, or a model of other dictionaries.

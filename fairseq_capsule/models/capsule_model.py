@@ -1,5 +1,7 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
+from pathlib import Path
+
 from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
@@ -27,7 +29,9 @@ class CapsuleModel(BaseFairseqModel):
         """As fairseq's; what it gives has `inspect` too."""
         with quiet_loading(checkpoint_file):
             hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
-        return CapsuleHub(hub.cfg, hub.task, hub.models)
+        loaded = CapsuleHub(hub.cfg, hub.task, hub.models)
+        loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)
+        return loaded
 
     def set_num_updates(self, num_updates: int) -> None:
         """As fairseq's: what its trainer says before every update. On a CPU the process keeps its memory from here on.
