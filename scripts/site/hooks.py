@@ -1,0 +1,104 @@
+"""Hooks of mkdocs.yml: pages from files outside docs/, the API reference, equations, and no address to load from.
+
+mkdocs calls the functions `on_…` by their names.
+"""
+
+import html
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent.parent
+KATEX = ROOT / ".venv/site/node_modules/katex/dist"  # scripts/docs.sh installs it
+
+# Files of the repository's root that are pages of the site.
+ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
+# Parts of the package that have a page in the API reference, and what each page documents.
+API = {
+    "routing": "The routing functions: pure functions of tensors.",
+    "modules": "Modules that own the parameters of a routing.",
+    "losses": "The guided losses: pure functions of tensors.",
+    "hub": "Trained models from Python.",
+    "models": "The models and the interface of a mechanism.",
+    "evaluation": "Scores, checkpoints and translations.",
+    "inspector": "What a model routed: arrays, views and pages.",
+    "analysis": "Translations and prepared data: analyses and checks.",
+    "testing": "The invariants that every architecture keeps, as functions.",
+}
+# The inspector may be a part of the analysis package.
+MODULES = {"inspector": ("inspector", "analysis.inspector")}
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Adds the API reference to the navigation."""
+    reference = [{f"fairseq_capsule.{module}": f"api/{name}.md"} for name, module in _api_modules().items()]
+    config.nav.insert(-1, {"API reference": reference})
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages that are generated, and KaTeX's style sheet with its fonts."""
+    for source, target in ROOT_PAGES.items():
+        text = (ROOT / source).read_text(encoding="utf-8")
+        files.append(File.generated(config, target, content=_links_of_root(text)))
+    for name, module in _api_modules().items():
+        content = f"# fairseq_capsule.{module}\n\n{API[name]}\n\n::: fairseq_capsule.{module}\n"
+        files.append(File.generated(config, f"api/{name}.md", content=content))
+    for path in (KATEX / "katex.min.css", *KATEX.glob("fonts/*.woff2")):
+        target = f"assets/katex/{path.relative_to(KATEX)}"
+        files.append(File.generated(config, target, content=path.read_bytes()))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Leads links to files of the repository's root to their pages."""
+    for source, target in ROOT_PAGES.items():
+        markdown = markdown.replace(f"](../{source}", f"]({target}")
+    return markdown
+
+
+def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Renders the equations that the extension arithmatex has marked."""
+    marked = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+    equations = [
+        {"tex": html.unescape(tex), "display": element == "div"} for element, tex in marked.findall(content)
+    ]
+    if not equations:
+        return content
+    command = ["node", str(Path(__file__).parent / "katex.js"), str(KATEX / "katex.js")]
+    finished = subprocess.run(command, input=json.dumps(equations), capture_output=True, text=True)
+    if finished.returncode:
+        raise PluginError(f"{page.file.src_uri}: an equation was not rendered: {finished.stderr.strip()}")
+    rendered = iter(json.loads(finished.stdout))
+    return marked.sub(lambda match: f"<{match[1]} class='equation'>{next(rendered)}</{match[1]}>", content)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuses a page that loads anything from another address, as a font or a script."""
+    loaded = re.search(r'<(?:script|img|iframe)\b[^>]*\bsrc="(https?:)?//[^>]*>|<link\b[^>]*\bhref="(https?:)?//[^>]*>', output)
+    if loaded:
+        raise PluginError(f"{page.file.src_uri}: the page loads from the network: {loaded[0]}")
+    return output
+
+
+def _api_modules() -> dict:
+    """The module of each page of the API reference, under `fairseq_capsule`."""
+    found = {}
+    for name in API:
+        for module in MODULES.get(name, (name,)):
+            path = ROOT / "fairseq_capsule" / module.replace(".", "/")
+            if path.is_dir() or path.with_suffix(".py").is_file():
+                found.setdefault(name, module)
+    return found
+
+
+def _links_of_root(text: str) -> str:
+    """The text of a file of the root, with its links as a page of docs/ has them."""
+    text = re.sub(r"\]\(docs/", "](", text)
+    return re.sub(r"\]\((?=[A-Z]+\.md)", "](../", text)
