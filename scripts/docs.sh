@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build the site of docs/ in OUT, with warnings as errors. Requires npm, which installs KaTeX for the equations.
+# Build the site of docs/ in OUT, with warnings as errors. Requires npm, which installs KaTeX.
 # Usage: scripts/docs.sh OUT
 set -euo pipefail
 [ $# -eq 1 ] || { echo "usage: scripts/docs.sh OUT" >&2; exit 2; }
@@ -17,5 +17,6 @@ if ! cmp -s scripts/site/package-lock.json "$katex/package-lock.json" || [ ! -e 
     npm ci --prefix "$katex" --no-audit --no-fund --ignore-scripts --loglevel error >/dev/null || die "npm did not install KaTeX"
     touch "$katex/installed"
 fi
-.venv/bin/python -m mkdocs build --quiet --strict --site-dir "$out"
+# The theme advertises its successor.
+NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet --strict --site-dir "$out"
 echo "docs: $out/index.html"

@@ -13,9 +13,15 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from mkdocs.utils import get_relative_url
 
 ROOT = Path(__file__).parent.parent.parent
-KATEX = ROOT / ".venv/site/node_modules/katex/dist"  # scripts/docs.sh installs it
+NODE_MODULES = ROOT / ".venv/site/node_modules"  # scripts/docs.sh installs them
+KATEX = NODE_MODULES / "katex/dist"
+
+# The theme loads this script from the network. It lets the search work in pages that are opened from a disk.
+WORKER_ADDRESS = "https://unpkg.com/iframe-worker/shim"
+WORKER = "assets/iframe-worker.js"
 
 # Files of the repository's root that are pages of the site.
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
@@ -43,13 +49,15 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are generated, and KaTeX's style sheet with its fonts."""
+    """Adds the pages that are generated, and the files of KaTeX and iframe-worker that pages load."""
     for source, target in ROOT_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=_links_of_root(text)))
     for name, module in _api_modules().items():
         content = f"# fairseq_capsule.{module}\n\n{API[name]}\n\n::: fairseq_capsule.{module}\n"
         files.append(File.generated(config, f"api/{name}.md", content=content))
+    shim = (NODE_MODULES / "iframe-worker/shim/index.js").read_bytes()
+    files.append(File.generated(config, WORKER, content=shim))
     for path in (KATEX / "katex.min.css", *KATEX.glob("fonts/*.woff2")):
         target = f"assets/katex/{path.relative_to(KATEX)}"
         files.append(File.generated(config, target, content=path.read_bytes()))
@@ -80,8 +88,9 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuses a page that loads anything from another address, as a font or a script."""
-    loaded = re.search(r'<(?:script|img|iframe)\b[^>]*\bsrc="(https?:)?//[^>]*>|<link\b[^>]*\bhref="(https?:)?//[^>]*>', output)
+    """Refuses a page that loads anything from the network, such as a font or a script."""
+    output = output.replace(WORKER_ADDRESS, get_relative_url(WORKER, page.url))
+    loaded = re.search(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?:https?:)?//[^>]*>', output)
     if loaded:
         raise PluginError(f"{page.file.src_uri}: the page loads from the network: {loaded[0]}")
     return output
