@@ -74,9 +74,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Renders the equations that the extension arithmatex has marked."""
     marked = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
-    equations = [
-        {"tex": html.unescape(tex), "display": element == "div"} for element, tex in marked.findall(content)
-    ]
+    equations = [{"tex": html.unescape(tex), "display": element == "div"} for element, tex in marked.findall(content)]
     if not equations:
         return content
     command = ["node", str(Path(__file__).parent / "katex.js"), str(KATEX / "katex.js")]
