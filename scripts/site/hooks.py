@@ -3,6 +3,7 @@
 mkdocs calls the functions `on_…` by their names.
 """
 
+import ast
 import html
 import json
 import re
@@ -54,7 +55,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=_links_of_root(text)))
     for name, module in _api_modules().items():
-        content = f"# fairseq_capsule.{module}\n\n{API[name]}\n\n::: fairseq_capsule.{module}\n"
+        content = f"# fairseq_capsule.{module}\n\n{API[name]}\n{_documented(module)}"
         files.append(File.generated(config, f"api/{name}.md", content=content))
     shim = (NODE_MODULES / "iframe-worker/shim/index.js").read_bytes()
     files.append(File.generated(config, WORKER, content=shim))
@@ -87,10 +88,19 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Refuses a page that loads anything from the network, such as a font or a script."""
-    output = output.replace(WORKER_ADDRESS, get_relative_url(WORKER, page.url))
+    return _without_network(output, page.url)
+
+
+def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
+    """Does the same for the page of an unknown address."""
+    return _without_network(output, template_name) if template_name.endswith(".html") else output
+
+
+def _without_network(output: str, url: str) -> str:
+    output = output.replace(WORKER_ADDRESS, get_relative_url(WORKER, url))
     loaded = re.search(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?:https?:)?//[^>]*>', output)
     if loaded:
-        raise PluginError(f"{page.file.src_uri}: the page loads from the network: {loaded[0]}")
+        raise PluginError(f"{url}: the page loads from the network: {loaded[0]}")
     return output
 
 
@@ -103,6 +113,24 @@ def _api_modules() -> dict:
             if path.is_dir() or path.with_suffix(".py").is_file():
                 found.setdefault(name, module)
     return found
+
+
+def _documented(module: str) -> str:
+    """What mkdocstrings documents: what a package exports, or all of a module or package without exports."""
+    path = ROOT / "fairseq_capsule" / module.replace(".", "/") / "__init__.py"
+    tree = ast.parse(path.read_text(encoding="utf-8")) if path.is_file() else ast.Module([], [])
+    imports = {
+        alias.name: node.module
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("fairseq_capsule.")
+        for alias in node.names
+    }
+    exported = [
+        f"\n::: {origin}.{name}\n    options:\n      show_root_heading: true\n      heading_level: 2\n"
+        for name, origin in imports.items()
+        if name[0] != "_"
+    ]
+    return "".join(exported) or f"\n::: fairseq_capsule.{module}\n"
 
 
 def _links_of_root(text: str) -> str:
