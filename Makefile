@@ -10,7 +10,7 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
 	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
 	scripts/docs.sh scripts/site/hooks.py \
-	fairseq_capsule/__init__.py fairseq_capsule/environment.py fairseq_capsule/requirements.py fairseq_capsule/cli/doctor.py \
+	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
 	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets
@@ -33,7 +33,7 @@ test-all: install  ## the test suite with the slow tests
 
 test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
 	@scripts/install-browser.sh
-	.venv/bin/python -m pytest tests/analysis/inspector/test_browser.py
+	.venv/bin/python -m pytest tests/inspector/test_browser.py
 
 coverage: install  ## the test suite with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html

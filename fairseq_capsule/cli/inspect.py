@@ -7,14 +7,14 @@ from typing import List
 
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, inspect
-from fairseq_capsule.analysis.inspector.page import page_name, write_index, write_page
-from fairseq_capsule.analysis.inspector.sentences import sentences_of_data, sentences_of_text
+from fairseq_capsule.checkpoints.hub import CapsuleHub
 from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, output_folder, unicode_text, whole_numbers
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.data.files import read_lines, write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines, write_whole
-from fairseq_capsule.hub import CapsuleHub
+from fairseq_capsule.inspector.inspection import Inspection, Source, inspect
+from fairseq_capsule.inspector.page import page_name, write_index, write_page
+from fairseq_capsule.inspector.sentences import sentences_of_data, sentences_of_text
 
 
 def add_arguments(parser: ArgumentParser) -> None:

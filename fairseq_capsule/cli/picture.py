@@ -3,13 +3,13 @@
 import io
 from argparse import ArgumentParser, Namespace
 
-from fairseq_capsule.analysis.inspector.inspection import inspect
-from fairseq_capsule.analysis.inspector.sentences import sentences_of_text
-from fairseq_capsule.analysis.inspector.views import all_views
 from fairseq_capsule.cli.arguments import label, output_file, unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.inspector.inspection import inspect
+from fairseq_capsule.inspector.sentences import sentences_of_text
+from fairseq_capsule.inspector.views import all_views
 
 SUFFIXES = (".png", ".svg", ".pdf")
 SHORT = {"attention": "encoder_attention", "assignment": "past_future"}

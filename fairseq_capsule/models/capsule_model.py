@@ -1,9 +1,9 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
+from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.memory import keep_memory
 from fairseq_capsule.models.beams import KnowsBeams
+from fairseq_capsule.models.memory import keep_memory
 
 
 class CapsuleModel:

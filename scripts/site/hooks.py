@@ -33,18 +33,17 @@ API = {
     "losses": "The guided losses: pure functions of tensors.",
     "hub": "Trained models from Python.",
     "models": "The models and the interface of a mechanism.",
-    "evaluation": "Scores, checkpoints and translations.",
+    "evaluation": "Scores and translations.",
     "inspector": "What a model routed: arrays, views and pages.",
-    "analysis": "Translations and prepared data: analyses and checks.",
+    "analysis": "Analyses of translations and models.",
+    "data": "Checks of prepared data.",
     "testing": "The invariants that every architecture keeps, as functions.",
 }
-# The inspector may be a part of the analysis package.
-MODULES = {"inspector": ("inspector", "analysis.inspector")}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Adds the API reference to the navigation."""
-    reference = [{f"fairseq_capsule.{module}": f"api/{name}.md"} for name, module in _api_modules().items()]
+    reference = [{f"fairseq_capsule.{name}": f"api/{name}.md"} for name in API]
     config.nav.insert(-1, {"API reference": reference})
     return config
 
@@ -54,8 +53,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for source, target in ROOT_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=_links_of_root(text)))
-    for name, module in _api_modules().items():
-        content = f"# fairseq_capsule.{module}\n\n{API[name]}\n{_documented(module)}"
+    for name, summary in API.items():
+        content = f"# fairseq_capsule.{name}\n\n{summary}\n{_documented(name)}"
         files.append(File.generated(config, f"api/{name}.md", content=content))
     shim = (NODE_MODULES / "iframe-worker/shim/index.js").read_bytes()
     files.append(File.generated(config, WORKER, content=shim))
@@ -104,21 +103,11 @@ def _without_network(output: str, url: str) -> str:
     return output
 
 
-def _api_modules() -> dict:
-    """The module of each page of the API reference, under `fairseq_capsule`."""
-    found = {}
-    for name in API:
-        for module in MODULES.get(name, (name,)):
-            path = ROOT / "fairseq_capsule" / module.replace(".", "/")
-            if path.is_dir() or path.with_suffix(".py").is_file():
-                found.setdefault(name, module)
-    return found
-
-
 def _documented(module: str) -> str:
     """What mkdocstrings documents: what a package exports, or all of a module or package without exports."""
-    path = ROOT / "fairseq_capsule" / module.replace(".", "/") / "__init__.py"
-    tree = ast.parse(path.read_text(encoding="utf-8")) if path.is_file() else ast.Module([], [])
+    path = ROOT / "fairseq_capsule" / module
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     imports = {
         alias.name: node.module
         for node in tree.body

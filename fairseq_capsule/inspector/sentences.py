@@ -5,9 +5,9 @@ from typing import List, Sequence
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.tokenizer import tokenize_line
 
-from fairseq_capsule.analysis.checkpoints import load_split
-from fairseq_capsule.analysis.inspector.inspection import Source, text_of
+from fairseq_capsule.checkpoints.models import load_split
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.inspection import Source, text_of
 
 
 def sentences_of_text(hub: GeneratorHubInterface, lines: Sequence[str]) -> List[Source]:

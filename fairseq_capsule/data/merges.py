@@ -6,8 +6,8 @@ from typing import Dict, Union
 
 from sentencepiece import SentencePieceProcessor
 
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines
 
 VERSION = re.compile(r"#version: \d+(\.\d+)*", re.ASCII)
 MERGE = re.compile(r"[^ ]+ [^ ]+")

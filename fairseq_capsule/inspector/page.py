@@ -13,8 +13,8 @@ from typing import Any, Dict, List, Sequence
 import matplotlib
 import numpy as np
 
-from fairseq_capsule.analysis.inspector.figures import SHARES, SIGNED
-from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, joined
+from fairseq_capsule.inspector.figures import SHARES, SIGNED
+from fairseq_capsule.inspector.inspection import Inspection, Source, joined
 from fairseq_capsule.models.views import NamedArray
 
 LARGEST = 4_800_000  # bytes of a page

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 import numpy as np
 import pytest
 
-from fairseq_capsule.analysis.inspector.page import page_name, write_index, write_page
-from tests.analysis.inspector.inspections import SOURCE, make_inspection, source_of
+from fairseq_capsule.inspector.page import page_name, write_index, write_page
+from tests.inspector.inspections import SOURCE, make_inspection, source_of
 
 LONG = tuple(f"word{number}" for number in range(100))
 

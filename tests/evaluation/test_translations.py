@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.analysis.translations import read_outputs, read_translations
+from fairseq_capsule.evaluation.translations import read_outputs, read_translations
 
 LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , ▁ he ▁ say s .", "H": "▁ He ▁ come s ."}
 

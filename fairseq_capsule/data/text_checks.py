@@ -8,7 +8,7 @@ from typing import Dict, Iterator, List, Optional, Tuple
 from fairseq.data import Dictionary
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.findings import Finding
+from fairseq_capsule.data.findings import Finding
 
 Pair = Tuple[str, ...]  # a line of each language
 

@@ -7,7 +7,7 @@ from typing import Collection, Dict, Iterator, List
 
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.findings import Finding
+from fairseq_capsule.data.findings import Finding
 
 NAME = "manifest.tsv"
 ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file": 3}  # kind → least number of fields

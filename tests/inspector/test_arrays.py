@@ -9,8 +9,8 @@ import torch
 from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fairseq_capsule.analysis.inspector.arrays import gather
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.arrays import gather
 from fairseq_capsule.models.mechanisms.past_future import past_future
 from fairseq_capsule.models.views import Sentence
 from fairseq_capsule.modules import CapsulePooling, capsule_pooling

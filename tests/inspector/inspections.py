@@ -1,7 +1,7 @@
 """Inspections of tiny random models, with words of every kind."""
 
-from fairseq_capsule.analysis.inspector.arrays import gather
-from fairseq_capsule.analysis.inspector.inspection import Inspection, Source
+from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.inspector.inspection import Inspection, Source
 from fairseq_capsule.models.views import OTHER, Sentence
 from tests.zoo import build, make_sentences
 

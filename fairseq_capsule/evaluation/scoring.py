@@ -13,8 +13,8 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.translations import Translations
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.translations import Translations
 
 SEED_VARIABLE = "SACREBLEU_SEED"
 # Languages that are often prepared without their diacritics, which then cost a translation most of its matches.

@@ -5,9 +5,9 @@ from typing import Any, Dict, Iterator, List, Sequence
 
 from sacrebleu.metrics.base import Metric, Score, Signature
 
-from fairseq_capsule.analysis.scoring import Measure
-from fairseq_capsule.analysis.translations import Translations
-from fairseq_capsule.rouge import ROUGE_TYPES, CharacterRouge
+from fairseq_capsule.evaluation.rouge import ROUGE_TYPES, CharacterRouge
+from fairseq_capsule.evaluation.scoring import Measure
+from fairseq_capsule.evaluation.translations import Translations
 
 LABELS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fairseq_capsule.errors import UserError
-from tests.analysis.inspector.inspections import SOURCE, TARGET, make_inspection
+from tests.inspector.inspections import SOURCE, TARGET, make_inspection
 
 
 @pytest.fixture(scope="module")

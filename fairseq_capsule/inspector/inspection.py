@@ -12,11 +12,11 @@ from fairseq.hub_utils import GeneratorHubInterface
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from fairseq_capsule.analysis.inspector.arrays import gather
-from fairseq_capsule.analysis.inspector.figures import plot_view
-from fairseq_capsule.analysis.inspector.views import is_plain, views_of
+from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.inspector.figures import plot_view
+from fairseq_capsule.inspector.views import is_plain, views_of
 from fairseq_capsule.models.views import OTHER, NamedArray, Sentence, View
 
 

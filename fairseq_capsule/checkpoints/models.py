@@ -16,8 +16,8 @@ from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 from tqdm import tqdm
 
-from fairseq_capsule.binarised import require_whole
-from fairseq_capsule.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
+from fairseq_capsule.data.binarised import require_whole
+from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[torch.nn.Module, Union[DictConfig, Namespace], FairseqTask]

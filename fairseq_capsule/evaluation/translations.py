@@ -7,8 +7,8 @@ from typing import Dict, List, Optional, Sequence
 
 from fairseq.data.data_utils import post_process
 
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines
 
 # S: source, T: target, H: hypothesis as generated, D: hypothesis after fairseq's own detokenising. Other lines (P-, A-,
 # the log) are passed over.

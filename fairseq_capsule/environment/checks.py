@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Callable, Dict, List, Optional
 
 from fairseq_capsule import __version__
-from fairseq_capsule.requirements import (
+from fairseq_capsule.environment.requirements import (
     NAME,
     Unknown,
     modules,
@@ -125,7 +125,7 @@ def installation() -> str:
     installed = version_of(NAME)
     if installed != __version__:
         raise Trouble(f"the code is version {__version__}, its metadata version {installed}: install it again")
-    return f"{installed}, {Path(__file__).parent}"
+    return f"{installed}, {Path(__file__).parents[1]}"
 
 
 def python_version() -> str:

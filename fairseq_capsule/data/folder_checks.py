@@ -6,12 +6,12 @@ from typing import Dict, Iterator, List, Tuple
 
 from fairseq.data import Dictionary
 
-from fairseq_capsule.analysis.binarised_checks import Comparison
-from fairseq_capsule.analysis.findings import Finding
-from fairseq_capsule.analysis.manifests import manifest_findings
-from fairseq_capsule.analysis.text_checks import Overlap, Pair, Pairs, Unknown
-from fairseq_capsule.binarised import BinarisedText, BrokenFile, binarised_texts, language_of, splits_of
-from fairseq_capsule.dictionaries import read_dictionaries
+from fairseq_capsule.data.binarised import BinarisedText, BrokenFile, binarised_texts, language_of, splits_of
+from fairseq_capsule.data.binarised_checks import Comparison
+from fairseq_capsule.data.dictionaries import read_dictionaries
+from fairseq_capsule.data.findings import Finding
+from fairseq_capsule.data.manifests import manifest_findings
+from fairseq_capsule.data.text_checks import Overlap, Pair, Pairs, Unknown
 from fairseq_capsule.errors import UserError
 
 FINAL = ("bpe", "characters")  # the folders of the text that is binarised

@@ -8,9 +8,9 @@ import zlib
 import numpy as np
 import pytest
 
-from fairseq_capsule.analysis.inspector import page
-from fairseq_capsule.analysis.inspector.page import write_index, write_page
-from tests.analysis.inspector.inspections import make_inspection, source_of
+from fairseq_capsule.inspector import page
+from fairseq_capsule.inspector.page import write_index, write_page
+from tests.inspector.inspections import make_inspection, source_of
 
 
 def data_of(html):

@@ -6,7 +6,7 @@ from typing import List, Optional
 import numpy as np
 from fairseq.data import Dictionary
 
-from fairseq_capsule.binarised import PIECE, BinarisedText
+from fairseq_capsule.data.binarised import PIECE, BinarisedText
 
 
 class Comparison:
