@@ -29,7 +29,7 @@ class BagOfWordsProbeConfig(FairseqDataclass):
 class BagOfWordsProbe(FairseqCriterion):
     """Train a feed-forward predictor of the target's words on a frozen model.
 
-    It requires `--task capsule_translation`. With several processes it also requires `--ddp-backend legacy_ddp`, because
+    It requires `--task capsule_translation`. With several processes it also requires `--ddp-backend legacy_ddp`:
     PyTorch's own backend refuses a model without gradients.
 
     The predictor maps the vector to the size of the output embeddings, `d → 4d → C`. Its logits are products with these

@@ -98,7 +98,7 @@ class _AdditiveScores(torch.autograd.Function):
 
 
 def _by_step(block: Tensor) -> Tensor:
-    """View `[b, t, I, J, K]` as `[b·t, I·J, K]`: one product for each step. A single product would run on one thread."""
+    """View `[b, t, I, J, K]` as `[b·t, I·J, K]`: one product per step. A single product would run on one thread."""
     return block.flatten(0, 1).flatten(1, 2)
 
 
