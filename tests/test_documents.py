@@ -204,13 +204,15 @@ def test_a_hydra_training_is_configured(name, words):
     assert configured(path, [word for word in words if re.match(r"\+?[a-z_.]+=", word)], own)
 
 
-@of("fairseq-(train|generate|interactive|validate)")
+@of("fairseq-(train|generate|interactive)")
 def test_a_command_of_fairseq_has_its_options(name, words):
     from fairseq import options as fairseq_options
 
-    kind = words[0].partition("-")[2]
-    kind = {"train": "training", "generate": "generation"}.get(kind, kind)
-    parser = getattr(fairseq_options, f"get_{kind}_parser")()
+    parser = {
+        "fairseq-train": fairseq_options.get_training_parser,
+        "fairseq-generate": fairseq_options.get_generation_parser,
+        "fairseq-interactive": fairseq_options.get_interactive_generation_parser,
+    }[words[0]]()
     arguments = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
     try:
         _, unknown = fairseq_options.parse_args_and_arch(parser, arguments, parse_known=True)
@@ -233,6 +235,13 @@ def test_a_command_of_ours_has_its_options(name, words):
         parser = kinds[words[1]]
     for option in options(words):
         assert option in parser._option_string_actions, f"{name}: fairseq-capsule {words[0]} {option}"
+
+
+@of("python")
+def test_a_benchmark_has_its_options(name, words):
+    assert (ROOT / words[1]).is_file(), f"{name}: {words[1]}"
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
+    assert all(f'"{option}"' in text for option in options(words)), f"{name}: {words}"
 
 
 @of("make")
