@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, Name
 from fairseq.dataclass import FairseqDataclass
 from torch import Tensor, nn
 
+from fairseq_capsule.models.statistics import Statistics
 from fairseq_capsule.models.views import NamedArray, Sentence, View
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
@@ -128,6 +129,19 @@ class Mechanism:
     def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
         """What the model routed in a sentence and its translation, recomputed; the model is in eval mode, without
         gradients. Empty for a model without this mechanism."""
+        return {}
+
+    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+        """What `--log-routing` logs of a batch: whether the routing learns. Called in eval mode, without gradients,
+        and only for a model that contains the mechanism.
+
+        Args:
+            source: source tokens `[B, I]`, padded on either side.
+            previous: what the decoder reads at its steps, `[B, T]`, padded on the right.
+
+        Returns:
+            Means by their names, which are logged as `MECHANISM_NAME`; always the same names for one model.
+        """
         return {}
 
 

@@ -99,6 +99,12 @@ class RoutingSelfAttention(MultiheadAttention):
         before, after = (_attend(part, key_padding_mask, attn_mask) for part in (logits, routed))
         return Explanation(before, after, vertical, horizontal)
 
+    def logits(self, query: Tensor, key_padding_mask: Optional[Tensor] = None) -> Tensor:
+        """`E` `[B, H, L, L]` before any routing, 0 at padded queries and keys; arguments as in `forward`."""
+        q, k, _ = self._project(query)
+        q, k = _zero_padding(key_padding_mask, q, k)
+        return q @ k.transpose(2, 3)
+
     def _project(self, query: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         """Scaled queries, keys and values `[B, H, L, d]`."""
 

@@ -77,11 +77,9 @@ class CapsuleAggregation(nn.Module):
         Returns:
             `RoutingResult(capsules [B, M, d], coupling [B, I, M], None)`; coupling is 0 at padding.
         """
-        parents = hidden.new_zeros(())
+        parents = self._parent_positions(hidden)
         if self.position_aware:
             hidden = hidden + _positions(hidden, padding_mask)
-            numbers = torch.arange(1, self.num_capsules + 1, device=hidden.device)
-            parents = sinusoids(numbers, hidden.size(-1)).to(hidden.dtype)
         votes = [by_output(cast_votes(hidden, weight).relu()) for weight in self.vote_weight]
         if len(votes) < self.iterations:
             votes *= self.iterations
@@ -106,6 +104,19 @@ class CapsuleAggregation(nn.Module):
         )
         scaled = self.capsule_scale * routed.capsules
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
+
+    def squashed(self, capsules: Tensor) -> Tensor:
+        """The capsules `[B, M, d]` of a result as the routing squashed them: without positions, not scaled."""
+        if self.result_positions:
+            capsules = capsules - self._parent_positions(capsules)
+        return capsules / self.capsule_scale
+
+    def _parent_positions(self, like: Tensor) -> Tensor:
+        """Sinusoids `[M, d]` of the parents' places, or 0, in the precision of `like` `[..., d]`."""
+        if not self.position_aware:
+            return like.new_zeros(())
+        numbers = torch.arange(1, self.num_capsules + 1, device=like.device)
+        return sinusoids(numbers, like.size(-1)).to(like.dtype)
 
 
 class SimpleAggregation(nn.Module):

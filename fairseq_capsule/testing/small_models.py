@@ -11,6 +11,7 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor, nn
 
+from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
 
 WORDS = 40  # of the invented language
@@ -82,9 +83,7 @@ def logits_of(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
 def encode(model: nn.Module, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
     """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`, where True marks padding."""
     encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
-    if isinstance(encoded, tuple):  # fairseq's LSTM encoder
-        return encoded[0].transpose(0, 1), encoded[3].t()
-    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
+    return encoder_states(encoded)
 
 
 def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed: int = 3) -> List[Dict[str, Any]]:

@@ -6,11 +6,12 @@ from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from torch import nn
+from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.agreements import allow_other_iterations
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.statistics import Statistics, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, named, numbers
 from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 
@@ -89,6 +90,14 @@ class Aggregation(Mechanism):
         coupling = torch.cat([model.encoder.aggregate(sentence.source, count).coupling for count in counts])
         axes = {"iteration": numbers(len(coupling)), "source": sentence.source_words}
         return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
+
+    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+        """The entropy of each word's couplings, and the norms of the capsules as they were squashed."""
+        aggregation = model.encoder.aggregation
+        routed = model.encoder.aggregate(source)
+        norm, dead = capsule_norms(aggregation.squashed(routed.capsules))
+        padding = source.eq(model.encoder.dictionary.pad()).unsqueeze(-1)
+        return {"entropy": coupling_entropy(routed.coupling, -1, padding), "norm": norm, "dead": dead}
 
 
 def build_aggregation(config: Any) -> nn.Module:

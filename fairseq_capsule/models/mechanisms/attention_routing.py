@@ -3,19 +3,22 @@
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Tuple
 
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import nn
+from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
+from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention, routing_attentions
 from fairseq_capsule.models.flat_config import option, parse_layers
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
 DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
@@ -139,6 +142,16 @@ class RoutedAttention(Mechanism):
             found["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
         return found
 
+    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+        """The entropy of the couplings and the norms of the capsules of each part, over all layers that route."""
+        return added_up(
+            [
+                {f"{side}_{name}": mean for name, mean in found.items()}
+                for side, attention, x, padding in routing_attentions(model, source, previous)
+                for found in _statistics(attention.routing, attention.logits(x, padding), padding)
+            ]
+        )
+
 
 def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
     """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
@@ -171,6 +184,43 @@ def _explained(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> 
         if parts and (routes or attribute == "after"):
             found[f"{side}_{name}"] = by_layer(parts, head=numbers(parts[0][1].size(1)), query=words, key=words)
     return found
+
+
+def _statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> List[Statistics]:
+    """Those of each part of a layer's routing, from its logits `[B, H, L, L]` and padding mask `[B, L]`.
+
+    The couplings come from the plain routing loop: the fast functions do not return them.
+    """
+    length = logits.size(2)
+    if routing.causal:
+        logits = logits.tril()
+    found = []
+    if routing.acceptance is not None:
+        # Heads are routed to the positions: a padded position takes no share.
+        start = logits.new_zeros(logits.shape[:3])
+        start = start.masked_fill(padding[:, None, :], torch.finfo(start.dtype).min)
+        routed = dynamic_routing(logits, routing.iterations, initial_logits=start)
+        found.append(_named("vertical", routed, padding[:, None, :], padding))
+    if routing.horizontal:
+        # For each position the tokens up to it are routed to the heads.
+        later = torch.ones(length, length, dtype=torch.bool, device=logits.device).triu(1)
+        left_out = later | padding[:, None, :]
+        votes = logits.transpose(1, 2).unsqueeze(1)
+        start = logits.new_zeros(len(logits), length, length, logits.size(1))
+        routed = dynamic_routing(votes, routing.iterations, padding_mask=left_out, initial_logits=start)
+        unused = (left_out | padding[:, :, None]).unsqueeze(-1)
+        found.append(_named("horizontal", routed, unused, padding[:, :, None]))
+    return found
+
+
+def _named(part: str, routed: RoutingResult, inputs: Tensor, outputs: Tensor) -> Statistics:
+    """Statistics of a routing whose couplings `inputs` masks and whose capsules `outputs` masks."""
+    norm, dead = capsule_norms(routed.capsules, outputs)
+    return {
+        f"{part}_entropy": coupling_entropy(routed.coupling, -1, inputs),
+        f"{part}_norm": norm,
+        f"{part}_dead": dead,
+    }
 
 
 ATTENTION_ROUTING = register_mechanism(RoutedAttention())

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
+from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
 
@@ -142,6 +143,26 @@ class GlobalVector(Mechanism):
             steps = sentence.target_words
             found["global_gate"] = named(gate, target=steps, dimension=numbers(gate.size(1)))
             found["global_gate_mean"] = named(gate.mean(1), target=steps)
+        return found
+
+    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+        """The entropy of each capsule's couplings over the words and the capsules' norms, over all layers; the mean of
+        the gate."""
+        mask = source.eq(model.encoder.padding_idx)
+        encoded = model.encoder(source, (~mask).sum(1), return_all_hiddens=True)
+        poolings = model.encoder.global_representation.poolings
+        layers = []
+        for pooling, state in zip(poolings, layer_outputs(encoded)[-len(poolings) :]):
+            if isinstance(pooling, CapsulePooling):
+                routed = pooling.capsules(state, mask)
+                norm, dead = capsule_norms(routed.capsules)
+                entropy = coupling_entropy(routed.coupling, -2, mask.unsqueeze(-1))
+                layers.append({"entropy": entropy, "norm": norm, "dead": dead})
+        found = added_up(layers)
+        if isinstance(model.decoder.context_gate, ContextGate):
+            state, _ = TransformerDecoderBase.extract_features(model.decoder, previous, encoded)
+            gate = model.decoder.context_gate.gate(state, encoded[self.name][0])
+            found["gate"] = mean_where(gate, previous.ne(model.decoder.padding_idx).unsqueeze(-1))
         return found
 
 

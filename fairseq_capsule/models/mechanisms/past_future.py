@@ -4,14 +4,17 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
 from fairseq_capsule.models.past_future import build_past_future
+from fairseq_capsule.models.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, evaluating, named, numbers
-from fairseq_capsule.modules import PastFutureOutput
+from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 CONTENTS = ("PAST", "FUTURE", "redundant")
 TOP_WORDS = 10
@@ -116,6 +119,25 @@ class PastAndFuture(Mechanism):
             found[f"{name}_words"] = NamedArray(words, axes)
             found[f"{name}_probabilities"] = named(bag.probabilities[0], **axes)
         return found
+
+    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+        """The share of the source words in each content, the entropy of the couplings, the capsules' norms.
+
+        Two attentions (`--past-future attn`) share no word out: there are no shares, and the entropy is over the words.
+        """
+        encoded = model.encoder(source, source.ne(model.encoder.padding_idx).sum(1))
+        routed = model.decoder(previous, encoder_out=encoded)[1][self.name]
+        step_padding = previous.eq(model.decoder.dictionary.pad())[:, :, None]
+        padding = (step_padding | encoder_states(encoded)[1][:, None, :]).unsqueeze(-1)
+        shares_out = not isinstance(model.decoder.past_future.routing, PastFutureAttention)
+        contents = torch.cat([routed.past, routed.future], -1)
+        norm, dead = capsule_norms(contents.unflatten(-1, (2 * routed.capsules_per_content, -1)), step_padding)
+        found = {"entropy": coupling_entropy(routed.coupling, -1 if shares_out else -2, padding)}
+        if shares_out:
+            shares = routed.assignment
+            for number, content in enumerate(CONTENTS[: shares.size(-1)]):
+                found[content.lower()] = mean_where(shares[..., number], ~padding.squeeze(-1))
+        return {**found, "norm": norm, "dead": dead}
 
 
 class BagWords(NamedTuple):
