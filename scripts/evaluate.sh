@@ -81,7 +81,7 @@ score() { # PART
 evaluate() { # SPLIT
     local split=$1 references scoring told
     references=("$data/raw/$split.$target")
-    mapfile -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.${target}[0-9]*" | sort)
+    mapfile -d '' -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.${target}[0-9]*" -print0 | sort -z)
     scoring=(--lang "$target")
     [[ $task != capsule_summarization ]] || scoring=(--rouge)
     [[ ! $lowercase ]] || scoring+=(--lowercase)

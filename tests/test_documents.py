@@ -1,6 +1,5 @@
 """The documents: links and named paths exist, Python blocks run, and commands exist with their options."""
 
-import ast
 import re
 import shlex
 import subprocess
@@ -248,9 +247,3 @@ def test_a_benchmark_has_its_options(name, words):
 def test_a_target_exists(name, words):
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {word for word in words[1:] if "=" not in word} <= set(targets), f"{name}: {words}"
-
-
-def test_python_blocks_are_python():
-    for name, text in TEXTS.items():
-        for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
-            ast.parse(block, name)

@@ -80,7 +80,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     shapes: Dict[str, str] = {}
     for path in tqdm(paths, desc="average", unit=" checkpoints", disable=None):
         checkpoint = load(path)
-        _require_finite(path, checkpoint)
+        require_finite(path, checkpoint)
         shapes = shapes or _shapes(checkpoint)
         _require_same_shapes(path, _shapes(checkpoint), paths[0], shapes)
         for name, tensor in _floating(checkpoint):
@@ -138,7 +138,7 @@ def _require(count: int, found: Sequence[Any], wanted: str) -> None:
         raise UserError(f"{wanted}: {len(found)}, but {count} are asked for; ask for fewer or train longer")
 
 
-def _floating(checkpoint: Dict[str, Any]) -> List[Tuple[str, Tensor]]:
+def _floating(checkpoint: Mapping[str, Any]) -> List[Tuple[str, Tensor]]:
     entries = checkpoint["model"].items()
     return [(name, entry) for name, entry in entries if isinstance(entry, Tensor) and entry.is_floating_point()]
 
@@ -150,7 +150,11 @@ def _shapes(checkpoint: Dict[str, Any]) -> Dict[str, str]:
     }
 
 
-def _require_finite(path: Path, checkpoint: Dict[str, Any]) -> None:
+def require_finite(path: Path, checkpoint: Mapping[str, Any]) -> None:
+    """
+    Raises:
+        UserError: a checkpoint's model has no parameters, or some that are NaN or infinite.
+    """
     if not checkpoint["model"]:
         raise UserError(f"{path}: its model has no parameters; leave it out")
     for name, tensor in _floating(checkpoint):

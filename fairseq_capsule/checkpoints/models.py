@@ -13,25 +13,14 @@ from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
 from tqdm import tqdm
 
+from fairseq_capsule.checkpoints.averaging import require_finite
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[torch.nn.Module, Union[DictConfig, Namespace], FairseqTask]
-
-# What fairseq and torch raise when the options of a checkpoint build no model, or one for other parameters.
-BUILDING_ERRORS = (
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OmegaConfBaseException,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
@@ -50,6 +39,7 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     options = {"data": str(data), **(overrides or {})}
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
     config = _require_parts(checkpoint, state)
+    require_finite(checkpoint, state)  # a beam search would never end, by an assertion of fairseq's
     _require_dictionaries(checkpoint, state, data)
     if isinstance(config, Namespace):
         vars(config).update(options)
@@ -57,7 +47,9 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
         overwrite_args_by_name(config, options)
     try:
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], state=state)
-    except BUILDING_ERRORS as error:
+    except (UserError, OSError):
+        raise
+    except Exception as error:  # whatever fairseq, OmegaConf and torch raise of what somebody wrote there
         reason = " ".join(str(error).split())[:300]
         raise UserError(
             f"{checkpoint}: its options and its parameters make no model ({type(error).__name__}: {reason}); copy the "

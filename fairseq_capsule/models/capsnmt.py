@@ -12,6 +12,7 @@ from fairseq.models import (
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
+from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsnmt_config import CapsNMTConfig, presets
 from fairseq_capsule.models.capsule_model import CapsuleModel
@@ -184,6 +185,7 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         Raises:
             UserError: an option has a value that is not allowed, or dictionaries differ that are to be shared.
         """
+        keep_digests(task)
         config = validated(cfg, cls.config_type)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source != target:

@@ -1,6 +1,7 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
 from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
+from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.beams import KnowsBeams
 from fairseq_capsule.models.memory import keep_memory
@@ -8,6 +9,16 @@ from fairseq_capsule.models.memory import keep_memory
 
 class CapsuleModel:
     """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
+
+    @classmethod
+    def build_model(cls, cfg, task):
+        """As fairseq's; the task keeps a digest of its dictionaries, which goes into the checkpoints.
+
+        Raises:
+            UserError: the task has the state of a checkpoint that was trained with other dictionaries.
+        """
+        keep_digests(task)
+        return super().build_model(cfg, task)
 
     @classmethod
     def from_pretrained(cls, model_name_or_path, checkpoint_file="model.pt", *args, **kwargs) -> CapsuleHub:

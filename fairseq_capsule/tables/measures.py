@@ -212,6 +212,7 @@ def applies(measure: str, run: Run) -> bool:
 def read_json(path: Path) -> Optional[Dict[str, Any]]:
     """The object in a file, None where it is missing or none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None
