@@ -1,4 +1,4 @@
-"""Hooks of mkdocs.yml: pages from files outside docs/, the API reference, equations, and no address to load from.
+"""Hooks of mkdocs.yml: pages from files outside docs/, the API reference, equations, and pages that load no address.
 
 mkdocs calls the functions `on_…` by their names.
 """
@@ -42,14 +42,14 @@ API = {
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds the API reference to the navigation."""
+    """Add the API reference to the navigation."""
     reference = [{f"fairseq_capsule.{name}": f"api/{name}.md"} for name in API]
     config.nav.insert(-1, {"API reference": reference})
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages that are generated, and the files of KaTeX and iframe-worker that pages load."""
+    """Add the pages that are generated, and the files of KaTeX and iframe-worker that pages load."""
     for source, target in ROOT_PAGES.items():
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=_links_of_root(text)))
@@ -65,14 +65,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Leads links to files of the repository's root to their pages."""
+    """Replace links to files of the repository by links to their pages."""
     for source, target in ROOT_PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({target}")
-    return markdown
+    return re.sub(r"\]\(\.\./fairseq_capsule/(\w+)/__init__\.py\)", r"](api/\1.md)", markdown)
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Renders the equations that the extension arithmatex has marked."""
+    """Render the equations that the extension arithmatex has marked."""
     marked = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
     equations = [{"tex": html.unescape(tex), "display": element == "div"} for element, tex in marked.findall(content)]
     if not equations:
@@ -86,18 +86,20 @@ def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Refuses a page that loads anything from the network, such as a font or a script."""
+    """Refuse a page that loads anything from the network, such as a font or a script."""
     return _without_network(output, page.url)
 
 
 def on_post_template(output: str, template_name: str, config: MkDocsConfig) -> str:
-    """Does the same for the page of an unknown address."""
+    """Do the same for the page of an unknown address."""
     return _without_network(output, template_name) if template_name.endswith(".html") else output
 
 
 def _without_network(output: str, url: str) -> str:
     output = output.replace(WORKER_ADDRESS, get_relative_url(WORKER, url))
-    loaded = re.search(r'<(?:script|img|iframe|link)\b[^>]*\b(?:src|href)="(?:https?:)?//[^>]*>', output)
+    address = r'\b(?:src|href)="(?:https?:)?//'
+    linked = r'rel="(?:canonical|alternate|prev|next)"'  # a browser does not load these
+    loaded = re.search(rf"<(?:script|img|iframe|link(?![^>]*{linked}))\b[^>]*{address}[^>]*>", output)
     if loaded:
         raise PluginError(f"{url}: the page loads from the network: {loaded[0]}")
     return output
