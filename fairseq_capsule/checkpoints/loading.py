@@ -46,8 +46,8 @@ from fairseq_capsule.checkpoints.contents import check_archive, check_contents
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 
-CHECKPOINT_CLASSES = [Namespace]
-BROADCAST_CLASSES = [
+CHECKPOINT_CLASSES: typing.List[typing.Any] = [Namespace]
+BROADCAST_CLASSES: typing.List[typing.Any] = [
     AnyNode,
     ContainerMetadata,
     DictConfig,

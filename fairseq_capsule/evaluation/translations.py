@@ -33,6 +33,14 @@ class Translations:
     sources: Optional[List[str]] = None
 
 
+@dataclass(frozen=True)
+class Outputs(Translations):
+    """Translations of `fairseq-generate`, with the sources and targets that it read."""
+
+    targets: List[str]
+    sources: List[str]
+
+
 def read_translations(
     path: Path,
     remove_bpe: Optional[str] = None,
@@ -66,17 +74,20 @@ def read_translations(
     return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
 
 
-def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Translations]:
+def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Outputs]:
     """Read outputs of `fairseq-generate` on one and the same text, each with its sources and targets.
 
     Raises:
         UserError: as `read_translations`; a file that is no such output; or one of another text than the first one's.
     """
-    outputs = [read_translations(path, remove_bpe) for path in paths]
-    first = outputs[0]
-    for output in outputs:
-        if output.sources is None or output.targets is None:
-            raise UserError(f"{output.path}: it has no S- and T- lines; give an output of fairseq-generate")
+    outputs: List[Outputs] = []
+    for path in paths:
+        found = read_translations(path, remove_bpe)
+        if found.sources is None or found.targets is None:
+            raise UserError(f"{path}: it has no S- and T- lines; give an output of fairseq-generate")
+        output = Outputs(path, found.sentences, found.tokenised, found.targets, found.sources)
+        outputs.append(output)
+        first = outputs[0]
         if len(output.sentences) != len(first.sentences):
             raise UserError(
                 f"{output.path}: {len(output.sentences)} sentences, {first.path} has {len(first.sentences)}; "

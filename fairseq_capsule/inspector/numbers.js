@@ -55,7 +55,9 @@ function word(labels, group) {
 }
 
 // A panel's numbers, [rows][columns] of one long array; null where the array has no such layer.
-async function picture(panel, { places, joined }) {
+async function picture(panel, state) {
+  if (panel.difference) return difference(panel, state);
+  const { places, joined } = state;
   const array = page.arrays[panel.array];
   const at = { ...places, ...Object.fromEntries(panel.at) };
   const strides = array.shape.map((_, i) => array.shape.slice(i + 1).reduce((product, size) => product * size, 1));
@@ -85,4 +87,38 @@ async function picture(panel, { places, joined }) {
     }
   }
   return { panel, rows, columns, values: taken, decimals: array.decimals };
+}
+
+// The axis whose places are all shown beside each other, or undefined.
+function spreadOf(panel) {
+  if (panel.difference) return undefined;
+  const axes = page.arrays[panel.array].axes.map(([axis]) => axis);
+  const own = [panel.rows, panel.columns, ...panel.at.map(([axis]) => axis)];
+  return page.spread.find((axis) => axes.includes(axis) && !own.includes(axis));
+}
+
+function labelsOf(panel, axis) {
+  return Object.fromEntries(page.arrays[panel.array].axes)[axis];
+}
+
+// A picture for every place along an axis.
+async function along(panel, axis, state) {
+  const labels = labelsOf(panel, axis);
+  const found = labels.map((label) => picture(panel, { ...state, places: { ...state.places, [axis]: label } }));
+  return (await Promise.all(found)).filter(Boolean);
+}
+
+// This model less the other, in the mean of the heads of each; null where one of them has no such layer.
+async function difference(panel, state) {
+  const mean = async (array) => {
+    const side = { ...panel, array, difference: false };
+    const heads = labelsOf(side, "head") ? await along(side, "head", state) : [await picture(side, state)];
+    if (!heads[0]) return null;
+    const values = heads[0].values.map((_, i) => heads.reduce((sum, { values }) => sum + values[i], 0) / heads.length);
+    return { ...heads[0], values };
+  };
+  const [own, other] = await Promise.all([mean(panel.array), mean("against." + panel.array)]);
+  if (!own || !other) return null;
+  const values = own.values.map((value, i) => value - other.values[i]);
+  return { ...own, panel, values, decimals: Math.min(own.decimals, other.decimals) };
 }

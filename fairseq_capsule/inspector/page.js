@@ -1,91 +1,32 @@
-// What is chosen stands in the address; whenever that changes, everything is drawn anew.
+// What is chosen is in the address; whenever that changes, everything is drawn anew.
 
 // ---- what is chosen
 
+let address = new URLSearchParams(location.hash.slice(1));
+
 function chosen() {
-  const address = new URLSearchParams(location.hash.slice(1));
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
   for (const [axis, labels] of Object.entries(view.choices)) {
-    const usual = axis === "head" ? labels[0] : view.last[axis];
+    const usual = axis === "head" ? labels[0] : view.last[axis]; // no head is the last one
     places[axis] = labels.includes(address.get(axis)) ? address.get(axis) : usual;
   }
   const steps = view.steps ? page.target.length : 0;
   const step = Math.min(Math.max(1, parseInt(address.get("step"), 10) || 1), Math.max(1, steps));
-  return { view, places, step, joined: address.get("words") === "whole", theme: address.get("theme") };
+  return { view, places, step, joined: address.get("words") !== "parts", theme: address.get("theme") };
 }
 
 function choose(changes) {
-  const address = new URLSearchParams(location.hash.slice(1));
   for (const [name, value] of Object.entries(changes)) {
     if (value === null) address.delete(name);
     else address.set(name, value);
   }
-  location.replace("#" + address);
-}
-
-// ---- PAST and FUTURE, step by step
-
-// The model's own pictures; those of the other where it has none.
-function ofOne(pictures) {
-  const own = pictures.filter(({ panel }) => !panel.other);
-  return own.length ? own : pictures;
-}
-
-function drawStep(pictures, bags, { step }) {
-  const row = (pictured) => pictured.rows.groups.findIndex((group) => group.includes(step - 1));
-  const source = make("div", { className: "words" });
-  pictures[0].columns.labels.forEach((label, c) => {
-    const shares = make("span", { className: "shares" });
-    const told = [];
-    for (const each of ofOne(pictures)) {
-      const value = each.values[row(each) * each.columns.labels.length + c];
-      const bar = make("i", { className: each.panel.title });
-      bar.style.flexGrow = value;
-      shares.append(bar);
-      told.push(`${each.title} ${shown(value, each.decimals)}`);
-    }
-    source.append(make("span", { className: "word", title: told.join(", ") }, make("bdi", { textContent: label }), shares));
-  });
-  const target = make("div", { className: "words" });
-  page.target.forEach((label, t) => {
-    const button = make("button", { type: "button", className: "word" }, make("bdi", { textContent: label }));
-    if (t + 1 === step) button.setAttribute("aria-current", "step");
-    if (t + 1 > step) button.classList.add("later");
-    button.addEventListener("click", () => choose({ step: t + 1 }));
-    target.append(button);
-  });
-  const key = make("span", { className: "key" });
-  for (const { panel } of ofOne(pictures)) {
-    key.append(make("i", { className: panel.title }), panel.title);
+  try {
+    history.replaceState(null, "", "#" + address);
+  } catch {
+    // A page inside another one, as in a notebook, has no address of its own.
   }
-  for (const each of pictures) overlay(each, "step", row(each), 0, each.columns.labels.length);
-  element("stepping").replaceChildren(
-    make("div", {}, `Before step ${step} of ${page.target.length}, what became of the source:`, key),
-    source, make("div", {}, "The translation so far, and the word to be said:"), target,
-    make("div", { className: "bags" }, ...bags),
-  );
-}
-
-async function bagLists(pictures, { step }) {
-  const model = ofOne(pictures)[0].panel.other ? "against." : "";
-  const said = { past: page.target.slice(0, step - 1), future: page.target.slice(step - 1) };
-  const bags = ["past", "future"].filter((bag) => `${model}${bag}_words` in page.arrays);
-  return Promise.all(bags.map((bag) => bagList(model, bag, step, said[bag])));
-}
-
-async function bagList(model, bag, step, said) {
-  const array = page.arrays[`${model}${bag}_probabilities`];
-  const probabilities = await numbers(`${model}${bag}_probabilities`);
-  const predicted = page.arrays[`${model}${bag}_words`].words[step - 1];
-  const list = make("ol", { id: `${bag}-words` });
-  predicted.forEach((label, rank) => {
-    const probability = shown(probabilities[(step - 1) * predicted.length + rank], array.decimals);
-    const name = make("bdi", { textContent: label, className: said.includes(label) ? "found" : "" });
-    list.append(make("li", {}, name, ` ${probability}`));
-  });
-  const meaning = bag === "past" ? "said already" : "to be said";
-  return make("div", {}, `Words that ${bag.toUpperCase()} predicts; bold: ${meaning}`, list);
+  render();
 }
 
 // ---- controls
@@ -95,16 +36,18 @@ function fill(select, options, value) {
   select.value = value;
 }
 
-function drawControls({ view, places, step, joined, theme }) {
+function drawControls(state) {
+  const { view, places, joined, theme } = state;
   if (theme) document.documentElement.dataset.theme = theme;
   else delete document.documentElement.dataset.theme;
   fill(element("view"), page.views.map(({ name, title }) => [name, title]), view.name);
   element("joined").checked = joined;
+  element("title").textContent = view.title;
   element("caption").textContent = view.caption;
   // They are made anew for another view alone: a slider that is replaced while it is dragged lets go.
   if (element("choices").dataset.view !== view.name) makeChoices(view);
   for (const axis of Object.keys(view.choices)) element(`choice-${axis}`).value = places[axis];
-  if (view.steps) element("step").value = step;
+  if (view.steps) updateStepControls(state);
 }
 
 function makeChoices(view) {
@@ -115,12 +58,7 @@ function makeChoices(view) {
     select.addEventListener("change", () => choose({ [axis]: select.value }));
     return make("label", {}, make("u", { textContent: axis[0] }), axis.slice(1) + " ", select);
   });
-  if (view.steps) {
-    const range = make("input", { type: "range", id: "step", min: 1, max: page.target.length });
-    range.dataset.key = "s";
-    range.addEventListener("input", () => choose({ step: range.value }));
-    choices.push(make("label", {}, make("u", { textContent: "s" }), "tep ", range));
-  }
+  if (view.steps) choices.push(...stepControls());
   element("choices").replaceChildren(...choices);
   element("choices").dataset.view = view.name;
 }
@@ -146,29 +84,36 @@ async function render() {
   const turn = ++drawn;
   const state = chosen();
   drawControls(state);
-  const pictures = (await Promise.all(state.view.panels.map((panel) => picture(panel, state)))).filter(Boolean);
-  const bags = state.view.steps ? await bagLists(pictures, state) : [];
+  const pictures = (await Promise.all(state.view.panels.map((panel) => gather(panel, state)))).filter(Boolean);
+  const steps = state.view.steps && ofOne(pictures).length > 0;
+  const bags = steps ? await bagLists(pictures, state) : [];
   if (turn !== drawn) return; // something else was chosen meanwhile
   leave([]);
-  const range = bounds(pictures);
-  element("panels").replaceChildren(...pictures.map((each) => draw(each, range(each.panel))));
-  for (const each of pictures) listen(pictures, each);
-  if (state.view.steps) drawStep(pictures, bags, state);
+  const focused = document.activeElement?.dataset.name; // what is replaced loses it
+  const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
+  const figures = pictures.map((each) => figure(each, range(each.panel), state));
+  element("panels").replaceChildren(...grouped(pictures, figures));
+  for (const each of pictures) {
+    enlarge(each, range(each.panel));
+    listen(pictures, each);
+  }
+  if (steps) drawSteps(pictures, bags, state);
   else element("stepping").replaceChildren();
+  if (focused) document.querySelector(`#panels [data-name="${CSS.escape(focused)}"]`)?.focus();
   document.body.dataset.drawn = turn;
 }
 
 function start() {
-  const plain = (labels) => words(labels.slice(0, -1)).map((group) => word(labels, group)).join(" ");
-  element("source").textContent = plain(page.source);
-  element("translation").textContent = page.translation;
-  element("reference").textContent = page.reference || "";
-  element("reference").parentElement.hidden = page.reference === null;
-  const own = page.sentences.find(({ number }) => number === page.number);
-  fill(element("sentence"), page.sentences.map(({ number, file, text }) => [file, `${number}: ${text}`]), own.file);
-  element("sentence").addEventListener("change", (event) => (location.href = event.target.value + location.hash));
+  const here = decodeURIComponent(location.pathname.split("/").pop());
+  const own = window.sentences?.find(({ file }) => decodeURIComponent(file) === here);
+  if (own) {
+    fill(element("sentence"), window.sentences.map(({ file, text }) => [file, text]), own.file);
+    element("sentence").addEventListener("change", (event) => (location.href = event.target.value + location.hash));
+  } else {
+    element("navigation")?.remove(); // the page was taken out of its folder
+  }
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
-  element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? "whole" : null }));
+  element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
   element("theme").addEventListener("click", () => {
     const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
     choose({ theme: dark ? "light" : "dark" });
@@ -176,11 +121,18 @@ function start() {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
     const control = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
-    if (!control) return;
+    if (!control || control.disabled) return;
     event.preventDefault();
     step(control, !event.shiftKey);
   });
-  window.addEventListener("hashchange", render);
+  window.addEventListener("hashchange", () => {
+    address = new URLSearchParams(location.hash.slice(1));
+    render();
+  });
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (width !== (width = window.innerWidth)) render();
+  });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
   render();
 }

@@ -1,9 +1,12 @@
-// Pictures of numbers, and how they are read: by pointer or by arrow keys.
+// Pictures of numbers: heat maps and bars, with their labels, on canvases.
 
-const FEWEST = 12; // pixels of a cell that has a label
-const MOST = 32;
-const LABELLED = 200; // more labels than this have no room
-const BAR = 140; // length of the bar of the largest number, where an array has one axis
+const FEWEST = 10; // pixels of a cell that has a label
+const MOST = [44, 26]; // width and height of the largest cell
+const LABELLED = 200; // more words than this have no room
+const MOST_BAR = 20; // height of a bar
+const BAR = 220; // length of the longest bar, where an array has one axis
+const LABEL = 160; // pixels of the longest label
+const ENTROPY = 54; // pixels beside, or below, a picture for the entropies of its rows, or columns
 
 function bounds(pictures) {
   const highest = {};
@@ -19,69 +22,129 @@ function colour(panel, value, [low, high]) {
   return colours[Math.min(colours.length - 1, Math.max(0, place))];
 }
 
-function cellSize(count) {
-  return count > LABELLED ? 2 : Math.min(MOST, Math.max(FEWEST, Math.floor(420 / count)));
+// A heat map, a pixel a cell.
+function pixels({ panel, rows, columns, values }, range) {
+  const canvas = make("canvas", { width: columns.labels.length, height: rows.labels.length });
+  const image = new ImageData(canvas.width, canvas.height);
+  values.forEach((value, i) => {
+    const packed = parseInt(colour(panel, value, range).slice(1), 16);
+    image.data.set([packed >> 16, (packed >> 8) & 255, packed & 255, 255], 4 * i);
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
 }
 
-function draw(pictured, range) {
-  const { panel, rows, columns, values } = pictured;
-  const width = columns.axis ? cellSize(columns.labels.length) : BAR;
-  const height = rows.labels.length > LABELLED ? 2 : cellSize(rows.labels.length);
-  const face = (size) =>
-    `${Math.min(14, Math.max(11, size - 3))}px ${getComputedStyle(document.body).fontFamily}`;
-  const canvas = make("canvas", { tabIndex: 0 });
+function style(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name);
+}
+
+function font(size) {
+  return `${Math.min(14, Math.max(11, size - 3))}px ${getComputedStyle(document.body).fontFamily}`;
+}
+
+function longest(context, labels, size) {
+  context.font = font(size);
+  return Math.min(LABEL, Math.max(0, ...labels.map((label) => context.measureText(label).width)));
+}
+
+// Whether every cell of a side must have room for its label. Numbers, as of capsules and dimensions, need not all be read.
+function areWords(labels) {
+  return labels.length <= LABELLED && !labels.every((label) => /^\d*$/.test(label));
+}
+
+// Pixels of a cell's side: as the room allows, but no less than the label of a word needs.
+function cellSize(room, labels, most) {
+  if (areWords(labels)) return Math.min(most, Math.max(FEWEST, Math.floor(room / labels.length)));
+  return Math.min(most, room / labels.length);
+}
+
+// Of so many labels one is written: all where there is room, else the 5th, 10th, 20th, … of numbers and none of words.
+function every(labels, size) {
+  if (size >= FEWEST) return 1;
+  if (!labels.every((label) => /^\d*$/.test(label))) return Infinity;
+  return [2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * size >= 2 * FEWEST) ?? Infinity;
+}
+
+// Draws a picture into its canvas, which is as wide as `room` if that can be, and tells where its cells are.
+function draw(pictured, range, room) {
+  const { panel, canvas, rows, columns, values, entropy } = pictured;
   const context = canvas.getContext("2d");
-  const longest = (side, size) => {
-    context.font = face(size);
-    return size < FEWEST ? 0 : Math.min(160, Math.max(0, ...side.labels.map((label) => context.measureText(label).width)));
-  };
-  const left = Math.ceil(longest(rows, height)) + 6;
-  const top = Math.ceil(longest(columns, width)) + 6;
-  const size = [left + width * columns.labels.length + 2, top + height * rows.labels.length + 2];
+  const count = [columns.labels.length, rows.labels.length];
+  const beside = entropy?.of === "rows" ? ENTROPY : 0;
+  const below = entropy?.of === "columns" ? ENTROPY : 0;
+  let height = count[1] > LABELLED ? 2 : columns.axis ? MOST[1] : MOST_BAR;
+  const left = Math.ceil(longest(context, rows.labels, height)) + 6;
+  const free = room - left - beside - 4;
+  const width = columns.axis ? cellSize(free, columns.labels, MOST[0]) : Math.max(60, Math.min(BAR, free));
+  if (columns.axis && height > FEWEST) height = Math.min(height, Math.max(16, width));
+  const top = Math.max(Math.ceil(longest(context, columns.labels, width)), beside ? 14 : 0) + 6;
+  const size = [left + width * count[0] + beside + 2, top + height * count[1] + below + 2];
   const scale = window.devicePixelRatio || 1;
   [canvas.width, canvas.height] = size.map((side) => Math.ceil(side * scale));
   [canvas.style.width, canvas.style.height] = size.map((side) => side + "px");
   context.scale(scale, scale);
-  context.fillStyle = getComputedStyle(document.body).color;
-  context.textBaseline = "middle";
-  if (height >= FEWEST) {
-    context.font = face(height);
-    context.textAlign = "right";
-    rows.labels.forEach((label, r) => context.fillText(label, left - 4, top + (r + 0.5) * height, 160));
-  }
-  if (width >= FEWEST) {
-    context.font = face(width);
-    context.textAlign = "left";
-    columns.labels.forEach((label, c) => {
-      context.save();
-      context.translate(left + (c + 0.5) * width, top - 4);
-      context.rotate(-Math.PI / 2);
-      context.fillText(label, 0, 0, 160);
-      context.restore();
+  Object.assign(pictured, { left, top, width, height });
+  drawLabels(context, pictured);
+  if (columns.axis) {
+    context.imageSmoothingEnabled = width * scale < 1;
+    context.drawImage(pixels(pictured, range), left, top, width * count[0], height * count[1]);
+  } else {
+    const length = (value) => (width * (value - Math.min(0, range[0]))) / (range[1] - range[0]);
+    context.fillStyle = style("--part-0");
+    values.forEach((value, r) => {
+      const [from, to] = [length(Math.min(0, value)), length(Math.max(0, value))];
+      context.fillRect(left + from, top + r * height, Math.max(1, to - from), height - 2);
     });
   }
-  context.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--past");
-  values.forEach((value, i) => {
-    if (columns.axis) context.fillStyle = colour(panel, value, range);
-    const [r, c] = [Math.floor(i / columns.labels.length), i % columns.labels.length];
-    const length = columns.axis ? width : (BAR * value) / range[1];
-    context.fillRect(left + c * width, top + r * height, length, height - (columns.axis ? 0 : 1));
+  if (beside || below) drawEntropy(context, pictured);
+}
+
+function isWritten(place, every) {
+  return every === 1 || (place + 1) % every === 0;
+}
+
+function drawLabels(context, { rows, columns, left, top, width, height }) {
+  context.fillStyle = style("--ink");
+  context.textBaseline = "middle";
+  context.font = font(height);
+  context.textAlign = "right";
+  const [down, right] = [every(rows.labels, height), every(columns.labels, width)];
+  rows.labels.forEach((label, r) => {
+    if (isWritten(r, down)) context.fillText(label, left - 4, top + (r + 0.5) * height, LABEL);
   });
-  const title = panel.other ? `${panel.title}, other model` : panel.title;
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", `${title}: ${rows.labels.length} rows, ${columns.labels.length} columns`);
-  canvas.dataset.array = panel.array;
-  Object.assign(pictured, { canvas, left, top, width, height, title });
-  return make(
-    "figure", {},
-    make("figcaption", { textContent: title }),
-    legend(pictured, range),
-    (pictured.frame = make("div", { className: "picture" }, canvas)),
-  );
+  context.font = font(width);
+  context.textAlign = "left";
+  columns.labels.forEach((label, c) => {
+    if (!isWritten(c, right)) return;
+    context.save();
+    context.translate(left + (c + 0.5) * width, top - 4);
+    context.rotate(-Math.PI / 2);
+    context.fillText(label, 0, 0, LABEL);
+    context.restore();
+  });
+}
+
+// Bars of the entropies: from the picture's edge to `ENTROPY` where all shares are equal.
+function drawEntropy(context, { rows, columns, entropy, left, top, width, height }) {
+  const long = ENTROPY - 10;
+  const ofRows = entropy.of === "rows";
+  const [x, y] = ofRows ? [left + width * columns.labels.length + 6, top] : [left, top + height * rows.labels.length + 6];
+  context.fillStyle = style("--faint");
+  context.font = font(0);
+  context.textAlign = "left";
+  if (ofRows) context.fillText("entropy", x, y - 8, ENTROPY - 6);
+  entropy.found.forEach((value, i) => {
+    const length = Math.max(1, long * (value ?? 0));
+    if (ofRows) context.fillRect(x, y + i * height + 1, length, Math.max(1, height - 2));
+    else context.fillRect(x + i * width + 1, y, Math.max(1, width - 2), length);
+  });
+  context.strokeStyle = style("--line");
+  if (ofRows) context.strokeRect(x - 0.5, y, long + 1, height * rows.labels.length);
+  else context.strokeRect(x, y - 0.5, width * columns.labels.length, long + 1);
 }
 
 function legend({ panel, columns, decimals }, range) {
-  if (!columns.axis) return make("div", { className: "legend" }, `the longest: ${shown(range[1], decimals)}`);
+  if (!columns.axis) return make("div", { className: "legend" }, `the longest bar: ${shown(range[1], decimals)}`);
   const bar = make("i");
   const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => colour(panel, range[0] + part * (range[1] - range[0]), range));
   bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;
@@ -97,60 +160,5 @@ function overlay(pictured, className, r, c, columns = 1) {
     top: top + r * height + "px",
     width: Math.max(4, columns * width) + "px",
     height: Math.max(4, height) + "px",
-  });
-}
-
-// ---- reading numbers
-
-let cursor = null;
-
-function read(pictures, pictured, r, c) {
-  const { rows, columns } = pictured;
-  if (r < 0 || c < 0 || r >= rows.labels.length || c >= columns.labels.length) return leave(pictures);
-  cursor = { pictured, r, c };
-  const lines = [columns.axis ? `${isolate(rows.labels[r])} → ${isolate(columns.labels[c])}` : isolate(rows.labels[r])];
-  for (const each of pictures) {
-    if (each.rows.axis !== rows.axis || each.columns.axis !== columns.axis) continue;
-    const value = each.values[r * columns.labels.length + c];
-    lines.push(`${each.title}: ${shown(value, each.decimals)}`);
-    overlay(each, "cursor", r, c);
-  }
-  const readout = element("readout");
-  readout.textContent = lines.join("\n");
-  readout.hidden = false;
-  const box = pictured.canvas.getBoundingClientRect();
-  const x = box.left + pictured.left + (c + 1) * pictured.width + 14;
-  const y = box.top + pictured.top + (r + 1) * pictured.height + 14;
-  readout.style.left = Math.min(x, window.innerWidth - readout.offsetWidth - 8) + "px";
-  readout.style.top = Math.min(y, window.innerHeight - readout.offsetHeight - 8) + "px";
-}
-
-// Words of either direction beside each other, each in its own.
-function isolate(text) {
-  return `\u2068${text}\u2069`;
-}
-
-function leave(pictures) {
-  cursor = null;
-  element("readout").hidden = true;
-  for (const each of pictures) each.frame.querySelector(".cursor")?.remove();
-}
-
-function listen(pictures, pictured) {
-  const { canvas, left, top, width, height } = pictured;
-  canvas.addEventListener("pointermove", (event) => {
-    const [c, r] = [(event.offsetX - left) / width, (event.offsetY - top) / height].map(Math.floor);
-    read(pictures, pictured, r, c);
-  });
-  canvas.addEventListener("pointerleave", () => leave(pictures));
-  canvas.addEventListener("blur", () => leave(pictures));
-  canvas.addEventListener("focus", () => cursor?.pictured === pictured || read(pictures, pictured, 0, 0));
-  canvas.addEventListener("keydown", (event) => {
-    const [down, right] = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key] || [];
-    if (down === undefined) return;
-    event.preventDefault();
-    const { r, c } = cursor?.pictured === pictured ? cursor : { r: 0, c: 0 };
-    const last = [pictured.rows.labels.length - 1, pictured.columns.labels.length - 1];
-    read(pictures, pictured, Math.min(last[0], Math.max(0, r + down)), Math.min(last[1], Math.max(0, c + right)));
   });
 }

@@ -1,10 +1,11 @@
 """What self-attention and cross-attention look at, before and after routing (Duan et al. 2020, Fig. 5)."""
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-import torch
+from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
@@ -38,7 +39,7 @@ def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
     return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
 
 
-def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explanation]:
+def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
     """Recompute each encoder layer's attention of a batch, in eval mode.
 
     Args:
@@ -60,7 +61,7 @@ def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explan
         return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
 
 
-def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
+def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
     """Recompute each decoder layer's attentions of a batch, in eval mode.
 
     Args:
@@ -100,7 +101,7 @@ def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tens
 
 
 def routing_attentions(
-    model: torch.nn.Module, src_tokens: Tensor, previous: Tensor
+    model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
 ) -> Iterator[Tuple[str, RoutingSelfAttention, Tensor, Tensor]]:
     """The self-attentions of a Transformer that route, with what they read of a batch, in eval mode.
 
@@ -125,7 +126,7 @@ def routing_attentions(
                 yield side, layer.self_attn, x, padding
 
 
-def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
+def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
     """What each step of an LSTM's decoder takes of the source, `[B, T, L]`; None where it has no attention.
 
     Args: as for `decoder_attention`; sentences sorted by their length, as fairseq's LSTM wants them.
@@ -148,7 +149,10 @@ def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor)
 
 
 def _explain(
-    layer: torch.nn.Module, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase],
+    x: Tensor,
+    mask: Optional[Tensor],
+    attn_mask: Optional[Tensor] = None,
 ) -> Explanation:
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)

@@ -14,10 +14,11 @@ class Mean(NamedTuple):
     """A mean over a batch, in two parts that can be added over batches and processes; both scalars in float32."""
 
     total: Tensor
-    count: Tensor
+    number: Tensor
 
+    # A tuple's + would join the two.
     def __add__(self, other: "Mean") -> "Mean":  # type: ignore[override]
-        return Mean(self.total + other.total, self.count + other.count)
+        return Mean(self.total + other.total, self.number + other.number)
 
 
 def mean_where(values: Tensor, valid: Tensor) -> Mean:

@@ -75,7 +75,7 @@ class CapsuleAggregation(nn.Module):
             iterations: stop after so many of the routing's iterations, to see what they came to; all by default.
 
         Returns:
-            `RoutingResult(capsules [B, M, d], coupling [B, I, M], None)`; coupling is 0 at padding.
+            `RoutingResult(capsules [B, M, d], coupling [B, I, M])`; coupling is 0 at padding.
         """
         parents = self._parent_positions(hidden)
         if self.position_aware:
@@ -100,7 +100,6 @@ class CapsuleAggregation(nn.Module):
             padding_mask=padding_mask,
             competition=self.competition,
             agreement=agreement,
-            final_logits=False,
         )
         scaled = self.capsule_scale * routed.capsules
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
@@ -137,7 +136,8 @@ class SimpleAggregation(nn.Module):
         mean = (hidden * valid).sum(1) / number.clamp(min=1)
         order = valid.cumsum(1) * valid  # the n-th word has n
         ends = [(hidden * (order == place)).sum(1) for place in (1, number.unsqueeze(1))]
-        return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None, None)  # type: ignore[arg-type]
+        # Nothing is routed: None stands for the coupling that every other routing has.
+        return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None)  # type: ignore[arg-type]
 
 
 def _positions(hidden: Tensor, padding_mask: Optional[Tensor]) -> Tensor:

@@ -194,7 +194,7 @@ MEASURES: Dict[str, Measure] = {
 }
 TIMED = {"throughput-train", "throughput-generate", "latency"}
 SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
-RATIOS = ("speed_train", "speed_generate")
+RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # the configurations of the models that speeds are ratios to
 
 

@@ -10,6 +10,8 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from fairseq_capsule.checkpoints.baseline import init_from_baseline
+from fairseq_capsule.checkpoints.like_baseline import take_architecture
 from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -17,7 +19,6 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.models.mechanism import active_mechanisms
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
-from fairseq_capsule.tasks.baseline import init_from_baseline
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
 
 
@@ -26,6 +27,10 @@ class CapsuleTranslationConfig(TranslationConfig):
     init_from_baseline: Optional[str] = field(
         default=None,
         metadata={"help": "checkpoint of a fairseq model of the same kind and sizes, whose parameters are taken over"},
+    )
+    like_baseline: bool = field(
+        default=False,
+        metadata={"help": "take sizes and shared embeddings from the checkpoint of --init-from-baseline, too"},
     )
     eval_overlap: bool = field(
         default=False,
@@ -74,14 +79,20 @@ class CapsuleTranslationTask(TranslationTask):
     def build_model(self, cfg, from_checkpoint=False):
         """Build a model; unless it will be read from a checkpoint, start it from the baseline.
 
+        With `--like-baseline` the sizes in `cfg` are replaced by the baseline's.
+
         Raises:
-            UserError: a baseline that does not fit, `--eval-overlap` for a model without the head that it reads, or
-                `--log-routing` for a model that routes nothing.
+            UserError: a baseline that does not fit or is not named, `--eval-overlap` for a model without the head that
+                it reads, or `--log-routing` for a model that routes nothing.
         """
         if self.cfg.log_routing_interval < 0:
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
+        if self.cfg.like_baseline and not from_checkpoint:
+            if not self.cfg.init_from_baseline:
+                raise UserError("--like-baseline takes the sizes of the checkpoint of --init-from-baseline: name it")
+            take_architecture(cfg, self.cfg.init_from_baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
         if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):

@@ -23,7 +23,7 @@ def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Te
             found = mechanism.statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
             for name, mean in found.items():
                 sums[f"{PREFIX}{mechanism.name}_{name}{TOTAL}"] = mean.total
-                sums[f"{PREFIX}{mechanism.name}_{name}{COUNT}"] = mean.count
+                sums[f"{PREFIX}{mechanism.name}_{name}{COUNT}"] = mean.number
     return sums
 
 

@@ -17,8 +17,8 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_capsule import cli
 from fairseq_capsule.checkpoints import hub
+from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
-from fairseq_capsule.tasks.baseline import init_from_baseline
 from tests.integration.commands import REPOSITORY, SMALL
 from tests.zoo import make_sentences, make_task
 

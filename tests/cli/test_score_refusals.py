@@ -102,8 +102,17 @@ class TestRefusals:
 
     def test_language(self, command, reference, capsys):
         with pytest.raises(SystemExit):
-            command("score", reference, reference, "--lang", "german")
-        assert "--lang: 'german' is no language code of two letters" in capsys.readouterr().err
+            command("score", reference, reference, "--lang", "de;en")
+        assert "--lang: 'de;en' is no name of a language, such as de or pt_BR" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("language", ["pt_BR", "pt-br", "zh_CN", "zh-Hans", "cmn", "ar", "sr_Latn", "esperanto"])
+    def test_any_language(self, command, reference, language, tmp_path):
+        named = write(tmp_path / f"reference.{language}", REFERENCES)
+        by_option = command("score", reference, named, "--lang", language)
+        assert by_option.status == 0
+        assert ("tok:zh" in by_option.out) == language.startswith(("zh", "cmn"))
+        if language[2:3] in ("", "_", "-"):
+            assert command("score", reference, named).out == by_option.out
 
     def test_no_language(self, refused, reference, tmp_path):
         nameless = write(tmp_path / "reference", REFERENCES)

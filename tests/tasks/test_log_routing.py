@@ -83,7 +83,7 @@ def test_attention_norms_are_those_of_the_fast_functions(causal, padded):
     assert found.keys() == {f"{n}_{kind}" for n in expected for kind in ("entropy", "norm", "dead")}
     for name, norms in expected.items():
         mean = found[f"{name}_norm"]
-        torch.testing.assert_close(mean.total / mean.count, norms[~padding].mean().float())
+        torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
 
 
 def test_entropy_by_hand():

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
@@ -71,8 +72,21 @@ class Aggregation(Mechanism):
         View(
             "capsules",
             "Capsules",
-            "How much of each source word, a row, goes to each capsule, after each iteration of the routing.",
-            (Panel("capsule_coupling", "words in capsules", "source", "capsule", "coupling"),),
+            "How the source words are routed to the capsules, which are all that the decoder reads.",
+            (
+                Panel(
+                    "capsule_coupling",
+                    "words in capsules",
+                    "source",
+                    "capsule",
+                    "coupling",
+                    caption="How much of each source word, a row, goes to each capsule, a column, after the chosen "
+                    "iteration. In a trained model the first iteration is nearly uniform, and in the last one words "
+                    "of a kind share a capsule. One colour in the last iteration (1/{capsule} each) means that "
+                    "nothing is learnt.",
+                    distribution="capsule",
+                ),
+            ),
         ),
     )
 
@@ -82,7 +96,7 @@ class Aggregation(Mechanism):
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         aggregation = getattr(model.encoder, "aggregation", None)
         if not isinstance(aggregation, CapsuleAggregation):
             return {}
@@ -91,7 +105,7 @@ class Aggregation(Mechanism):
         axes = {"iteration": numbers(len(coupling)), "source": sentence.source_words}
         return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The entropy of each word's couplings, and the norms of the capsules as they were squashed."""
         aggregation = model.encoder.aggregation
         routed = model.encoder.aggregate(source)

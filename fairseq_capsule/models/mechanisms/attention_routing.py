@@ -1,19 +1,20 @@
 """Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention, routing_attentions
-from fairseq_capsule.models.flat_config import option, parse_layers
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.options import layer_set, option
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
 from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
@@ -40,15 +41,35 @@ class AttentionRoutingConfig(FairseqDataclass):
     routing_iterations: int = field(default=3, metadata={"help": "routing iterations of an attention's logits"})
 
 
+_TRAINED_ATTENTION = (
+    "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. "
+    "A row of one colour takes the mean of all words: the head chooses nothing there."
+)
+
+
 def _self_attention(side: str, title: str, caption: str) -> View:
-    def panel(name: str, title: str, scale: str, summed: Tuple[str, ...] = ()) -> Panel:
-        return Panel(f"{side}_{name}", title, "query", "key", scale, summed=summed)
+    def attention(name: str, title: str, shown: str) -> Panel:
+        text = f"{shown} {_TRAINED_ATTENTION}"
+        return Panel(
+            f"{side}_{name}", title, "query", "key", "attention", summed=("key",), caption=text, distribution="key"
+        )
+
+    def capsules(name: str, title: str, shown: str) -> Panel:
+        text = (
+            f"{shown} Purple raises the attention to a word, orange lowers it. In a trained model the numbers of a row "
+            "differ by tenths or more. A row of one colour changes nothing: softmax ignores what all its logits share."
+        )
+        return Panel(f"{side}_{name}", title, "query", "key", f"±{name}", caption=text)
 
     panels = (
-        panel("attention_before", "attention without routing", "attention", ("key",)),
-        panel("attention", "attention", "attention", ("key",)),
-        panel("vertical", "vertical capsules Ω↑", "±vertical"),
-        panel("horizontal", "horizontal capsules Ω↔", "±horizontal"),
+        attention(
+            "attention_before",
+            "attention without routing",
+            "What the same layer would attend to if nothing were added to its logits.",
+        ),
+        attention("attention", "attention", "How much of each column's word the row's word takes. Each row sums to 1."),
+        capsules("vertical", "vertical capsules Ω↑", "What routing from heads to words adds to the logits."),
+        capsules("horizontal", "horizontal capsules Ω↔", "What routing from words to heads adds to the logits."),
     )
     return View(f"{side}_attention", title, caption, panels)
 
@@ -73,37 +94,51 @@ class RoutedAttention(Mechanism):
         _self_attention(
             "encoder",
             "Attention of the encoder",
-            "Each word, a row, attends to the words of the columns. Capsules are added to the logits.",
+            "Each source word, a row, attends to the source words of the columns.",
         ),
         _self_attention(
             "decoder",
             "Attention of the decoder",
-            "What the decoder has read, a row, attends to what it read before. Capsules are added to the logits.",
+            "Each word that the decoder has read, a row, attends to itself and to those that it read before.",
         ),
         View(
             "cross_attention",
             "Attention to the source",
             "Each word of the translation, a row, takes from the source words of the columns.",
-            (Panel("cross_attention", "attention", "target", "source", "attention", summed=("source",)),),
+            (
+                Panel(
+                    "cross_attention",
+                    "attention",
+                    "target",
+                    "source",
+                    "attention",
+                    summed=("source",),
+                    caption="How much of each source word is taken before the row's word is generated. Each row "
+                    "sums to 1. In a trained model the bright cells follow the order of the translation, in some "
+                    "layers and heads alone. A row of one colour takes the mean of the source; a bright column at "
+                    "the end of the sentence takes almost nothing.",
+                    distribution="source",
+                ),
+            ),
         ),
     )
     # Arrays that a model without any mechanism has.
     plain = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})
 
     def check(self, config: Any) -> None:
-        parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
         for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
             if routing != "none" and getattr(config, name + "_xformers_att_config"):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
         if config.cross_self_attention and config.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         parts = config.encoder_routing
         if parts == "none":
             return
         kept = config.kept_layers["encoder"]
-        routed = parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
+        routed = layer_set("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
         for index in (place for place, layer in enumerate(kept) if layer + 1 in routed):
             routing = AttentionRouting(
                 config.encoder.attention_heads,
@@ -113,7 +148,7 @@ class RoutedAttention(Mechanism):
             )
             route_self_attention(encoder.layers[index], routing)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         if config.decoder_routing == "none":
             return
         for index in range(len(decoder.layers)):  # a loop over layers would drop some under --decoder-layerdrop
@@ -121,8 +156,11 @@ class RoutedAttention(Mechanism):
                 config.decoder.attention_heads, vertical=False, iterations=config.routing_iterations, causal=True
             )
             route_self_attention(decoder.layers[index], routing)
+            # In evaluation fairseq's layers all return their attention to the source, and the decoder drops it. That of
+            # the layer that gives the alignment is asked for anyway.
+            decoder.layers[index].need_attn = False
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         found: Dict[str, NamedArray] = {}
         if isinstance(model.encoder, TransformerEncoderBase):
             found.update(_explained("encoder", encoder_attention(model, sentence.source), sentence.source_words))
@@ -142,7 +180,7 @@ class RoutedAttention(Mechanism):
             found["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
         return found
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The entropy of the couplings and the norms of the capsules of each part, over all layers that route."""
         return added_up(
             [
@@ -153,7 +191,9 @@ class RoutedAttention(Mechanism):
         )
 
 
-def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
+def route_self_attention(
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase], routing: AttentionRouting
+) -> None:
     """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
         raise UserError(

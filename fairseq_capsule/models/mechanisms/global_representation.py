@@ -5,6 +5,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
@@ -70,13 +71,53 @@ class GlobalVector(Mechanism):
         View(
             "global_representation",
             "Global representation",
-            "Each capsule, a column, is filled by the source words of the rows, and taken by its weight; "
-            "each word of the translation takes as much of the result as its gate is open.",
+            "How one vector is made of the whole source sentence, and how much of it each word of the translation "
+            "takes.",
             (
-                Panel("global_coupling", "words in capsules", "source", "capsule", "coupling", summed=("source",)),
-                Panel("global_weights", "weights of the capsules", "capsule", None, "weights"),
-                Panel("global_gate_mean", "gate, mean", "target", None, "mean"),
-                Panel("global_gate", "gate", "target", "dimension", "gate"),
+                Panel(
+                    "global_coupling",
+                    "words in capsules",
+                    "source",
+                    "capsule",
+                    "coupling",
+                    summed=("source",),
+                    caption="Which source words, the rows, fill each capsule, a column. Each column sums to 1. In a "
+                    "trained model each capsule has words of its own. If all columns look alike, the capsules are "
+                    "copies of one another; a column of one colour is the mean of the sentence.",
+                    distribution="source",
+                ),
+                Panel(
+                    "global_weights",
+                    "weights of the capsules",
+                    "capsule",
+                    None,
+                    "weights",
+                    caption="How much of each capsule the layer's vector takes; they sum to 1. In a trained model a "
+                    "few capsules have most of it. Bars of one length (1/{capsule} each) mean that the pooling "
+                    "takes their mean.",
+                    distribution="capsule",
+                ),
+                Panel(
+                    "global_gate_mean",
+                    "gate, mean",
+                    "target",
+                    None,
+                    "mean",
+                    caption="How much of the sentence's vector each word of the translation takes: the mean of the "
+                    "gate below over its dimensions, from 0 to 1. In a trained model the words differ. Bars of one "
+                    "length mean that the gate does not depend on the word; about 0.5 everywhere is an untrained "
+                    "gate.",
+                ),
+                Panel(
+                    "global_gate",
+                    "gate",
+                    "target",
+                    "dimension",
+                    "gate",
+                    caption="The gate of each word, a row, in each dimension of the decoder's state, a column. In a "
+                    "trained model the columns differ and the rows differ in some of them. Rows that are all alike "
+                    "mean that the gate does not depend on the word; one colour everywhere is an untrained gate.",
+                ),
             ),
         ),
     )
@@ -100,7 +141,7 @@ class GlobalVector(Mechanism):
                 f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}: make them equal"
             )
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         embed_dim = config.encoder.embed_dim
         aggregate = config.global_aggregation == "gru"
 
@@ -118,18 +159,22 @@ class GlobalVector(Mechanism):
         layers = config.encoder.layers if aggregate else 1
         encoder.global_representation = GlobalRepresentation(embed_dim, [pooling() for _ in range(layers)], aggregate)
 
-    def encode(self, encoder: nn.Module, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
         return encoder.global_representation(layers, padding_mask)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         decoder.context_gate = ContextGate(state_dim) if config.global_gate == "context" else PlainSum()
 
     def decode(
-        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+        self,
+        decoder: FairseqDecoder,
+        features: Tensor,
+        source: EncodedSource,
+        incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, None]:
         return decoder.context_gate(features, source.vectors[self.name]), None
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
@@ -145,7 +190,7 @@ class GlobalVector(Mechanism):
             found["global_gate_mean"] = named(gate.mean(1), target=steps)
         return found
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The entropy of each capsule's couplings over the words and the capsules' norms, over all layers; the mean of
         the gate."""
         mask = source.eq(model.encoder.padding_idx)
@@ -167,11 +212,12 @@ class GlobalVector(Mechanism):
 
 
 def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
-    if not isinstance(poolings[0], CapsulePooling):
+    of_capsules = [pooling for pooling in poolings if isinstance(pooling, CapsulePooling)]  # all of them, or none
+    if not of_capsules:
         return {}
     couplings, weights = [], []
-    first = len(states) - len(poolings)  # without aggregation there is the last layer's pooling alone
-    for number, (pooling, state) in enumerate(zip(poolings, states[first:]), start=first + 1):
+    first = len(states) - len(of_capsules)  # without aggregation there is the last layer's pooling alone
+    for number, (pooling, state) in enumerate(zip(of_capsules, states[first:]), start=first + 1):
         routed = [pooling.capsules(state, iterations=count) for count in range(1, pooling.iterations + 1)]
         couplings.append((number, torch.stack([each.coupling for each in routed], dim=1)))
         if pooling.query is not None:

@@ -6,7 +6,8 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 import numpy as np
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from torch import Tensor, nn
+from fairseq.models import BaseFairseqModel, FairseqDecoder
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import encoder_states
@@ -17,6 +18,23 @@ from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, eval
 from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 CONTENTS = ("PAST", "FUTURE", "redundant")
+_UNIFORM = (
+    "The same share in all cells (1/{content} where each part has equally many capsules) means that nothing is learnt."
+)
+_SHARES = {
+    "PAST": "The share of each source word that is translated before the row's word is generated. In a trained "
+    f"model PAST grows from row to row, first for the words that are translated first. {_UNIFORM}",
+    "FUTURE": "The share of each source word that is still to be translated. In a trained model most of the first "
+    f"row is FUTURE, and little of the last one. {_UNIFORM}",
+    "redundant": "The share of each source word that is neither. In a trained model it is high for words without a "
+    f"translation of their own, such as some articles and punctuation. {_UNIFORM}",
+}
+_ATTENTIONS = {
+    "PAST": "How much of each source word PAST takes before the row's word is generated. In a trained model these are "
+    "words that are translated already.",
+    "FUTURE": "How much of each source word FUTURE takes. In a trained model these are words that are still to be "
+    "translated.",
+}
 TOP_WORDS = 10
 PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
@@ -55,8 +73,9 @@ class PastAndFuture(Mechanism):
     """Capsules of the source words that are translated, and of those that are not, change the decoder's output (§3).
 
     Its arrays: `assignment` `[target, source, content]`, the share of each source word in PAST, FUTURE and redundant
-    capsules before the target word of that row is generated (of two attentions: what PAST and FUTURE each take of it);
-    `past_words`, `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
+    capsules before the target word of that row is generated; of two attentions instead `past_future_attention`, how
+    much of each source word PAST and FUTURE take, which sums to 1 over the source for each of the two; `past_words`,
+    `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
     """
 
     name = "past_future"
@@ -74,11 +93,40 @@ class PastAndFuture(Mechanism):
         View(
             "past_future",
             "PAST and FUTURE",
-            "Before each word of the translation, a row, is said: how much of each source word is translated (PAST), "
-            "is not (FUTURE), or is neither; of two attentions, what each takes of it.",
+            "What has become of each source word, a column, before each word of the translation, a row, is generated.",
             tuple(
-                Panel("assignment", content, "target", "source", "share", (("content", content),))
-                for content in CONTENTS
+                Panel(
+                    "assignment",
+                    content,
+                    "target",
+                    "source",
+                    "share",
+                    (("content", content),),
+                    caption=caption,
+                    distribution="content",
+                )
+                for content, caption in _SHARES.items()
+            ),
+            steps="target",
+        ),
+        View(
+            "past_future_attention",
+            "PAST and FUTURE by two attentions",
+            "What two attentions take of each source word, a column, before each word of the translation, a row, is "
+            "generated. A word may be in both, or in neither.",
+            tuple(
+                Panel(
+                    "past_future_attention",
+                    content,
+                    "target",
+                    "source",
+                    "share",
+                    (("content", content),),
+                    summed=("source",),
+                    caption=f"{caption} Each row sums to 1; a row of one colour means that nothing is learnt.",
+                    distribution="source",
+                )
+                for content, caption in _ATTENTIONS.items()
             ),
             steps="target",
         ),
@@ -97,21 +145,27 @@ class PastAndFuture(Mechanism):
         weights = {name: float(config.guided_heads in (name, "both")) for name in ("bow", "bca")}
         return {f"{name}_weight": weight for name, weight in weights.items()} if any(weights.values()) else {}
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         decoder.past_future = build_past_future(config, source_dim, state_dim)
 
     def decode(
-        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+        self,
+        decoder: FairseqDecoder,
+        features: Tensor,
+        source: EncodedSource,
+        incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, PastFutureOutput]:
         return decoder.past_future(features, source.states, source.padding_mask, incremental_state)
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         if getattr(model.decoder, "past_future", None) is None:
             return {}
         routed = past_future(model, sentence.source, sentence.previous)
         shares, steps = routed.assignment[0], sentence.target_words
         contents = CONTENTS[: shares.size(-1)]
-        found = {"assignment": named(shares, target=steps, source=sentence.source_words, content=contents)}
+        attends = isinstance(model.decoder.past_future.routing, PastFutureAttention)
+        name = "past_future_attention" if attends else "assignment"
+        found = {name: named(shares, target=steps, source=sentence.source_words, content=contents)}
         dictionary = model.decoder.dictionary
         for name, bag in bag_words(model, routed, TOP_WORDS).items():
             axes = {"target": steps, "rank": numbers(bag.words.size(-1))}
@@ -120,7 +174,7 @@ class PastAndFuture(Mechanism):
             found[f"{name}_probabilities"] = named(bag.probabilities[0], **axes)
         return found
 
-    def statistics(self, model: nn.Module, source: Tensor, previous: Tensor) -> Statistics:
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """The share of the source words in each content, the entropy of the couplings, the capsules' norms.
 
         Two attentions (`--past-future attn`) share no word out: there are no shares, and the entropy is over the words.
@@ -147,7 +201,7 @@ class BagWords(NamedTuple):
     probabilities: Tensor
 
 
-def past_future(model: nn.Module, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
+def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
     """PAST and FUTURE of a batch, in eval mode, by one pass over finished translations.
 
     Args:
@@ -165,7 +219,7 @@ def past_future(model: nn.Module, src_tokens: Tensor, previous: Tensor) -> PastF
         return model(src_tokens, lengths, previous)[1]["past_future"]
 
 
-def bag_words(model: nn.Module, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
+def bag_words(model: BaseFairseqModel, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
     """The `top` words that `past` and `future` make most probable at each step, `softmax(E W Ω)` (§3.3).
 
     Empty for a model without the parameters of the bag-of-words loss (`--guided-heads none` or `bca`).
