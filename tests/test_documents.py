@@ -183,10 +183,12 @@ def test_a_script_has_its_options(name, words):
 
 @of("scripts/train.sh")
 def test_a_training_is_configured(name, words):
-    values = {"--gpus", "--processes", "--nodes", "--effective-tokens", "--precision"}
-    rest = [word for before, word in zip(words, words[1:]) if before not in values and word not in values]
+    # Every option of the script takes a value.
+    rest = [word for before, word in zip(words, words[1:]) if not before.startswith("--") and not word.startswith("--")]
     places, overrides = [word for word in rest if "=" not in word], [word for word in rest if "=" in word]
     assert len(places) == 3, f"{name}: {places}"
+    if "--like-baseline" in words:
+        overrides.append("task.init_from_baseline=baseline.pt")
     configured((ROOT / places[0]).resolve(), overrides, OWN)
 
 
