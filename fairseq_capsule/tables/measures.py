@@ -1,4 +1,7 @@
-"""What is measured of a run: for each measure the command that makes it, and where it stands in what that says."""
+"""What is measured of a run: for each measure the command that reports it, and where it stands in the report.
+
+A report is the last line of what its command prints, an object of JSON.
+"""
 
 import json
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from omegaconf import DictConfig
 
 from fairseq_capsule.analysis.scoring import DIACRITICS_OPTIONAL
 from fairseq_capsule.tables.configurations import composed
-from fairseq_capsule.tables.definitions import REPOSITORY, Words
+from fairseq_capsule.tables.definitions import REPOSITORY
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
 # A figure, or several, each with what it is of: the words of the source.
@@ -17,21 +20,8 @@ Value = Union[float, Dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A command, and the file that is there when it was done.
-
-    `reports` says that the file is the last line of what the command prints, an object of JSON: then a failure leaves
-    the table without this figure, and not the run without its others.
-    """
-
-    command: Words
-    product: Path
-    reports: bool = False
-
-
-@dataclass(frozen=True)
 class Measure:
-    """`source` makes the file, `read` finds the figure in it; evaluate.sh's have no source, but a `score`'s name."""
+    """`source` makes the report, `read` finds the figure in it; evaluate.sh's have no source, but a `score`'s name."""
 
     source: Optional[str]
     read: Callable[[Dict[str, Any]], Value]
@@ -109,6 +99,7 @@ def _latency(run: Run, places: Places) -> List[str]:
 
 SOURCES: Dict[str, Callable[[Run, Places], List[str]]] = {
     "size": _of_checkpoint("size"),
+    "nll": _of_checkpoint("nll"),
     "probe": _of_checkpoint("probe"),
     "throughput-train": _throughput("train"),
     "throughput-generate": _throughput("generate"),
@@ -119,21 +110,6 @@ SOURCES: Dict[str, Callable[[Run, Places], List[str]]] = {
     "length-groups": _analysis("lengths", "--groups", "4"),
     "longer-than": _analysis("lengths", "--longer-than", "0,10,20,30,40,50"),
 }
-
-
-def report_file(run: Run, source: str, places: Places) -> Path:
-    return places.folder(run) / "measures" / f"{source}.json"
-
-
-def reason_file(product: Path) -> Path:
-    """Where a report that failed says why."""
-    return product.with_suffix(".failed")
-
-
-def report_step(run: Run, source: str, places: Places, gpus: int) -> Step:
-    """What is timed is timed on a GPU where there is one."""
-    device = ["--device", "cuda"] if gpus and source in TIMED else []
-    return Step((*SOURCES[source](run, places), *device), report_file(run, source, places), reports=True)
 
 
 # --- measures --------------------------------------------------------------------------------------------------
@@ -176,6 +152,7 @@ MEASURES: Dict[str, Measure] = {
     "parameters_without_embeddings": Measure(
         "size", lambda found: found["models"][0]["parameters"] - found["models"][0]["embeddings"], 0
     ),
+    "nll": Measure("nll", _row("nll"), 3),
     "speed_train": Measure("throughput-train", _losses_ratio),
     "speed_generate": Measure("throughput-generate", lambda found: found["ratio"]),
     "latency": Measure("latency", _first("milliseconds"), 1),
