@@ -1,6 +1,7 @@
 """`fairseq-capsule reproduce` (scripts/reproduce.sh): Snakemake runs what is missing of a table, then it is printed."""
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import shlex
@@ -73,8 +74,6 @@ def run(args: argparse.Namespace) -> None:
     if not args.dry_run:
         wanted.refuse_missing_corpora()
     words = _snakemake(args, profile, config)
-    if args.dry_run:
-        words += ["--dry-run", "--printshellcmds"]
     print(shlex.join(words), flush=True)
     args.runs.mkdir(parents=True, exist_ok=True)
     failed = _supervised(words, here)
@@ -88,7 +87,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"wrote {path}" if not failed else "no report: see above")
     show(args.table, args.scale, args.runs, figure=args.figure)
     if failed:
-        raise UserError(f"some jobs failed; what the table lacks stands under it, all else in {args.runs}/.snakemake/log")
+        raise UserError(f"some jobs failed: what is missing stands under the table, all in {args.runs}/.snakemake/log")
 
 
 def _config(args: argparse.Namespace, gpus: Any) -> Dict[str, Any]:
@@ -112,6 +111,7 @@ def _snakemake(args: argparse.Namespace, profile: Path, config: Dict[str, Any]) 
     command = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
     command += ["--directory", str(args.runs.absolute()), "--profile", str(profile), *ENGINE]
     command += ["--cores", str(args.cores)] if args.cores else []
+    command += ["--dry-run", "--printshellcmds"] if args.dry_run else []
     return [*command, "--config", *(f"{name}={json.dumps(value)}" for name, value in config.items())]
 
 
@@ -159,7 +159,5 @@ def _end(process: subprocess.Popen, here: bool) -> None:
 def _signal(process: Any, number: int) -> None:
     import psutil
 
-    try:
+    with contextlib.suppress(psutil.NoSuchProcess):
         process.send_signal(number)
-    except psutil.NoSuchProcess:
-        pass

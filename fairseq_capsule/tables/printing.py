@@ -81,7 +81,8 @@ def plot(results: Results) -> Optional[Plot]:
         return None
     axis = table.figure["x"]
     if axis == "rows":
-        ours = {column.label: {row: cells[c].get("", Figures()) for row, cells in results.cells.items()} for c, column in columns}
+        rows = results.cells.items()
+        ours = {column.label: {row: cells[c].get("", Figures()) for row, cells in rows} for c, column in columns}
         means = {label: {row: figures.mean for row, figures in rows.items()} for label, rows in ours.items()}
         spreads = {label: {row: figures.spread or 0 for row, figures in rows.items()} for label, rows in ours.items()}
         return points(means, spreads, table.title)
@@ -97,7 +98,7 @@ def plot(results: Results) -> Optional[Plot]:
 
 
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
-    """Write NAME.md and NAME.csv, and with `figure`, or for a paper's figure, NAME.png and NAME.svg; returns their paths.
+    """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths.
 
     Raises:
         UserError: one could not be written.

@@ -31,7 +31,7 @@ class Setting:
     Attributes:
         configs: the folder under configs/.
         data: the folder under --data.
-        licensed: the folder of a corpus that is handed out under a licence; `{licensed}` in `prepare` stands for its path.
+        licensed: the folder of a corpus that is handed out under a licence; its path is `{licensed}` in `prepare`.
         prepare: the command that makes the data.
         splits: those that can be scored.
         decode: options of evaluate.sh.
@@ -76,8 +76,8 @@ class Scale:
                 merged = _merged(merged, entry)
         configs = merged.get("configs", corpus)
         merged = {"configs": configs, "data": configs, "prepare": f"scripts/prepare-{configs}.sh", **merged}
-        known = [item for item in fields(Setting) if item.name in merged]
-        return Setting(**{item.name: _READ[item.type](merged[item.name]) for item in known}, stands_in=configs != corpus)
+        read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setting) if item.name in merged}
+        return Setting(**read, stands_in=configs != corpus)
 
 
 def load_scale(name: str) -> Scale:

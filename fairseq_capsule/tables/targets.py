@@ -1,4 +1,4 @@
-"""A table at a scale with its seeds, as workflow/Snakefile reads it: the files that are wanted, and the words of each command.
+"""A table at a scale with its seeds, as workflow/Snakefile reads it: the files that are wanted, the words of commands.
 
 Files of runs are named from the folder of runs, where Snakemake works. Words of commands hold absolute paths, so that
 a printed command runs anywhere.
@@ -7,7 +7,7 @@ a printed command runs anywhere.
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
@@ -22,13 +22,13 @@ MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 class Targets:
     """`runs` are all, by name, `trainings` those that are trained, `corpora` their data, each with a run on it;
     `compared` the runs that others are compared with, by the pair's folder; `cells` the files that the table reads.
-    `gpus`: how many there are; None: as many as wanted."""
+    `most_gpus`: how many there are; None: as many as wanted."""
 
     table: Table
     scale: Scale
     places: Places
     licensed: Path
-    gpus: Optional[int]
+    most_gpus: Optional[int]
     baseline: Optional[Path]
     runs: Dict[str, Run]
     trainings: List[str]
@@ -36,91 +36,115 @@ class Targets:
     compared: Dict[str, Run]
     cells: List[str]
 
-    # --- what a command waits for -----------------------------------------------------------------------------------
+    # --- what a step waits for, by its wildcards ---------------------------------------------------------------------
 
-    def prepared(self, run: Run) -> str:
-        return str(self.places.corpus(run) / "manifest.tsv")
-
-    def trained(self, run: Run) -> str:
-        """The file that is there when a run's checkpoint is."""
-        made = run.is_averaged or run.config == GIVEN  # and not fairseq's own, which is there before the end
-        return f"{run.name}/{run.checkpoint if made else 'finished'}"
-
-    def before_training(self, run: Run) -> List[str]:
-        needed = [self.prepared(run)]
-        needed += [self.trained(run.baseline)] if run.baseline else []
+    def before_training(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        needed = [self._prepared(run), *([self._trained(run.baseline)] if run.baseline else [])]
         return [*needed, f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else needed
 
-    def before_measure(self, run: Run, source: str) -> List[str]:
-        if source in TIMED:  # a model need not be trained for that
+    def before_decoding(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        return [self._prepared(run), self._trained(run)]
+
+    def before_comparing(self, wildcards: Any) -> List[str]:
+        names = (wildcards.run, self._other(wildcards).name)
+        return [f"{name}/evaluation/{wildcards.split}/scores.json" for name in names]
+
+    def before_measuring(self, wildcards: Any) -> List[str]:
+        if wildcards.source in TIMED:  # a model need not be trained for that
             return []
-        scored = [f"{run.name}/evaluation/test/scores.json"] if source in SCORED else []
-        return [self.trained(run), self.prepared(run), *scored]
+        scored = [f"{wildcards.run}/evaluation/test/scores.json"] if wildcards.source in SCORED else []
+        return [*self.before_decoding(wildcards), *scored]
 
-    # --- the words of the commands ------------------------------------------------------------------------------------
+    def _prepared(self, run: Run) -> str:
+        return str(self.places.corpus(run) / "manifest.tsv")
 
-    def prepare(self, run: Run) -> List[str]:
+    def _trained(self, run: Run) -> str:
+        """The file that is there when a run's checkpoint is. fairseq's own is there before the end."""
+        return f"{run.name}/{run.checkpoint if run.is_averaged or run.config == GIVEN else 'finished'}"
+
+    def _other(self, wildcards: Any) -> Run:
+        return self.compared[f"{wildcards.run}/compared/{wildcards.other}"]
+
+    # --- the words of its command ------------------------------------------------------------------------------------
+
+    def prepare(self, wildcards: Any) -> List[str]:
+        run = self.corpora[wildcards.corpus]
         script, *words = run.setting.prepare
         words = [filled(word, {"licensed": str(self.licensed / run.setting.licensed)}) for word in words]
         return [str(REPOSITORY / script), *words, str(self.places.corpus(run))]
 
-    def train(self, run: Run) -> List[str]:
-        setting, gpus = run.setting, self.gpus_of(run)
-        data = self.places.distilled(run.teacher) if run.teacher else self.places.corpus(run)
-        options = ["--gpus", str(gpus)] if gpus else []
-        options += ["--effective-tokens", str(setting.effective_tokens)] if setting.effective_tokens else []
-        config = CONFIGS / setting.configs / f"{run.config}.yaml"
-        words = [f"common.seed={run.seed}", *setting.overrides, *run.regime.overrides, *run.overrides]
-        words += [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
-        folder = self.places.folder(run)
-        return [str(REPOSITORY / "scripts/train.sh"), *options, *map(str, (config, data / "bin", folder)), *words]
-
-    def adopt(self, run: Run) -> List[str]:
+    def adopt(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
         task, folder = composed_of(run).task, self.places.folder(run)
         words = {"checkpoint": self.baseline, "out": folder, "source": task.source_lang, "target": task.target_lang}
         command = ["python", "-m", "fairseq_capsule_runs", "reproduce.sh", "adopt"]
         return [*command, *(f"{name}={value}" for name, value in words.items())]
 
-    def average(self, run: Run) -> List[str]:
+    def train(self, wildcards: Any) -> List[str]:
+        run, gpus = self.runs[wildcards.run], self.gpus(wildcards)
+        setting, data = run.setting, self.places.distilled(run.teacher) if run.teacher else self.places.corpus(run)
+        options = ["--gpus", str(gpus)] if gpus else []
+        options += ["--effective-tokens", str(setting.effective_tokens)] if setting.effective_tokens else []
+        config = CONFIGS / setting.configs / f"{run.config}.yaml"
+        words = [f"common.seed={run.seed}", *setting.overrides, *run.regime.overrides, *run.overrides]
+        words += [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
+        places = (config, data / "bin", self.places.folder(run))
+        return [str(REPOSITORY / "scripts/train.sh"), *options, *map(str, places), *words]
+
+    def average(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
         words = [str(self.places.folder(run)), *run.regime.average, "--output", str(self.places.checkpoint(run))]
         return ["fairseq-capsule", "average", *words]
 
-    def distil(self, run: Run) -> List[str]:
+    def distil(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
         folders = (self.places.checkpoint(run), self.places.corpus(run) / "bin", self.places.distilled(run))
         return [str(REPOSITORY / "scripts/distill.sh"), *run.setting.distill, *map(str, folders)]
 
-    def evaluate(self, run: Run, split: str) -> List[str]:
-        options = ["--split", split, "--checkpoints", run.checkpoint, *run.setting.decode]
-        folders = [str(self.places.folder(run)), str(self.places.corpus(run))]
-        return [str(REPOSITORY / "scripts/evaluate.sh"), *options, *folders]
+    def evaluate(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        options = ["--split", wildcards.split, "--checkpoints", run.checkpoint, *run.setting.decode]
+        folders = (self.places.folder(run), self.places.corpus(run))
+        return [str(REPOSITORY / "scripts/evaluate.sh"), *options, *map(str, folders)]
 
-    def compare(self, run: Run, other: Run, split: str) -> List[str]:
-        task, folder = composed_of(run).task, self.places.corpus(run) / "raw"
-        ours, theirs = (str(self.places.run_folder(each).evaluation(split).translations) for each in (run, other))
-        further = sorted(folder.glob(f"{split}.{task.target_lang}[0-9]*"))
-        references = [str(path) for path in (folder / f"{split}.{task.target_lang}", *further)]
+    def compare(self, wildcards: Any) -> List[str]:
+        run, split, task = self.runs[wildcards.run], wildcards.split, composed_of(self.runs[wildcards.run]).task
+        folders = (self.places.run_folder(each) for each in (run, self._other(wildcards)))
+        ours, theirs = (str(folder.evaluation(split).translations) for folder in folders)
+        first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
+        references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
         options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
         return ["fairseq-capsule", "score", ours, *references, *options, "--against", theirs, "--json"]
 
-    def measure(self, run: Run, source: str) -> List[str]:
-        device = ["--device", "cuda"] if source in TIMED and self.gpus_of(run) else []  # a GPU's figure where there is one
-        return [*SOURCES[source](run, self.places), *device]
+    def measure(self, wildcards: Any) -> List[str]:
+        device = ["--device", "cuda"] if wildcards.source in TIMED and self.gpus(wildcards) else []
+        return [*SOURCES[wildcards.source](self.runs[wildcards.run], self.places), *device]
 
-    def tabulate(self) -> List[str]:
-        words = [self.table.name, "--scale", self.scale.name, "--runs", str(self.places.runs)]
+    def tabulate(self, *options: str) -> List[str]:
+        words = [self.table.name, "--scale", self.scale.name, "--runs", str(self.places.runs), *options]
         return ["fairseq-capsule", "table", *words]
 
-    # --- resources ----------------------------------------------------------------------------------------------------
+    # --- its resources -----------------------------------------------------------------------------------------------
 
-    def gpus_of(self, run: Run) -> int:
-        return run.setting.gpus if self.gpus is None else min(run.setting.gpus, self.gpus)
+    def gpus(self, wildcards: Any) -> int:
+        wanted = self.runs[wildcards.run].setting.gpus
+        return wanted if self.most_gpus is None else min(wanted, self.most_gpus)
 
-    def minutes(self, run: Run, share: float = 1.0) -> int:
-        """How long a job may take on a cluster, that takes a share of a training's time."""
-        used = self.gpus_of(run)
-        hours = run.regime.hours * (run.setting.gpus / used if used else 1) * share
-        return MINUTES_AT_LEAST + round(120 * hours)
+    def one_gpu(self, wildcards: Any) -> int:
+        return min(1, self.gpus(wildcards))
+
+    def megabytes(self, wildcards: Any) -> int:
+        return 1000 * self._run(wildcards).setting.memory
+
+    def minutes(self, share: float) -> Callable[[Any], int]:
+        """How long a step may take on a cluster that takes a share of the hours of a training."""
+        return lambda wildcards: MINUTES_AT_LEAST + round(120 * share * self._run(wildcards).regime.hours)
+
+    def _run(self, wildcards: Any) -> Run:
+        return self.runs[wildcards.run] if hasattr(wildcards, "run") else self.corpora[wildcards.corpus]
 
     def refuse_missing_corpora(self) -> None:
         """Raise a UserError for a corpus that is handed out under a licence and not there, before anything is run."""
