@@ -5,12 +5,13 @@ import contextlib
 import importlib.util
 import json
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterator, List
 
 import torch
 
@@ -75,12 +76,14 @@ def run(args: argparse.Namespace) -> None:
         wanted.refuse_missing_corpora()
     words = _snakemake(args, profile, config)
     print(shlex.join(words), flush=True)
-    args.runs.mkdir(parents=True, exist_ok=True)
-    failed = _supervised(words, here)
     if args.dry_run:
+        with _no_trace(args.runs):
+            failed = _supervised(words, here)
         if failed:
             raise UserError("Snakemake's dry run failed: see above")
         return
+    args.runs.mkdir(parents=True, exist_ok=True)
+    failed = _supervised(words, here)
     if args.report and not failed:
         path = wanted.places.runs / args.scale / "tables" / f"{args.table}.html"
         failed = _supervised([*words, "--report", str(path)], here)
@@ -125,16 +128,33 @@ def _require_engine(profile: Path) -> None:
         raise UserError(f"--launcher {profile.name}: none of {known}, and no folder with a profile's config.yaml")
 
 
+@contextlib.contextmanager
+def _no_trace(runs: Path) -> Iterator[None]:
+    """Remove what Snakemake's dry run leaves in the folder of runs, and the folder where it was not there."""
+    missing = [folder for folder in (runs / ".snakemake", runs, *runs.parents) if not folder.exists()]
+    runs.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    finally:
+        for folder in missing[:1]:
+            shutil.rmtree(folder)
+        for folder in missing[1:]:
+            folder.rmdir()
+
+
 def _supervised(words: List[str], here: bool) -> bool:
     """Run Snakemake; whether it failed. An interruption ends it and, where the jobs run here, all that it started."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     with subprocess.Popen(words, process_group=0) as process:  # so that the terminal's Ctrl-C comes here alone
         try:
             return process.wait() != 0
         except KeyboardInterrupt:
             _end(process, here)
             raise
+        finally:
+            for number, handler in zip(numbers, before):
+                signal.signal(number, handler)
 
 
 def _end(process: subprocess.Popen, here: bool) -> None:
