@@ -4,12 +4,12 @@ import argparse
 import contextlib
 import importlib.util
 import json
+import os
 import shlex
 import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any, Dict, Iterator, List
 
@@ -120,9 +120,8 @@ def _snakemake(args: argparse.Namespace, profile: Path, config: Dict[str, Any]) 
 
 def _require_engine(profile: Path) -> None:
     """Raise a UserError where there is no Snakemake, or no such profile."""
-    for module in ("snakemake", "psutil"):
-        if not importlib.util.find_spec(module):
-            raise UserError(f"{module} is not installed: run 'make install', or pip install 'fairseq-capsule[tables]'")
+    if not importlib.util.find_spec("snakemake"):
+        raise UserError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[tables]'")
     if not (profile / "config.yaml").is_file():
         known = ", ".join(sorted(path.name for path in (WORKFLOW / "profiles").iterdir()))
         raise UserError(f"--launcher {profile.name}: none of {known}, and no folder with a profile's config.yaml")
@@ -158,26 +157,12 @@ def _supervised(words: List[str], here: bool) -> bool:
 
 
 def _end(process: subprocess.Popen, here: bool) -> None:
-    import psutil
-
-    engine = psutil.Process(process.pid)
-    started = engine.children(recursive=True) if here else []
-    process.send_signal(signal.SIGINT)  # at which it cancels the jobs of a cluster
-    for child in started:
-        _signal(child, signal.SIGTERM)
     if not here:
+        process.send_signal(signal.SIGINT)  # at which it cancels the jobs of a cluster
         process.wait()
         return
-    end = time.monotonic() + GRACE
-    while process.poll() is None and time.monotonic() < end:
-        time.sleep(0.02)
-    late = [*started, *(engine.children(recursive=True) if engine.is_running() else []), engine]
-    for child in late:
-        _signal(child, signal.SIGKILL)
-
-
-def _signal(process: Any, number: int) -> None:
-    import psutil
-
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process.send_signal(number)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGTERM)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(GRACE)
+        os.killpg(process.pid, signal.SIGKILL)
