@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
-from fairseq_capsule.tables.measures import MEASURES, SCORED, SOURCES, TIMED, applies, composed_of
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies, command, composed_of
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale, load_scale
 
@@ -79,8 +79,8 @@ class Targets:
         run = self.runs[wildcards.run]
         task, folder = composed_of(run).task, self.places.folder(run)
         words = {"checkpoint": self.baseline, "out": folder, "source": task.source_lang, "target": task.target_lang}
-        command = ["python", "-m", "fairseq_capsule_runs", "reproduce.sh", "adopt"]
-        return [*command, *(f"{name}={value}" for name, value in words.items())]
+        script = ["python", "-m", "fairseq_capsule_runs", "reproduce.sh", "adopt"]
+        return [*script, *(f"{name}={value}" for name, value in words.items())]
 
     def train(self, wildcards: Any) -> List[str]:
         run, gpus = self.runs[wildcards.run], self.gpus(wildcards)
@@ -121,7 +121,7 @@ class Targets:
 
     def measure(self, wildcards: Any) -> List[str]:
         device = ["--device", "cuda"] if wildcards.source in TIMED and self.gpus(wildcards) else []
-        return [*SOURCES[wildcards.source](self.runs[wildcards.run], self.places), *device]
+        return [*command(wildcards.source, self.runs[wildcards.run], self.places), *device]
 
     def tabulate(self, *options: str) -> List[str]:
         words = [self.table.name, "--scale", self.scale.name, "--runs", str(self.places.runs), *options]
