@@ -62,9 +62,10 @@ IFS=, read -ra splits <<<"${fields[splits]}"
 translate() { # PART
     local device=(--cpu) gpu sentences
     gpu=$(visible_gpus | sed -n 1p) # on several, processes would write a part each, all at once
+    local -x CUDA_VISIBLE_DEVICES=$gpu
     [[ ! $gpu ]] || device=()
     sentences=$(wc -l <"$data/raw/$split.$target")
-    CUDA_VISIBLE_DEVICES=$gpu fairseq-generate "$data/bin" --user-dir "$plugin" --task "$task" --source-lang "$source" --target-lang "$target" \
+    fairseq-generate "$data/bin" --user-dir "$plugin" --task "$task" --source-lang "$source" --target-lang "$target" \
         --gen-subset "$split" --path "$checkpoint" --beam "$beam" --lenpen "$lenpen" --nbest "$nbest" \
         --max-tokens "$max_tokens" "${device[@]}" --no-progress-bar \
         --required-batch-size-multiple 1 | # else fairseq leaves out the last batch where it is no multiple of 8

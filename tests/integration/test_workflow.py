@@ -161,7 +161,8 @@ job = len(os.listdir(folder)) + 1
 rule = re.search(r"rule_(\\w+?)(_wildcards|$)", sys.argv[sys.argv.index("--comment") + 1])[1]
 words = sys.argv[1:]
 name = words[words.index("--job-name") + 1]
-failed = subprocess.call(["/bin/sh", "-c", words[-1].removeprefix("--wrap=")])
+environment = {{**os.environ, "SLURM_JOB_ID": str(job)}}
+failed = subprocess.call(["/bin/sh", "-c", words[-1].removeprefix("--wrap=")], env=environment)
 state = "FAILED" if failed else "COMPLETED"
 open(f"{{folder}}/{{job}}", "w").write("|".join([rule, name, state, " ".join(words[:-1])]))
 print(job)
