@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Optional
 
 from fairseq_capsule.cli.arguments import label, output_folder
 from fairseq_capsule.errors import UserError
@@ -39,7 +40,7 @@ def run(args: argparse.Namespace) -> None:
             print(f"{name:16} {definitions.load_table(name).title}")
 
 
-def show(name: str, scale: str, runs: Path, out: Path = None, figure: bool = False) -> None:
+def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: bool = False) -> None:
     """Print a table from what is there, and write it.
 
     Raises:
