@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from fairseq_capsule.tables.definitions import Column, Table
-from fairseq_capsule.tables.measures import MEASURES, TIMED, Value, applies, read_json
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, Value, applies, read_json
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
 
@@ -118,8 +118,11 @@ def _report(run: Run, column: Column, places: Places) -> Found:
     found = read_json(folder / "measures" / f"{measure.source}.json")
     if found is not None:
         return measure.read(found), None, None
-    untrained = None if measure.source in TIMED else _untrained(run, places)
-    return untrained or _reason(folder, f"measure-{measure.source}") or f"{measure.source} is not measured"
+    reasons = [] if measure.source in TIMED else [_untrained(run, places)]
+    reasons += [_reason(folder, f"measure-{measure.source}")]
+    unscored = measure.source in SCORED and places.run_folder(run).evaluation("test").scores() is None
+    reasons += [_reason(folder, "evaluate-test")] if unscored else []
+    return next(filter(None, reasons), f"{measure.source} is not measured")
 
 
 def _untrained(run: Run, places: Places) -> Optional[str]:

@@ -161,7 +161,7 @@ def test_a_broken_definition_is_refused(tmp_path, monkeypatch, text, message):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(UserError, match="no table 'duan-table9'; there are: duan-table1, "):
+    with pytest.raises(UserError, match="no table 'duan-table9'; there are: comparison, duan-table1, "):
         load_table("duan-table9")
     with pytest.raises(UserError, match="no scale 'huge'; there are: paper, small, smoke"):
         load_scale("huge")
