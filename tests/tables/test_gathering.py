@@ -39,7 +39,10 @@ class Runs:
     def score(self, title, bleu, seed=1, split="test", against=None, difference=None, p=None):
         self.finish(title, seed)
         score = {"score": bleu, "label": "tokenised BLEU", "text": "its tokens", "signature": "case:lc"}
-        put(self.folder(title, seed) / "evaluation" / split / "scores.json", {"scores": dict.fromkeys(("tokenised_bleu", "chrf"), score)})
+        put(
+            self.folder(title, seed) / "evaluation" / split / "scores.json",
+            {"scores": dict.fromkeys(("tokenised_bleu", "chrf"), score)},
+        )
         if against:
             compared = {**score, "against": {"difference": difference, "p": p}}
             file = self.folder(title, seed) / "compared" / against / f"{split}.json"
