@@ -23,7 +23,7 @@ from fairseq_capsule.tables.scales import SCALES
 from fairseq_capsule.tables.targets import configured
 
 WORKFLOW = REPOSITORY / "workflow"
-GRACE = 1.5  # seconds that what was started has to end by itself
+GRACE = 1.0  # seconds that what was started has to end by itself
 # A file is whole when it is there: neither its date nor the text of a rule makes a training begin anew.
 ENGINE = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "input", "--nolock", "--quiet", "host"]
 
@@ -129,16 +129,14 @@ def _require_engine(profile: Path) -> None:
 
 @contextlib.contextmanager
 def _no_trace(runs: Path) -> Iterator[None]:
-    """Remove what Snakemake's dry run leaves in the folder of runs, and the folder where it was not there."""
+    """Remove what Snakemake's dry run leaves, with the folder of runs and those above it where they were not there."""
     missing = [folder for folder in (runs / ".snakemake", runs, *runs.parents) if not folder.exists()]
     runs.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        for folder in missing[:1]:
+        for folder in missing[-1:]:
             shutil.rmtree(folder)
-        for folder in missing[1:]:
-            folder.rmdir()
 
 
 def _supervised(words: List[str], here: bool) -> bool:
