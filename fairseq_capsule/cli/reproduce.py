@@ -16,7 +16,7 @@ from typing import Any, Dict, Iterator, List
 import torch
 
 from fairseq_capsule.cli.arguments import MOST_SEED, input_file, label, output_folder, positive_int, whole_numbers
-from fairseq_capsule.cli.table import show
+from fairseq_capsule.cli.table import require_figure, show
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import REPOSITORY
 from fairseq_capsule.tables.scales import SCALES
@@ -71,6 +71,7 @@ def run(args: argparse.Namespace) -> None:
     here = args.launcher == "local"
     config = _config(args, torch.cuda.device_count() if here and not args.dry_run else None)
     wanted = configured(config, args.runs.absolute())
+    require_figure(wanted.table, args.figure)
     _require_engine(profile)
     if not args.dry_run:
         wanted.refuse_missing_corpora()

@@ -47,9 +47,14 @@ def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: 
         UserError: there is no such table or scale, nothing to draw, or a file cannot be written.
     """
     table, places = definitions.load_table(name), Places(runs.resolve(), Path())
-    if figure and not table.figure:
-        raise UserError(f"--figure: the definition of {name} says not what to draw; leave it out")
+    require_figure(table, figure)
     results = gathering.gather(table, load_scale(scale), places)
     print(printing.markdown(results))
     paths = printing.write(results, out or places.runs / scale / "tables", figure)
     print("wrote " + ", ".join(map(str, paths)))
+
+
+def require_figure(table: definitions.Table, figure: bool) -> None:
+    """Raise a UserError where a figure is asked for of a table that has none."""
+    if figure and not table.figure:
+        raise UserError(f"--figure: the definition of {table.name} says not what to draw; leave it out")

@@ -83,9 +83,10 @@ def test_an_unknown_launcher(capsys, tmp_path, launcher):
     assert "none of kubernetes, local, slurm, and no folder" in message and not list(tmp_path.iterdir())
 
 
-def test_a_table_without_a_figure(capsys, tmp_path):
-    message = refused(capsys, "table", "duan-table2", "--figure", "--runs", tmp_path)
-    assert "the definition of duan-table2 says not what to draw" in message
+@pytest.mark.parametrize("command", ["table", "reproduce"])
+def test_a_table_without_a_figure(capsys, tmp_path, command):
+    message = refused(capsys, command, "duan-table2", "--figure", "--runs", tmp_path / "runs")
+    assert "the definition of duan-table2 says not what to draw" in message and not list(tmp_path.iterdir())
 
 
 def test_written_tables_are_read_without_a_checkout(capsys, monkeypatch, tmp_path):
