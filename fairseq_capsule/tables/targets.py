@@ -186,10 +186,11 @@ def targets(
         measure = MEASURES[column.measure]
         if not applies(column.measure, run):
             continue
-        for each in filter(None, (run, other)):
-            runs.update((needed.name, needed) for needed in each.with_needed())
-            if measure.source not in TIMED:
-                trained.update((needed.name, needed) for needed in each.with_needed())
+        needed = {each.name: each for each in run.with_needed()}
+        if other and not measure.source:
+            needed.update((each.name, each) for each in other.with_needed())
+        runs.update(needed)
+        trained.update(needed if measure.source not in TIMED else {})
         if measure.source:
             cells[f"{run.name}/measures/{measure.source}.json"] = None
             continue
