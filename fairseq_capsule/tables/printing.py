@@ -69,7 +69,8 @@ def markdown(results: Results) -> str:
             digits = MEASURES[table.columns[number].measure].digits
             cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
         body.append(cells)
-    place = ": {} {}".format(*_PLACE.search(table.name).groups()).title() if _PLACE.search(table.name) else ""
+    found = _PLACE.search(table.name)
+    place = f": {found[1].title()} {found[2]}" if found else ""
     title = f"# {table.title}\n\n{PAPERS[table.paper]}{place}. Scale: {results.scale.name}.\n\n"
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
 
