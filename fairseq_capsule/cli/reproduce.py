@@ -11,14 +11,15 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, List
+from typing import Any, Dict, Iterator, List, Tuple
 
 import torch
+import yaml
 
 from fairseq_capsule.cli.arguments import MOST_SEED, input_file, label, output_folder, positive_int, whole_numbers
 from fairseq_capsule.cli.table import require_figure, show
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.definitions import REPOSITORY
+from fairseq_capsule.tables.definitions import REPOSITORY, load_table
 from fairseq_capsule.tables.scales import SCALES
 from fairseq_capsule.tables.targets import configured
 
@@ -66,13 +67,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    profile = WORKFLOW / "profiles" / args.launcher
-    profile = profile if profile.is_dir() else Path(args.launcher).absolute()
-    here = args.launcher == "local"
+    load_table(args.table)  # which says where there are no tables at all
+    profile, here = _profile(args.launcher)
     config = _config(args, torch.cuda.device_count() if here and not args.dry_run else None)
     wanted = configured(config, args.runs.absolute())
     require_figure(wanted.table, args.figure)
-    _require_engine(profile)
     if not args.dry_run:
         wanted.refuse_missing_corpora()
     words = _snakemake(args, profile, config)
@@ -119,13 +118,22 @@ def _snakemake(args: argparse.Namespace, profile: Path, config: Dict[str, Any]) 
     return [*command, "--config", *(f"{name}={json.dumps(value)}" for name, value in config.items())]
 
 
-def _require_engine(profile: Path) -> None:
-    """Raise a UserError where there is no Snakemake, or no such profile."""
+def _profile(launcher: str) -> Tuple[Path, bool]:
+    """The profile's folder, and whether its jobs run on this machine.
+
+    Raises:
+        UserError: there is no Snakemake, or no such profile.
+    """
     if not importlib.util.find_spec("snakemake"):
         raise UserError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[tables]'")
-    if not (profile / "config.yaml").is_file():
-        known = ", ".join(sorted(path.name for path in (WORKFLOW / "profiles").iterdir()))
-        raise UserError(f"--launcher {profile.name}: none of {known}, and no folder with a profile's config.yaml")
+    own = {path.name: path for path in (WORKFLOW / "profiles").iterdir()}
+    profile = own.get(launcher, Path(launcher).absolute())
+    try:
+        settings = yaml.safe_load((profile / "config.yaml").read_text(encoding="utf-8")) or {}
+        return profile, settings.get("executor", "local") == "local"
+    except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
+        names = ", ".join(sorted(own))
+        raise UserError(f"--launcher {launcher}: none of {names}, and no folder with a profile's config.yaml") from error
 
 
 @contextlib.contextmanager
