@@ -133,7 +133,7 @@ def _profile(launcher: str) -> Tuple[Path, bool]:
         return profile, settings.get("executor", "local") == "local"
     except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
         names = ", ".join(sorted(own))
-        raise UserError(f"--launcher {launcher}: none of {names}, and no folder with a profile's config.yaml") from error
+        raise UserError(f"--launcher {launcher}: none of {names}, and no folder with a config.yaml") from error
 
 
 @contextlib.contextmanager
