@@ -13,7 +13,8 @@ SCRIPT = REPOSITORY / "scripts" / "reproduce.sh"
 
 
 def reproduce(folder, *arguments):
-    command = [SCRIPT, *arguments, "--scale", "smoke", "--cores", "1", "--runs", folder / "runs", "--data", folder / "data"]
+    places = ["--runs", folder / "runs", "--data", folder / "data"]
+    command = [SCRIPT, *arguments, "--scale", "smoke", "--cores", "1", *places]
     finished = subprocess.run(
         [str(word) for word in command],
         env={**os.environ, "PATH": PATH, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
