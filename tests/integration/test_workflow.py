@@ -28,7 +28,8 @@ SCRIPTS = {
     "prepare-toy.sh": 'mkdir -p "${@: -1}"; touch "${@: -1}/manifest.tsv"',
     # Ten updates, each noted at once; a later start goes on from the last one.
     "train.sh": """
-        out=$3; cd "$out"; echo "$$ $out" >>"$STUBS/started"
+        for word; do [[ $word != */seed1 ]] || out=$word; done
+        cd "$out"; echo "$$ $out" >>"$STUBS/started"
         case $out in *$FAILS*) echo "no data"; exit 1 ;; esac
         for update in $(seq 10); do
             grep -qsx "$update" updates || { sleep "$SECONDS_AN_UPDATE" & wait; echo "$update" >>updates; }
@@ -172,6 +173,7 @@ print(job)
 SACCT = """#!{python}
 import os
 folder = os.environ["STUBS"] + "/slurm"
+os.makedirs(folder, exist_ok=True)
 for job in os.listdir(folder):
     print(job, open(f"{{folder}}/{{job}}").read().split("|")[2], sep="|")
 """
