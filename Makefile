@@ -54,7 +54,7 @@ lint-types: install
 	.venv/bin/mypy
 
 lint-shell: install
-	.venv/bin/shellcheck scripts/*.sh .ci/run
+	.venv/bin/shellcheck scripts/*.sh .ci/run workflow/profiles/*/*.sh
 
 lint-prose: install
 	.venv/bin/codespell

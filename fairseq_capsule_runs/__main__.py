@@ -1,7 +1,7 @@
 """What the scripts ask of a run folder.
 
     python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation NAME=VALUE... [-- OVERRIDE...]
-    python -m fairseq_capsule_runs SCRIPT start|end|last-update NAME=VALUE...
+    python -m fairseq_capsule_runs SCRIPT start|end|last-update|adopt NAME=VALUE...
 
 The plans print `NAME=VALUE` fields, an empty field, and the words of a command; a NUL stands behind each, so that a
 shell reads any text as it is. `start` opens the present folder and ends with status 3 where there is nothing more to
@@ -88,12 +88,19 @@ def last_update(_: Mapping[str, str], __: Sequence[str]) -> int:
     return 0
 
 
+def adopt(asked: Mapping[str, str], _: Sequence[str]) -> int:
+    """Put a trained checkpoint into a folder of its own, as the baseline of tables."""
+    RunFolder(Path(asked["out"])).adopt(Path(asked["checkpoint"]), asked["source"], asked["target"])
+    return 0
+
+
 COMMANDS: dict[str, Callable[[Mapping[str, str], Sequence[str]], int]] = {
     "plan-training": plan_training,
     "plan-evaluation": plan_evaluation,
     "start": start,
     "end": end,
     "last-update": last_update,
+    "adopt": adopt,
 }
 
 

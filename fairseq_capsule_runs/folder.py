@@ -130,6 +130,17 @@ class RunFolder:
     def write_settings(self, settings: Settings) -> None:
         _write(self.settings_file, settings.to_json())
 
+    def adopt(self, checkpoint: Path, source: str, target: str) -> None:
+        """Make the folder that of a finished training whose checkpoint is elsewhere, as evaluate.sh takes it.
+
+        The link to the checkpoint, checkpoint_given.pt, comes last: it says that all is there.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        task = {"_name": "translation", "source_lang": source, "target_lang": target}
+        self.write_settings(Settings({"task": task}, {"given": str(checkpoint.resolve())}))
+        self.finish()
+        (self.path / "checkpoint_given.pt").symlink_to(checkpoint.resolve())
+
     # --- the end ----------------------------------------------------------------------------------------------------
 
     @property

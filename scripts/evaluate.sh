@@ -61,8 +61,10 @@ IFS=, read -ra splits <<<"${fields[splits]}"
 # --- a split -----------------------------------------------------------------------------------------------------------
 
 translate() { # PART
-    local device=(--cpu) sentences
-    [[ ! $(visible_gpus) ]] || device=()
+    local device=(--cpu) gpu sentences
+    gpu=$(visible_gpus | sed -n 1p) # on several, processes would write a part each, all at once
+    local -x CUDA_VISIBLE_DEVICES=$gpu
+    [[ ! $gpu ]] || device=()
     sentences=$(wc -l <"$data/raw/$split.$target")
     fairseq-generate "$data/bin" --user-dir "$plugin" --task "$task" --source-lang "$source" --target-lang "$target" \
         --gen-subset "$split" --path "$checkpoint" --beam "$beam" --lenpen "$lenpen" --nbest "$nbest" \

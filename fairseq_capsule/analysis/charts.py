@@ -41,6 +41,20 @@ def points(panels: Points, spreads: Points, title: str) -> Figure:
     return figure
 
 
+def scatter(places: Dict[str, Tuple[float, float]], x_label: str, y_label: str, title: str) -> Figure:
+    """A point a system, named beside it."""
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure.suptitle(title, fontsize=10)
+    axis = figure.subplots()
+    for number, (system, (x, y)) in enumerate(places.items()):
+        axis.plot([x], [y], linestyle="none", label=system, **_style(number))
+    axis.set_xlabel(x_label, fontsize=9)
+    axis.set_ylabel(y_label, fontsize=9)
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    return figure
+
+
 def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
     """How often each size of a difference occurs; a line at 0."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")

@@ -21,6 +21,7 @@ COMMANDS = {
     "check-data": "say what is wrong with prepared data, before a model trains on it",
     "doctor": "report what is wrong with this environment and how to fix it",
     "inspect": "write pages, pictures and arrays of what a model routes while it translates",
+    "nll": "the negative log-likelihood of a split's references under a model",
     "picture": "draw a sentence's attention, or its PAST and FUTURE",
     "probe": "how much of the target a vector of the source knows",
     "reproduce": "run what is missing of a paper's table, then print it (scripts/reproduce.sh)",

@@ -1,9 +1,11 @@
-"""`fairseq-capsule table`: a paper's table with our figures beside the paper's."""
+"""`fairseq-capsule table`: a table with our figures beside the paper's."""
 
 import argparse
 from pathlib import Path
+from typing import Optional
 
 from fairseq_capsule.cli.arguments import label, output_folder
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables import definitions, gathering, printing
 from fairseq_capsule.tables.runs import Places
 from fairseq_capsule.tables.scales import SCALES, load_scale
@@ -24,16 +26,35 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--runs", type=output_folder, default=Path("runs"), help="the folder of all runs (default: %(default)s)"
     )
     parser.add_argument("--out", type=output_folder, help="where to write it too (default: RUNS/SCALE/tables)")
+    parser.add_argument("--figure", action="store_true", help="draw it too, where its definition says what over what")
 
 
 def run(args: argparse.Namespace) -> None:
-    if not args.table:
+    written = args.runs / args.scale / "tables" / f"{args.table}.md"
+    if args.table and not definitions.CONFIGS.is_dir() and args.scale in SCALES and written.is_file():
+        print(written.read_text(encoding="utf-8"))  # an installation without the definitions
+    elif args.table:
+        show(args.table, args.scale, args.runs, args.out, args.figure)
+    else:
         for name in definitions.table_names():
             print(f"{name:16} {definitions.load_table(name).title}")
-        return
-    table, scale = definitions.load_table(args.table), load_scale(args.scale)
-    places = Places(args.runs.resolve(), Path())
-    results = gathering.gather(table, scale, places)
+
+
+def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: bool = False) -> None:
+    """Print a table from what is there, and write it.
+
+    Raises:
+        UserError: there is no such table or scale, nothing to draw, or a file cannot be written.
+    """
+    table, places = definitions.load_table(name), Places(runs.resolve(), Path())
+    require_figure(table, figure)
+    results = gathering.gather(table, load_scale(scale), places)
     print(printing.markdown(results))
-    paths = printing.write(results, args.out or places.runs / scale.name / "tables")
+    paths = printing.write(results, out or places.runs / scale / "tables", figure)
     print("wrote " + ", ".join(map(str, paths)))
+
+
+def require_figure(table: definitions.Table, figure: bool) -> None:
+    """Raise a UserError where a figure is asked for of a table that has none."""
+    if figure and not table.figure:
+        raise UserError(f"--figure: the definition of {table.name} says not what to draw; leave it out")

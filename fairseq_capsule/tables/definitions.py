@@ -1,6 +1,7 @@
-"""What a table or figure of a paper shows, and what was trained for it: configs/tables/*.yaml, read and checked."""
+"""What a table or figure shows, and what is trained for it: configs/tables/*.yaml, read and checked."""
 
 import itertools
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
@@ -12,6 +13,7 @@ from fairseq_capsule.errors import UserError
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
 PAPERS = {
+    "comparison": "All systems of this package under equal conditions, which none of the papers has",
     "duan": "Duan et al. 2020, Capsule-Transformer for Neural Machine Translation",
     "zheng": "Zheng et al. 2019, Dynamic Past and Future for Neural Machine Translation",
     "weng": "Weng et al. 2020, GRET: Global Representation Enhanced Transformer",
@@ -36,10 +38,11 @@ class Row:
     """One system of a table.
 
     Attributes:
-        run: the configuration's name and its overrides, or None where the paper quotes others.
+        run: the configuration's name and its overrides, as templates of `at` and of a scale's words; None where the
+            paper quotes others.
         on, teacher, against: labels of the rows that it starts from, is taught by, and is compared with.
         paper: the paper's figure for each column, as printed, or None.
-        at: where in a figure it stands: the values of its grid.
+        at: the values of its grid.
     """
 
     label: str
@@ -50,16 +53,11 @@ class Row:
     paper: Tuple[Optional[str], ...] = ()
     at: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def needs(self) -> Tuple[str, ...]:
-        """The rows that must be there before it."""
-        return tuple(label for label in (self.on, self.teacher, self.against) if label)
-
 
 @dataclass(frozen=True)
 class Table:
-    """`figure` is empty for a table. Its `x` is a grid's key, or `rows`, or else says what the columns' own points are;
-    its `series` is a grid's key."""
+    """`figure` is empty for a table without one. Its `x` is a grid's key, or `rows`, or the label of a column, or else
+    says what the columns' own points are; its `series` is a grid's key; its `y` is the label of a column over `x`."""
 
     name: str
     title: str
@@ -69,6 +67,11 @@ class Table:
     figure: Mapping[str, str]
     notes: Tuple[str, ...]
 
+    @property
+    def is_figure(self) -> bool:
+        """Whether the paper has it as a figure, which is then always drawn."""
+        return "-figure" in self.name
+
     def row(self, label: str) -> Row:
         """Raises UserError: there is no such row."""
         for row in self.rows:
@@ -77,27 +80,16 @@ class Table:
         rows = "; ".join(row.label for row in self.rows if row.run)
         raise UserError(f"{self.name} has no row {label!r}; its rows are: {rows}")
 
-    def in_order(self, labels: Optional[List[str]] = None) -> List[Row]:
-        """The rows that are run, or those of `labels`, with all that they need, each behind what it needs.
+    def to_run(self, labels: Optional[List[str]] = None) -> List[Row]:
+        """The rows that are run, or those of `labels`.
 
         Raises:
-            UserError: an unknown row, one that the paper quotes, or rows that need each other.
+            UserError: an unknown row, or one that the paper quotes.
         """
-        ordered: List[Row] = []
-
-        def add(row: Row, above: Tuple[str, ...]) -> None:
-            if row.label in above:
-                raise UserError(f"{self.name}: {' needs '.join((*above, row.label))}: no order can be found")
+        for row in map(self.row, labels or ()):
             if row.run is None:
                 raise UserError(f"{self.name}: {row.label!r} is quoted from another paper and cannot be run")
-            for label in row.needs:
-                add(self.row(label), (*above, row.label))
-            if row not in ordered:
-                ordered.append(row)
-
-        for row in [self.row(label) for label in labels] if labels else [row for row in self.rows if row.run]:
-            add(row, ())
-        return ordered
+        return [row for row in self.rows if row.run and (not labels or row.label in labels)]
 
 
 def table_names() -> List[str]:
@@ -123,28 +115,34 @@ def load_table(name: str) -> Table:
     _require_keys(path, content, {"title", "paper", "columns", "rows", "against", "figure", "notes"})
     if content["paper"] not in PAPERS:
         raise UserError(f"{path}: paper {content['paper']!r} is none of {', '.join(PAPERS)}")
-    columns = tuple(_column(label, **spec) for label, spec in content["columns"].items())
+    columns = tuple(
+        Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(spec.get("splits", "test").split()))
+        for label, spec in content["columns"].items()
+    )
     against = content.get("against")
-    exempt = {
-        against,
-        content["rows"].get(against, {}).get("on"),
-    }  # what all others are compared with, and its baseline
+    exempt = {against, content["rows"].get(against, {}).get("on")}  # what all are compared with, and its baseline
     rows = tuple(
         row
         for label, spec in content["rows"].items()
         for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
     )
-    table = Table(
-        name,
-        content["title"],
-        content["paper"],
-        columns,
-        rows,
-        content.get("figure", {}),
-        tuple(content.get("notes", ())),
-    )
-    table.in_order()
+    notes = tuple(content.get("notes", ()))
+    table = Table(name, content["title"], content["paper"], columns, rows, content.get("figure", {}), notes)
+    for row in rows:
+        _require_an_end(table, row, ())
     return table
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """A template with a value for each `{name}` in it. A value is no template.
+
+    Raises:
+        UserError: a name has no value.
+    """
+    missing = set(re.findall(r"\{(\w+)\}", template)) - set(values)
+    if missing:
+        raise UserError(f"{template!r}: no value for {', '.join(sorted(missing))}; there are: {', '.join(values)}")
+    return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], template)
 
 
 def read_yaml(path: Path) -> Dict[str, Any]:
@@ -163,33 +161,28 @@ def _without_null(node: Any) -> Any:
     return None if node == "null" else node
 
 
-def _column(label: str, measure: str, corpus: str, splits: str = "test") -> Column:
-    return Column(label, measure, tuple(corpus.split()), tuple(splits.split()))
-
-
 def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:
     """The row, or one for every point of its grid."""
     _require_keys(path, spec, {"run", "on", "teacher", "against", "paper", "grid"})
     grid = spec.get("grid", {})
-    points = [dict(zip(grid, values)) for values in itertools.product(*grid.values())]
-    for number, point in enumerate(points):
-        name, words = label, spec.get("run")
-        for key, value in point.items():
-            name = name.replace(f"{{{key}}}", value)
-            words = words.replace(f"{{{key}}}", value)
+    words = tuple(spec["run"].split()) if "run" in spec else None
+    others = (spec.get("on"), spec.get("teacher"), spec.get("against", against) if words else None)
+    for number, values in enumerate(itertools.product(*grid.values())):
+        at = dict(zip(grid, values))
+        name = filled(label, at) if grid else label
         printed = spec.get("paper", [])
         printed = printed[number] if grid and printed else printed
         if len(printed) > columns:
             raise UserError(f"{path}: {name}: {len(printed)} figures of the paper for {columns} columns")
-        yield Row(
-            name,
-            tuple(words.split()) if words else None,
-            spec.get("on"),
-            spec.get("teacher"),
-            spec.get("against", against) if words else None,
-            tuple(printed) + (None,) * (columns - len(printed)),
-            point,
-        )
+        yield Row(name, words, *others, tuple(printed) + (None,) * (columns - len(printed)), at)
+
+
+def _require_an_end(table: Table, row: Row, above: Words) -> None:
+    """Raise a UserError where rows need each other, or one that is not there."""
+    if row.label in above:
+        raise UserError(f"{table.name}: {' needs '.join((*above, row.label))}: no order can be found")
+    for label in filter(None, (row.on, row.teacher, row.against)):
+        _require_an_end(table, table.row(label), (*above, row.label))
 
 
 def _require_keys(path: Path, content: Dict[str, Any], known: set) -> None:

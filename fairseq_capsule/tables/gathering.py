@@ -4,20 +4,13 @@ import math
 import re
 import statistics
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
 from fairseq_capsule.analysis.reports import escaped
 from fairseq_capsule.errors import one_line
-from fairseq_capsule.tables.definitions import Column, Row, Table
-from fairseq_capsule.tables.measures import (
-    MEASURES,
-    TIMED,
-    Value,
-    applies,
-    read_json,
-    reason_file,
-    report_file,
-)
+from fairseq_capsule.tables.definitions import Column, Table
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, Value, applies, read_json
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
 
@@ -74,39 +67,35 @@ class Results:
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
     """All that is there, of every seed that is there."""
-    seeds = sorted(
-        {int(found[1]) for path in (places.runs / scale.name).glob("*/*/seed*") if (found := _SEED(path.name))}
-    )
-    cells = {
-        row.label: tuple(_points(table, row, column, scale, seeds or [1], places) for column in table.columns)
-        for row in table.rows
-        if row.run
-    }
-    labels = tuple(_label(table, column, scale, seeds or [1], places) for column in table.columns)
+    folders = (places.runs / scale.name).glob("*/*/seed*")
+    seeds = sorted({int(found[1]) for path in folders if (found := re.fullmatch(r"seed(\d+)", path.name))}) or [1]
+    cells: Dict[str, Tuple[Points, ...]] = {}
+    labels: List[Optional[str]] = [None] * len(table.columns)
+    for row in table.to_run():
+        points = []
+        for number, column in enumerate(table.columns):
+            runs = list(dict.fromkeys(compared_runs(table, row, column, scale, seed, places) for seed in seeds))
+            points.append(_points(runs, column, places))
+            labels[number] = labels[number] or _label(runs, column, places)
+        cells[row.label] = tuple(points)
     settings = [scale.setting(table.paper, column.corpus[0], big=False) for column in table.columns]
     stands_in = tuple(setting.configs if setting.stands_in else None for setting in settings)
-    return Results(table, scale, cells, labels, stands_in)
+    return Results(table, scale, cells, tuple(labels), stands_in)
 
 
-_SEED = re.compile(r"seed(\d+)").fullmatch
-
-
-def _points(table: Table, row: Row, column: Column, scale: Scale, seeds: List[int], places: Places) -> Points:
-    runs = dict.fromkeys(compared_runs(table, row, column, scale, seed, places) for seed in seeds)
+def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Points:
     found: List[Tuple[Value, Optional[float], Optional[float]]] = []
     reasons: List[str] = []
     for run, other in runs:
         if not applies(column.measure, run):
             return {"": Figures(missing="")}
-        find = _score if MEASURES[column.measure].source is None else _report
         try:
-            figure = find(run, other, column, places)
+            figure = (
+                _score(run, other, column, places) if MEASURES[column.measure].score else _report(run, column, places)
+            )
         except NO_REPORT:
             figure = "its report is damaged: delete it and measure again"
-        if isinstance(figure, str):
-            reasons.append(figure)
-        else:
-            found.append(figure)
+        reasons.append(figure) if isinstance(figure, str) else found.append(figure)
     if not found:
         return {"": Figures(missing=reasons[0])}
     if isinstance(found[0][0], dict):
@@ -125,66 +114,70 @@ def _number(found: Any) -> float:
 
 def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Found:
     """The mean over splits, its difference to the other run's, and p where there is one split."""
-    values, differences, ps = [], [], []
+    measure, folder = MEASURES[column.measure], places.run_folder(run)
+    values, tests = [], []
     for split in column.splits:
         if split not in run.setting.splits:
             return f"{run.setting.data} has no split {split}"
-        scores = places.run_folder(run).evaluation(split).scores()
+        scores = folder.evaluation(split).scores()
         if scores is None:
-            return _why(run, places) or f"{split} is not scored"
-        values.append(_number(MEASURES[column.measure].read(scores)))
-        tested = _tested(scores, other, column, places)
-        if tested:
-            differences.append(_number(tested["difference"]))
-            ps.append(_number(tested["p"]))
-    whole = len(differences) == len(values)
-    return (
-        statistics.mean(values),
-        statistics.mean(differences) if whole else None,
-        ps[0] if whole and len(ps) == 1 else None,
-    )
+            return _untrained(run, places) or _reason(folder.path, f"evaluate-{split}") or f"{split} is not scored"
+        values.append(_number(measure.read(scores)))
+        compared = read_json(folder.path / "compared" / other.title / f"{split}.json") if other else None
+        tests += [compared["scores"][measure.score]["against"]] if compared else []
+    whole = len(tests) == len(values)
+    difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
+    return statistics.mean(values), difference, _number(tests[0]["p"]) if whole and len(tests) == 1 else None
 
 
-def _tested(scores: Dict[str, Any], other: Optional[Run], column: Column, places: Places) -> Optional[Dict[str, Any]]:
-    """The comparison with the other run, if that is what these scores were compared with."""
-    if other is None or not str(scores.get("against")).startswith(f"{places.folder(other)}/"):
-        return None
-    return scores["scores"][MEASURES[column.measure].score]["against"]
+def _report(run: Run, column: Column, places: Places) -> Found:
+    measure, folder = MEASURES[column.measure], places.folder(run)
+    found = read_json(folder / "measures" / f"{measure.source}.json")
+    if found is not None:
+        value = measure.read(found)
+        read = {point: _number(each) for point, each in value.items()} if isinstance(value, dict) else _number(value)
+        return read, None, None
+    reasons = [] if measure.source in TIMED else [_untrained(run, places)]
+    reasons += [_reason(folder, f"measure-{measure.source}")]
+    unscored = measure.source in SCORED and places.run_folder(run).evaluation("test").scores() is None
+    reasons += [_reason(folder, "evaluate-test")] if unscored else []
+    return next(filter(None, reasons), f"{measure.source} is not measured")
 
 
-def _report(run: Run, _: Optional[Run], column: Column, places: Places) -> Found:
-    source = MEASURES[column.measure].source
-    found = read_json(report_file(run, source, places))
-    if found is None:
-        reason = reason_file(report_file(run, source, places))
-        untrained = None if source in TIMED else _why(run, places)
-        return untrained or (reason.read_text().strip() if reason.exists() else f"{source} is not measured")
-    value = MEASURES[column.measure].read(found)
-    checked = {point: _number(each) for point, each in value.items()} if isinstance(value, dict) else _number(value)
-    return checked, None, None
-
-
-def _why(run: Run, places: Places) -> Optional[str]:
+def _untrained(run: Run, places: Places) -> Optional[str]:
     """Why nothing can be known of a run."""
     folder = places.run_folder(run)
     if folder.is_finished:
         return None
-    return "its training has not reached its end" if folder.is_bound else "not trained"
+    for needed in filter(None, (run.baseline, run.teacher)):
+        why = _untrained(needed, places)
+        if why:
+            return f"not trained, since {needed.title} is missing: {why}"
+    reason = _reason(folder.path, "train")
+    if folder.is_bound:
+        return "its training has not reached its end" + (f": {reason}" if reason else "")
+    return reason or "not trained"
 
 
-def _label(table: Table, column: Column, scale: Scale, seeds: List[int], places: Places) -> Optional[str]:
-    """What the scores of a column are of, in their own words, with their signature."""
-    if MEASURES[column.measure].source is not None:
+def _reason(folder: Path, step: str) -> Optional[str]:
+    """The last line of a step's log."""
+    try:
+        lines = (folder / "log" / f"{step}.log").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
         return None
-    for row in table.rows:
-        for seed in seeds if row.run else ():
-            run, _ = compared_runs(table, row, column, scale, seed, places)
-            for split in column.splits if applies(column.measure, run) else ():
-                scores = places.run_folder(run).evaluation(split).scores()
-                try:
-                    score = scores["scores"][MEASURES[column.measure].score] if scores else None
-                    label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
-                except NO_REPORT:
-                    continue
-                return f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
+    return next((line.strip() for line in reversed(lines) if line.strip()), None)
+
+
+def _label(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[str]:
+    """What the scores of a column are of, in their own words, with their signature."""
+    measure = MEASURES[column.measure]
+    for run, _ in runs if measure.score else ():
+        for split in column.splits if applies(column.measure, run) else ():
+            scores = places.run_folder(run).evaluation(split).scores()
+            try:
+                score = scores["scores"][measure.score] if scores else None
+                label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
+            except NO_REPORT:
+                continue
+            return f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
     return None

@@ -1,6 +1,10 @@
-"""What is measured of a run: for each measure the command that makes it, and where it stands in what that says."""
+"""What is measured of a run: for each measure the command that reports it, and where it stands in the report.
+
+A report is the last line of what its command prints, an object of JSON.
+"""
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
@@ -9,7 +13,7 @@ from omegaconf import DictConfig
 
 from fairseq_capsule.evaluation.scoring import DIACRITICS_OPTIONAL
 from fairseq_capsule.tables.configurations import composed
-from fairseq_capsule.tables.definitions import REPOSITORY, Words
+from fairseq_capsule.tables.definitions import REPOSITORY
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
 # A figure, or several, each with what it is of: the words of the source.
@@ -17,21 +21,8 @@ Value = Union[float, Dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Step:
-    """A command, and the file that is there when it was done.
-
-    `reports` says that the file is the last line of what the command prints, an object of JSON: then a failure leaves
-    the table without this figure, and not the run without its others.
-    """
-
-    command: Words
-    product: Path
-    reports: bool = False
-
-
-@dataclass(frozen=True)
 class Measure:
-    """`source` makes the file, `read` finds the figure in it; evaluate.sh's have no source, but a `score`'s name."""
+    """`source` makes the report, `read` finds the figure in it; evaluate.sh's have no source, but a `score`'s name."""
 
     source: Optional[str]
     read: Callable[[Dict[str, Any]], Value]
@@ -45,44 +36,47 @@ def composed_of(run: Run) -> DictConfig:
     return composed(run.setting.configs, config, (*run.setting.overrides, *run.regime.overrides, *run.overrides))
 
 
-# --- sources ---------------------------------------------------------------------------------------------------
+# --- sources: the commands that report; a word in braces stands for what `command` knows of a run -------------------
+
+SOURCES = {
+    "size": "fairseq-capsule size {checkpoint} --data {bin} --json",
+    "nll": "fairseq-capsule nll {checkpoint} --data {bin} --json",
+    "probe": "fairseq-capsule probe {checkpoint} --data {bin} --json",
+    "overlap": "fairseq-capsule analyze overlap {checkpoint} --data {bin} --out {out} --json",
+    "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
+    "lengths": "fairseq-capsule analyze lengths {generated} {case} --out {out} --json",
+    "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} --out {out} --json",
+    "longer-than": "fairseq-capsule analyze lengths {generated} {case} --longer-than 0,10,20,30,40,50 --out {out}"
+    " --json",
+    "throughput-train": "python {throughput.py} --arch {arch} {model} --mode train {throughput} --json",
+    "throughput-generate": "python {throughput.py} --arch {arch} {model} --mode generate {throughput} --json",
+    "latency": "python {latency.py} --archs {arch} transformer {model} {latency} --lengths --json",
+}
+TIMED = {source for source, words in SOURCES.items() if "{arch}" in words}  # of untrained models
+SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}  # of what evaluate.sh generated
 
 
-def _generated(run: Run, places: Places) -> str:
-    return str(places.run_folder(run).evaluation("test").translations)
-
-
-def _bin(run: Run, places: Places) -> str:
-    return str(places.corpus(run) / "bin")
-
-
-def _analysis(kind: str, *options: str) -> Callable[[Run, Places], List[str]]:
-    def command(run: Run, places: Places) -> List[str]:
-        case = ["--lowercase"] if "--lowercase" in run.setting.decode else []
-        out = ["--out", str(places.folder(run) / "measures"), "--json"]
-        return ["fairseq-capsule", "analyze", kind, _generated(run, places), *options, *case, *out]
-
-    return command
-
-
-def _coverage(run: Run, places: Places) -> List[str]:
-    task = composed_of(run).task
-    texts = [str(places.corpus(run) / "tokenised" / f"train.{lang}") for lang in (task.source_lang, task.target_lang)]
-    out = ["--train", *texts, "--out", str(places.folder(run) / "measures"), "--json"]
-    return ["fairseq-capsule", "analyze", "coverage", _generated(run, places), *out]
-
-
-def _overlap(run: Run, places: Places) -> List[str]:
-    out = ["--out", str(places.folder(run) / "measures"), "--json"]
-    checkpoint = str(places.checkpoint(run))
-    return ["fairseq-capsule", "analyze", "overlap", checkpoint, "--data", _bin(run, places), *out]
-
-
-def _of_checkpoint(command: str) -> Callable[[Run, Places], List[str]]:
-    def made(run: Run, places: Places) -> List[str]:
-        return ["fairseq-capsule", command, str(places.checkpoint(run)), "--data", _bin(run, places), "--json"]
-
-    return made
+def command(source: str, run: Run, places: Places) -> List[str]:
+    """The words of a source's command for a run."""
+    folder, corpus, setting = places.run_folder(run), places.corpus(run), run.setting
+    task, benchmarks = composed_of(run).task, REPOSITORY / "benchmarks"
+    arch, model = model_options(run)
+    values = {
+        "checkpoint": [places.checkpoint(run)],
+        "bin": [corpus / "bin"],
+        "out": [folder.path / "measures"],
+        "generated": [folder.evaluation("test").translations],
+        "source": [corpus / "tokenised" / f"train.{task.source_lang}"],
+        "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
+        "case": ["--lowercase"] if "--lowercase" in setting.decode else [],
+        "arch": [arch],
+        "model": model,
+        "throughput": setting.throughput,
+        "latency": setting.latency,
+        **{name: [benchmarks / name] for name in ("throughput.py", "latency.py")},
+    }
+    pieces = ((word, re.fullmatch(r"\{(.+)\}", word)) for word in SOURCES[source].split())
+    return [str(value) for word, name in pieces for value in (values[name[1]] if name else [word])]
 
 
 def model_options(run: Run) -> Tuple[str, List[str]]:
@@ -90,50 +84,6 @@ def model_options(run: Run) -> Tuple[str, List[str]]:
     model = composed_of(run).model
     kept = {name: value for name, value in model.items() if type(value) in (int, str) and name != "_name"}
     return model._name, [word for name, value in kept.items() for word in ("--option", f"{name}={value}")]
-
-
-def _throughput(mode: str) -> Callable[[Run, Places], List[str]]:
-    def command(run: Run, places: Places) -> List[str]:
-        arch, options = model_options(run)
-        script = str(REPOSITORY / "benchmarks" / "throughput.py")
-        return ["python", script, "--arch", arch, *options, "--mode", mode, *run.setting.throughput, "--json"]
-
-    return command
-
-
-def _latency(run: Run, places: Places) -> List[str]:
-    arch, options = model_options(run)
-    script = str(REPOSITORY / "benchmarks" / "latency.py")
-    return ["python", script, "--archs", arch, "transformer", *options, *run.setting.latency, "--lengths", "--json"]
-
-
-SOURCES: Dict[str, Callable[[Run, Places], List[str]]] = {
-    "size": _of_checkpoint("size"),
-    "probe": _of_checkpoint("probe"),
-    "throughput-train": _throughput("train"),
-    "throughput-generate": _throughput("generate"),
-    "latency": _latency,
-    "coverage": _coverage,
-    "overlap": _overlap,
-    "lengths": _analysis("lengths"),
-    "length-groups": _analysis("lengths", "--groups", "4"),
-    "longer-than": _analysis("lengths", "--longer-than", "0,10,20,30,40,50"),
-}
-
-
-def report_file(run: Run, source: str, places: Places) -> Path:
-    return places.folder(run) / "measures" / f"{source}.json"
-
-
-def reason_file(product: Path) -> Path:
-    """Where a report that failed says why."""
-    return product.with_suffix(".failed")
-
-
-def report_step(run: Run, source: str, places: Places, gpus: int) -> Step:
-    """What is timed is timed on a GPU where there is one."""
-    device = ["--device", "cuda"] if gpus and source in TIMED else []
-    return Step((*SOURCES[source](run, places), *device), report_file(run, source, places), reports=True)
 
 
 # --- measures --------------------------------------------------------------------------------------------------
@@ -176,6 +126,7 @@ MEASURES: Dict[str, Measure] = {
     "parameters_without_embeddings": Measure(
         "size", lambda found: found["models"][0]["parameters"] - found["models"][0]["embeddings"], 0
     ),
+    "nll": Measure("nll", _row("nll"), 3),
     "speed_train": Measure("throughput-train", _losses_ratio),
     "speed_generate": Measure("throughput-generate", lambda found: found["ratio"]),
     "latency": Measure("latency", _first("milliseconds"), 1),
@@ -192,8 +143,6 @@ MEASURES: Dict[str, Measure] = {
     "bleu_by_length_group": Measure("length-groups", _by_words("bleu")),
     "bleu_longer_than": Measure("longer-than", _by_words("bleu")),
 }
-TIMED = {"throughput-train", "throughput-generate", "latency"}
-SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # the configurations of the models that speeds are ratios to
 

@@ -1,18 +1,20 @@
 """Tables as people read them: Markdown, CSV, and for a figure a plot, our figures beside the papers'."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Dict, Iterator, List, Optional, Tuple
 
 from matplotlib.figure import Figure as Plot
 
-from fairseq_capsule.analysis.charts import lines, points
+from fairseq_capsule.analysis.charts import lines, points, scatter
 from fairseq_capsule.analysis.reports import Report, escaped
 from fairseq_capsule.tables.definitions import PAPERS, Row
 from fairseq_capsule.tables.gathering import Figures, Results
 from fairseq_capsule.tables.measures import MEASURES, RATIOS
 
 NOTHING = ""
+_PLACE = re.compile(r"-(table|figure)(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -33,25 +35,23 @@ class Line:
 
 def csv_lines(results: Results) -> List[Line]:
     """Every figure of a table, ours and the paper's."""
-    found = []
-    for row in results.table.rows:
-        for column, paper, ours in _of_row(results, row):
-            for point, figures in ours.items():
-                found.append(
-                    Line(
-                        row.label,
-                        column,
-                        point,
-                        paper,
-                        figures.mean,
-                        figures.spread,
-                        len(figures.values),
-                        figures.difference,
-                        " ".join(f"{p:.4f}" for p in figures.ps),
-                        figures.missing or None,
-                    )
-                )
-    return found
+    return [
+        Line(
+            row.label,
+            column,
+            point,
+            paper,
+            figures.mean,
+            figures.spread,
+            len(figures.values),
+            figures.difference,
+            " ".join(f"{p:.4f}" for p in figures.ps),
+            figures.missing or None,
+        )
+        for row in results.table.rows
+        for column, paper, ours in _of_row(results, row)
+        for point, figures in ours.items()
+    ]
 
 
 def markdown(results: Results) -> str:
@@ -69,39 +69,43 @@ def markdown(results: Results) -> str:
             digits = MEASURES[table.columns[number].measure].digits
             cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
         body.append(cells)
-    title = f"# {table.title}\n\n{PAPERS[table.paper]}: {_place(table.name)}. Scale: {results.scale.name}.\n\n"
+    found = _PLACE.search(table.name)
+    place = f": {found[1].title()} {found[2]}" if found else ""
+    title = f"# {table.title}\n\n{PAPERS[table.paper]}{place}. Scale: {results.scale.name}.\n\n"
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
 
 
 def plot(results: Results) -> Optional[Plot]:
     """The picture of a figure; None for a table, and where nothing is there to be drawn."""
-    table = results.table
+    table, columns = results.table, list(enumerate(results.table.columns))
     if not table.figure or not any(f.values for cells in results.cells.values() for p in cells for f in p.values()):
         return None
     axis = table.figure["x"]
-    columns = range(len(table.columns))
     if axis == "rows":
-        rows = [row.label for row in table.rows if row.run]
-        single = {c: {label: results.cells[label][c].get("", Figures()) for label in rows} for c in columns}
-        means = {table.columns[c].label: {label: f.mean for label, f in single[c].items()} for c in columns}
-        spreads = {table.columns[c].label: {label: f.spread or 0 for label, f in single[c].items()} for c in columns}
+        rows = results.cells.items()
+        ours = {column.label: {row: cells[c].get("", Figures()) for row, cells in rows} for c, column in columns}
+        means = {label: {row: figures.mean for row, figures in rows.items()} for label, rows in ours.items()}
+        spreads = {label: {row: figures.spread or 0 for row, figures in rows.items()} for label, rows in ours.items()}
         return points(means, spreads, table.title)
+    if "y" in table.figure:
+        return _over_a_column(results, axis, table.figure["y"])
     if "series" in table.figure:
         return _grid(results, axis, table.figure["series"])
     panels, ticks = {}, [point for point in _points(results, 0) if point]
-    for c in columns:
+    for c, column in columns:
         series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
-        panels[table.columns[c].label] = {label: values for label, values in series.items() if any(values)}
+        panels[column.label] = {label: values for label, values in series.items() if any(values)}
     return lines(panels, ticks, axis, table.title)
 
 
-def write(results: Results, folder: Path) -> List[Path]:
-    """Write NAME.md and NAME.csv, and for a figure NAME.png and NAME.svg; returns their paths.
+def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
+    """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths.
 
     Raises:
         UserError: one could not be written.
     """
-    return Report(results.table.name, markdown(results), csv_lines(results), plot(results)).write(folder)
+    drawn = plot(results) if figure or results.table.is_figure else None
+    return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
 
 
 def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
@@ -177,14 +181,21 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
     return lines(panels, ticks, axis, table.title)
 
 
+def _over_a_column(results: Results, x: str, y: str) -> Plot:
+    """A point a row. A model beside itself, whose speed is not measured, has the ratio 1."""
+    labels = [column.label for column in results.table.columns]
+    places: Dict[str, Tuple[float, float]] = {}
+    for row, cells in results.cells.items():
+        over, height = (cells[labels.index(label)].get("", Figures()) for label in (x, y))
+        across = 1.0 if over.missing == "" else over.mean
+        if across is not None and height.mean is not None:
+            places[row] = (across, height.mean)
+    return scatter(places, x, y, results.table.title)
+
+
 def _mean(points: Dict[str, Figures], point: str) -> Optional[float]:
     return points[point].mean if point in points else None
 
 
 def _point(point: str) -> str:
     return f", {point} words" if point else ""
-
-
-def _place(name: str) -> str:
-    kind, number = name.partition("-")[2][:-1], name[-1]
-    return f"{kind.capitalize()} {number}"

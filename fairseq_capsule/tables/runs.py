@@ -5,10 +5,10 @@ Rows of different tables that are determined by the same things are one run, in 
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 from fairseq_capsule.tables.configurations import without_defaults
-from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words
+from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
 from fairseq_capsule_runs import RunFolder
 
@@ -51,6 +51,16 @@ class Run:
         words += [f"teacher={self.teacher.title}"] if self.teacher else []
         return "+".join(words).replace("=", "-").replace(",", "_")
 
+    @property
+    def is_averaged(self) -> bool:
+        return bool(self.regime.average) and self.config not in (PROBE, GIVEN)
+
+    def with_needed(self) -> Iterator["Run"]:
+        """The run behind its baseline and its teacher, and theirs."""
+        for needed in filter(None, (self.baseline, self.teacher)):
+            yield from needed.with_needed()
+        yield self
+
     def _short(self, key: str) -> str:
         """A key without the group `model.`, unless a piece of the configuration has the name that is left."""
         rest = key.removeprefix("model.")
@@ -66,8 +76,7 @@ class Run:
         """The file in its folder that is measured, decoded, and started from."""
         if self.config == GIVEN:
             return "checkpoint_given.pt"
-        averaged = self.regime.average and self.config != PROBE
-        return "checkpoint_avg_table.pt" if averaged else "checkpoint_last.pt"
+        return "checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt"
 
 
 @dataclass(frozen=True)
@@ -113,8 +122,7 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
     def build(row: Row) -> Run:
         config, *words = row.run or ()
         setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
-        named = dict(setting.words)
-        words = [word.format_map(named) for word in words]
+        words = [filled(word, {**dict(setting.words), **row.at}) for word in words]
         overrides = tuple(sorted([*words, *([] if setting.stands_in else of_corpus)]))
         baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
         regime = setting.on_baseline if baseline else setting.from_scratch

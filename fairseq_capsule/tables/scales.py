@@ -1,6 +1,6 @@
 """At what size a table is made: configs/scales/*.yaml, what stands for a paper's corpora, sizes and schedules."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Dict, List, Mapping, Tuple
 
 from fairseq_capsule.errors import UserError
@@ -31,17 +31,20 @@ class Setting:
     Attributes:
         configs: the folder under configs/.
         data: the folder under --data.
-        prepare: the command that makes it.
+        licensed: the folder of a corpus that is handed out under a licence; its path is `{licensed}` in `prepare`.
+        prepare: the command that makes the data.
         splits: those that can be scored.
         decode: options of evaluate.sh.
         distill, throughput, latency: options of distill.sh and of the benchmarks.
         words: what a definition's `{name}` stands for.
+        memory: of a training, in GB; a guess.
         stands_in: whether this is another corpus than the paper's, which has one direction of translation.
     """
 
     configs: str
     data: str
-    prepare: Words
+    licensed: str = ""
+    prepare: Words = ()
     splits: Words = ("test",)
     overrides: Words = ()
     decode: Words = ()
@@ -50,6 +53,7 @@ class Setting:
     latency: Words = ()
     words: Tuple[Tuple[str, str], ...] = ()
     gpus: int = 1
+    memory: int = 8
     effective_tokens: int = 0
     stands_in: bool = False
     from_scratch: Regime = Regime()
@@ -71,21 +75,9 @@ class Scale:
             if fits and (big or "big" not in entry):
                 merged = _merged(merged, entry)
         configs = merged.get("configs", corpus)
-        named = {name: tuple(merged[name].split()) for name in _WORDS if name in merged}
-        regimes = {name: _regime(merged[name]) for name in ("from_scratch", "on_baseline") if name in merged}
-        numbers = {name: int(merged[name]) for name in ("gpus", "effective_tokens") if name in merged}
-        return Setting(
-            configs=configs,
-            data=merged.get("data", configs),
-            words=tuple(merged.get("words", {}).items()),
-            stands_in=configs != corpus,
-            **{"prepare": (f"scripts/prepare-{configs}.sh",), **named},
-            **regimes,
-            **numbers,
-        )
-
-
-_WORDS = ("prepare", "splits", "overrides", "decode", "distill", "throughput", "latency")
+        merged = {"configs": configs, "data": configs, "prepare": f"scripts/prepare-{configs}.sh", **merged}
+        read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setting) if item.name in merged}
+        return Setting(**read, stands_in=configs != corpus)
 
 
 def load_scale(name: str) -> Scale:
@@ -104,3 +96,12 @@ def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Dict[str, An
 def _regime(spec: Mapping[str, str]) -> Regime:
     words = {name: tuple(spec[name].split()) for name in ("overrides", "average") if name in spec}
     return Regime(hours=float(spec["hours"]), **words)
+
+
+_READ = {  # how a field of each type is written
+    str: str,
+    int: int,
+    Words: lambda text: tuple(text.split()),
+    Tuple[Tuple[str, str], ...]: lambda named: tuple(named.items()),
+    Regime: _regime,
+}

@@ -31,6 +31,7 @@ FILES = {
     ("score", "against"): "second.out",
 }
 TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", "ids": "0,1", "rows": "x", "layer": "1"}
+TEXTS["launcher"] = "local"
 BY_TYPE = {
     arguments.input_file: "text.de",
     arguments.input_folder: "data",

@@ -53,26 +53,46 @@ def test_outside_a_checkout_there_are_no_tables(capsys, monkeypatch, tmp_path, a
     assert "no tables; they belong to a checkout" in refused(capsys, *arguments)
 
 
-def test_seeds_may_be_a_range(capsys, tmp_path):
-    arguments = ["duan-table2", "--seeds", "2-3", "--dry-run", "--runs", tmp_path, "--data", tmp_path]
-    assert main(["reproduce", *map(str, arguments)]) == 0
-    printed = capsys.readouterr().out
+def dry_run(capfd, tmp_path, name, *arguments):
+    places = ["--runs", tmp_path / "runs", "--data", tmp_path / "data"]
+    assert main(["reproduce", name, "--dry-run", *map(str, [*places, *arguments])]) == 0
+    printed = capfd.readouterr()
+    assert not list(tmp_path.iterdir())  # a dry run changes nothing
+    return printed.out + printed.err
+
+
+def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path):
+    printed = dry_run(capfd, tmp_path, "weng-table5", "--scale", "small", "--seeds", "2-3", "--rows", "Last")
     assert "common.seed=2 " in printed and "common.seed=3 " in printed and "common.seed=1 " not in printed
+    for command in ("prepare-multi30k.sh", "train.sh", "average", "fairseq-capsule probe", "table weng-table5"):
+        assert command in printed
+    assert "gpu=1" in printed and "runtime=" in printed and "mem_mb=8000" in printed
+    assert printed.splitlines()[0].split()[1:3] == ["-m", "snakemake"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", ["paper", "small", "smoke"])
 @pytest.mark.parametrize("name", table_names())
-def test_a_dry_run_changes_nothing(capsys, tmp_path, name, scale):
-    arguments = [
-        "reproduce",
-        name,
-        "--scale",
-        scale,
-        "--dry-run",
-        "--runs",
-        tmp_path / "runs",
-        "--data",
-        tmp_path / "data",
-    ]
-    assert main([*map(str, arguments)]) == 0
-    assert "jobs, about" in capsys.readouterr().out and not list(tmp_path.iterdir())
+def test_a_dry_run_of_every_table(capfd, tmp_path, name, scale):
+    assert "This was a dry-run" in dry_run(capfd, tmp_path, name, "--scale", scale)
+
+
+@pytest.mark.parametrize("launcher", ["nowhere", "..", "/"])
+def test_an_unknown_launcher(capsys, tmp_path, launcher):
+    message = refused(capsys, "reproduce", "duan-table2", "--launcher", launcher, "--runs", tmp_path / "runs")
+    assert "none of kubernetes, local, slurm, and no folder" in message and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", ["table", "reproduce"])
+def test_a_table_without_a_figure(capsys, tmp_path, command):
+    message = refused(capsys, command, "duan-table2", "--figure", "--runs", tmp_path / "runs")
+    assert "the definition of duan-table2 says not what to draw" in message and not list(tmp_path.iterdir())
+
+
+def test_written_tables_are_read_without_a_checkout(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr("fairseq_capsule.tables.definitions.CONFIGS", tmp_path / "configs")
+    written = tmp_path / "runs/small/tables/duan-table2.md"
+    written.parent.mkdir(parents=True)
+    written.write_text("# Effect\n")
+    assert main(["table", "duan-table2", "--scale", "small", "--runs", str(tmp_path / "runs")]) == 0
+    assert capsys.readouterr().out.startswith("# Effect\n")

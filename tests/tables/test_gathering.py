@@ -13,6 +13,7 @@ from fairseq_capsule.tables.scales import load_scale
 
 SMALL = load_scale("small")
 TRANSFORMER, ENCODER = "transformer", "capsule_transformer+decoder_routing-none"
+DECODER = "capsule_transformer+encoder_routing-none"
 GDR = "gdr_transformer+on-transformer"
 
 
@@ -37,19 +38,15 @@ class Runs:
 
     def score(self, title, bleu, seed=1, split="test", against=None, difference=None, p=None):
         self.finish(title, seed)
-        compared = against and {"difference": difference, "p": p}
-        score = {
-            "score": bleu,
-            "label": "tokenised BLEU",
-            "text": "its tokens",
-            "signature": "case:lc",
-            "against": compared,
-        }
-        other = f"{self.folder(against, seed)}/evaluation/{split}/generate.out" if against else None
+        score = {"score": bleu, "label": "tokenised BLEU", "text": "its tokens", "signature": "case:lc"}
         put(
             self.folder(title, seed) / "evaluation" / split / "scores.json",
-            {"against": other, "scores": {"tokenised_bleu": score}},
+            {"scores": dict.fromkeys(("tokenised_bleu", "chrf"), score)},
         )
+        if against:
+            compared = {**score, "against": {"difference": difference, "p": p}}
+            file = self.folder(title, seed) / "compared" / against / f"{split}.json"
+            put(file, {"scores": {"tokenised_bleu": compared}})
 
     def report(self, title, source, content, seed=1):
         self.finish(title, seed)
@@ -115,15 +112,36 @@ def test_why_a_figure_is_missing(runs):
     runs.score(TRANSFORMER, 30.0)
     put(runs.folder(ENCODER) / "settings.json", {"config": {}})
     runs.finish("capsule_transformer")
-    put(runs.folder(TRANSFORMER) / "measures" / "size.failed", "no room")
+    put(runs.folder(TRANSFORMER) / "log" / "measure-size.log", "many words\nno room\n")
+    put(runs.folder(DECODER) / "log" / "train.log", "train.sh: no such corpus\n")
     cells = runs.gathered("duan-table2").cells
     assert cells["Transformer"][1][""].missing == "no room"
     assert cells["encoder"][0][""].missing == "its training has not reached its end"
-    assert cells["decoder"][0][""].missing == "not trained"
+    assert cells["decoder"][0][""].missing == "train.sh: no such corpus"
     assert cells["encoder and decoder"][0][""].missing == "test is not scored"
     text = markdown(runs.gathered("duan-table2"))
-    assert "- Missing: decoder, BLEU, parameters: not trained.\n" in text
+    assert "- Missing: decoder, BLEU, parameters: train.sh: no such corpus.\n" in text
     assert "- Missing: Transformer, parameters: no room.\n" in text
+
+
+def test_a_row_that_waits_for_a_failed_one_says_so(runs):
+    put(runs.folder(TRANSFORMER) / "log" / "train.log", "no data\n")
+    missing = runs.gathered("weng-table3").cells["GRET"][0][""].missing
+    assert missing == "not trained, since transformer is missing: no data"
+
+
+def test_quality_over_speed(runs, tmp_path):
+    """fairseq's own model, which is not timed beside itself, stands at 1."""
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(GDR, 31.0)
+    runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
+    runs.score("capsnmt", 29.0)  # without a speed: no point
+    results = runs.gathered("comparison")
+    [axis] = plot(results).axes
+    drawn = {line.get_label(): (*line.get_xdata(), *line.get_ydata()) for line in axis.get_lines()}
+    assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, both losses": (0.85, 31.0)}
+    assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
+    assert {path.suffix for path in write(results, tmp_path, figure=True)} == {".md", ".csv", ".png", ".svg"}
 
 
 def test_half_a_file_is_no_figure(runs):

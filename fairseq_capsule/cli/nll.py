@@ -1,0 +1,42 @@
+"""`fairseq-capsule nll`: the negative log-likelihood of a split's references under a model."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+
+import torch
+
+from fairseq_capsule.analysis.checkpoints import batches, load_with_data
+from fairseq_capsule.cli.arguments import input_file, input_folder, label
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help="trained models")
+    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
+    parser.add_argument(
+        "--split", type=label, default="valid", help="which of its splits to read (default: %(default)s)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+
+
+def run(args: argparse.Namespace) -> None:
+    rows = [_measured(path, args.data, args.split) for path in args.checkpoints]
+    for row in rows:
+        print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {args.split}: {row['checkpoint']}")
+    if args.json:
+        print(json.dumps({"split": args.split, "rows": rows}))
+
+
+def _measured(path: Path, data: Path, split: str) -> dict:
+    """The mean over the target's tokens, its end included, teacher-forced."""
+    model, _, task = load_with_data(path, data)
+    nll, tokens = 0.0, 0
+    for sample in batches(task, split, f"nll {path.name}"):
+        with torch.no_grad():
+            logprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
+        target = sample["target"].to(logprobs.device)
+        valid = target.ne(task.target_dictionary.pad())
+        nll -= float(logprobs.gather(-1, target.unsqueeze(-1)).squeeze(-1)[valid].double().sum())
+        tokens += int(valid.sum())
+    return {"checkpoint": str(path), "tokens": tokens, "nll": nll / tokens / math.log(2)}

@@ -1,0 +1,247 @@
+"""A table at a scale with its seeds, as workflow/Snakefile reads it: the files that are wanted, the words of commands.
+
+Files of runs are named from the folder of runs, where Snakemake works. Words of commands hold absolute paths, so that
+a printed command runs anywhere.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies, command, composed_of
+from fairseq_capsule.tables.runs import GIVEN, Places, Run, compared_runs
+from fairseq_capsule.tables.scales import Scale, load_scale
+
+MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
+
+
+@dataclass(frozen=True)
+class Targets:
+    """`runs` are all, by name, `trainings` those that are trained, `corpora` their data, each with a run on it;
+    `compared` the runs that others are compared with, by the pair's folder; `cells` the files that the table reads.
+    `most_gpus`: how many there are; None: as many as wanted."""
+
+    table: Table
+    scale: Scale
+    places: Places
+    licensed: Path
+    most_gpus: Optional[int]
+    baseline: Optional[Path]
+    runs: Dict[str, Run]
+    trainings: List[str]
+    corpora: Dict[str, Run]
+    compared: Dict[str, Run]
+    cells: List[str]
+
+    # --- what a step waits for, by its wildcards ---------------------------------------------------------------------
+
+    def before_training(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        needed = [self._prepared(run), *([self._trained(run.baseline)] if run.baseline else [])]
+        return [*needed, f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else needed
+
+    def before_decoding(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        return [self._prepared(run), self._trained(run)]
+
+    def before_comparing(self, wildcards: Any) -> List[str]:
+        names = (wildcards.run, self._other(wildcards).name)
+        return [f"{name}/evaluation/{wildcards.split}/scores.json" for name in names]
+
+    def before_measuring(self, wildcards: Any) -> List[str]:
+        if wildcards.source in TIMED:  # a model need not be trained for that
+            return []
+        scored = [f"{wildcards.run}/evaluation/test/scores.json"] if wildcards.source in SCORED else []
+        return [*self.before_decoding(wildcards), *scored]
+
+    def _prepared(self, run: Run) -> str:
+        return str(self.places.corpus(run) / "manifest.tsv")
+
+    def _trained(self, run: Run) -> str:
+        """The file that is there when a run's checkpoint is. fairseq's own is there before the end."""
+        return f"{run.name}/{run.checkpoint if run.is_averaged or run.config == GIVEN else 'finished'}"
+
+    def _other(self, wildcards: Any) -> Run:
+        return self.compared[f"{wildcards.run}/compared/{wildcards.other}"]
+
+    # --- the words of its command ------------------------------------------------------------------------------------
+
+    def prepare(self, wildcards: Any) -> List[str]:
+        run = self.corpora[wildcards.corpus]
+        script, *words = run.setting.prepare
+        words = [filled(word, {"licensed": str(self.licensed / run.setting.licensed)}) for word in words]
+        return [str(REPOSITORY / script), *words, str(self.places.corpus(run))]
+
+    def adopt(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        task, folder = composed_of(run).task, self.places.folder(run)
+        words = {"checkpoint": self.baseline, "out": folder, "source": task.source_lang, "target": task.target_lang}
+        script = ["python", "-m", "fairseq_capsule_runs", "reproduce.sh", "adopt"]
+        return [*script, *(f"{name}={value}" for name, value in words.items())]
+
+    def train(self, wildcards: Any) -> List[str]:
+        run, gpus = self.runs[wildcards.run], self.gpus(wildcards)
+        setting, data = run.setting, self.places.distilled(run.teacher) if run.teacher else self.places.corpus(run)
+        options = ["--gpus", str(gpus)] if gpus else []
+        options += ["--effective-tokens", str(setting.effective_tokens)] if setting.effective_tokens else []
+        config = CONFIGS / setting.configs / f"{run.config}.yaml"
+        words = [f"common.seed={run.seed}", *setting.overrides, *run.regime.overrides, *run.overrides]
+        words += [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
+        places = (config, data / "bin", self.places.folder(run))
+        return [str(REPOSITORY / "scripts/train.sh"), *options, *map(str, places), *words]
+
+    def average(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        words = [str(self.places.folder(run)), *run.regime.average, "--output", str(self.places.checkpoint(run))]
+        return ["fairseq-capsule", "average", *words]
+
+    def distil(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        folders = (self.places.checkpoint(run), self.places.corpus(run) / "bin", self.places.distilled(run))
+        return [str(REPOSITORY / "scripts/distill.sh"), *run.setting.distill, *map(str, folders)]
+
+    def evaluate(self, wildcards: Any) -> List[str]:
+        run = self.runs[wildcards.run]
+        options = ["--split", wildcards.split, "--checkpoints", run.checkpoint, *run.setting.decode]
+        folders = (self.places.folder(run), self.places.corpus(run))
+        return [str(REPOSITORY / "scripts/evaluate.sh"), *options, *map(str, folders)]
+
+    def compare(self, wildcards: Any) -> List[str]:
+        run, split, task = self.runs[wildcards.run], wildcards.split, composed_of(self.runs[wildcards.run]).task
+        folders = (self.places.run_folder(each) for each in (run, self._other(wildcards)))
+        ours, theirs = (str(folder.evaluation(split).translations) for folder in folders)
+        first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
+        references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
+        options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
+        options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
+        return ["fairseq-capsule", "score", ours, *references, *options, "--against", theirs, "--json"]
+
+    def measure(self, wildcards: Any) -> List[str]:
+        device = ["--device", "cuda"] if wildcards.source in TIMED and self.gpus(wildcards) else []
+        return [*command(wildcards.source, self.runs[wildcards.run], self.places), *device]
+
+    def tabulate(self, *options: str) -> List[str]:
+        words = [self.table.name, "--scale", self.scale.name, "--runs", str(self.places.runs), *options]
+        return ["fairseq-capsule", "table", *words]
+
+    # --- its resources -----------------------------------------------------------------------------------------------
+
+    def gpus(self, wildcards: Any) -> int:
+        wanted = self.runs[wildcards.run].setting.gpus
+        return wanted if self.most_gpus is None else min(wanted, self.most_gpus)
+
+    def one_gpu(self, wildcards: Any) -> int:
+        return min(1, self.gpus(wildcards))
+
+    def megabytes(self, wildcards: Any) -> int:
+        return 1000 * self._run(wildcards).setting.memory
+
+    def minutes(self, share: float) -> Callable[[Any], int]:
+        """How long a step may take on a cluster that takes a share of the hours of a training."""
+        return lambda wildcards: MINUTES_AT_LEAST + round(120 * share * self._run(wildcards).regime.hours)
+
+    def _run(self, wildcards: Any) -> Run:
+        return self.runs[wildcards.run] if hasattr(wildcards, "run") else self.corpora[wildcards.corpus]
+
+    def refuse_missing_corpora(self) -> None:
+        """Raise a UserError for a corpus that is handed out under a licence and not there, before anything is run."""
+        for name, run in self.corpora.items():
+            folder = self.licensed / run.setting.licensed
+            if run.setting.licensed and not folder.is_dir() and not (self.places.corpus(run) / "manifest.tsv").exists():
+                raise UserError(
+                    f"{name}: no folder {run.setting.licensed} here, where the licensed corpus is looked for: link it "
+                    f"there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
+                )
+
+
+def targets(
+    table: Table,
+    scale: Scale,
+    places: Places,
+    seeds: Iterable[int] = (1,),
+    rows: Optional[List[str]] = None,
+    baseline: Optional[Path] = None,
+    gpus: Optional[int] = None,
+    licensed: Path = Path(),
+) -> Targets:
+    """
+    Args:
+        rows: labels; all by default.
+        baseline: a checkpoint in the place of the Transformer that others start from, or are taught by.
+        gpus: how many there are; None: as many as are wanted.
+        licensed: the folder with those of licensed corpora.
+
+    Raises:
+        UserError: an unknown row, or a baseline that is not there or that no row needs.
+    """
+    runs: Dict[str, Run] = {}
+    trained: Dict[str, Run] = {}
+    compared: Dict[str, Run] = {}
+    cells: Dict[str, None] = {}
+    for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
+        run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
+        measure = MEASURES[column.measure]
+        if not applies(column.measure, run):
+            continue
+        needed = {each.name: each for each in run.with_needed()}
+        if other and not measure.source:
+            needed.update((each.name, each) for each in other.with_needed())
+        runs.update(needed)
+        trained.update(needed if measure.source not in TIMED else {})
+        if measure.source:
+            cells[f"{run.name}/measures/{measure.source}.json"] = None
+            continue
+        for split in (split for split in column.splits if split in run.setting.splits):
+            cells[f"{run.name}/evaluation/{split}/scores.json"] = None
+            if other:
+                compared[f"{run.name}/compared/{other.title}"] = other
+                cells[f"{run.name}/compared/{other.title}/{split}.json"] = None
+    given = [run for run in runs.values() if run.config == GIVEN]
+    if baseline and not baseline.is_file():
+        raise UserError(f"--baseline {baseline}: no such checkpoint")
+    if baseline and not given:
+        raise UserError(
+            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or is "
+            "taught by it; leave it out"
+        )
+    for run in given:
+        _require_same(places.checkpoint(run), baseline)
+    corpora = {run.setting.data: run for run in trained.values()}
+    trainings = [run.name for run in trained.values() if run.config != GIVEN]
+    return Targets(table, scale, places, licensed, gpus, baseline, runs, trainings, corpora, compared, list(cells))
+
+
+def configured(config: Mapping[str, Any], runs: Path) -> Targets:
+    """The targets that Snakemake's `--config` names: table, scale, seeds, data, and further ones of `targets`."""
+    baseline, gpus = config.get("baseline"), config.get("gpus")
+    return targets(
+        load_table(config["table"]),
+        load_scale(config["scale"]),
+        Places(runs, Path(config["data"]).absolute()),
+        [int(seed) for seed in config.get("seeds", [1])],
+        config.get("rows"),
+        Path(baseline) if baseline else None,
+        None if gpus is None else int(gpus),
+        Path(config.get("licensed", ".")),
+    )
+
+
+def _require_same(given: Path, baseline: Optional[Path]) -> None:
+    """Raise a UserError where another baseline was given here before."""
+    before = given.resolve()
+    if given.is_symlink() and not before.exists():
+        raise UserError(f"{given.parent}: the baseline given here before, {before}, is gone; name another --runs")
+    if baseline and given.exists() and before != baseline.resolve():
+        raise UserError(f"{given.parent}: the baseline given here before was {before}; name another --runs")
+
+
+def _quoted(path: Path) -> str:
+    """As Hydra reads it, whatever is in it; what it would read as it is stays as it is."""
+    text = str(path)
+    if re.fullmatch(r"[\w/.+-]+", text, re.ASCII):
+        return text
+    escaped = re.sub(r"([\\'])", r"\\\1", text)
+    return f"'{escaped}'"

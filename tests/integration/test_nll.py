@@ -1,0 +1,20 @@
+"""`fairseq-capsule nll`: fairseq-validate's figure."""
+
+import json
+import re
+
+import pytest
+
+from fairseq_capsule.cli import main
+from tests.integration.commands import run
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_nll_is_that_of_validate(data, trained, capsys, split):
+    checkpoint = str(trained / "checkpoint_last.pt")
+    assert main(["nll", checkpoint, "--data", str(data), "--split", split, "--json"]) == 0
+    row = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]
+    validation = ["--task", "translation", "--valid-subset", split, "--max-tokens", 400, "--cpu"]
+    validated = run("validate", data, "--path", checkpoint, *validation)
+    assert row["nll"] == pytest.approx(float(re.search(r"\| nll_loss ([\d.]+)", validated)[1]), abs=1e-3)
+    assert row["tokens"] > 20

@@ -1,0 +1,247 @@
+"""The engine around the scripts, in a checkout whose scripts train nothing: failures, interruptions, clusters."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.integration.commands import REPOSITORY, wait_for
+
+TABLE = """
+title: Three rows
+paper: duan
+columns:
+  BLEU: {corpus: wmt17-zh-en, measure: bleu}
+rows:
+  Transformer: {run: transformer}
+  continued: {run: continued, on: Transformer}
+  capsules: {run: capsule_transformer}
+"""
+SCRIPTS = {
+    "prepare-toy.sh": 'mkdir -p "${@: -1}"; touch "${@: -1}/manifest.tsv"',
+    # Ten updates, each noted at once; a later start goes on from the last one.
+    "train.sh": """
+        for word; do [[ $word != */seed1 ]] || out=$word; done
+        cd "$out"; echo "$$ $out" >>"$STUBS/started"
+        case $out in *$FAILS*) echo "no data"; exit 1 ;; esac
+        for update in $(seq 10); do
+            grep -qsx "$update" updates || { sleep "$SECONDS_AN_UPDATE" & wait; echo "$update" >>updates; }
+        done
+        touch finished""",
+    "evaluate.sh": """
+        out=${@: -2:1}/evaluation/test; mkdir -p "$out"; n=$(wc -l <"$out/../../updates")
+        score="{\\"score\\": $n, \\"label\\": \\"BLEU\\", \\"text\\": \\"\\", \\"signature\\": \\"\\"}"
+        echo "{\\"scores\\": {\\"tokenised_bleu\\": $score}}" >"$out/scores.json" """,
+}
+ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "capsules": "capsule_transformer"}
+
+
+class Checkout:
+    """A copy of the repository with a table of three rows, and with scripts that only count."""
+
+    def __init__(self, folder):
+        self.folder, self.runs, self.started = folder, folder / "runs", folder / "started"
+        for name in ("fairseq_capsule", "fairseq_capsule_runs", "workflow", "configs"):
+            shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "configs" / "tables" / "duan-rows.yaml").write_text(TABLE)
+        (folder / "scripts").mkdir()
+        for name, body in SCRIPTS.items():
+            self.script(folder / "scripts" / name, f"#!/bin/bash\nset -euo pipefail\n{body}\n")
+
+    def script(self, path, text):
+        path.write_text(text)
+        path.chmod(0o755)
+
+    def start(self, *arguments, fails="nothing", seconds="0.01", path="", **options):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(self.folder),
+            "PATH": f"{path}{os.environ['PATH']}",
+            "STUBS": str(self.folder),
+            "FAILS": fails,
+            "SECONDS_AN_UPDATE": seconds,
+            "HOME": str(self.folder),
+        }
+        command = [sys.executable, "-m", "fairseq_capsule.cli", "reproduce", "duan-rows", "--scale", "smoke"]
+        command += ["--runs", str(self.runs), "--data", str(self.folder / "data"), *arguments]
+        pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
+        return subprocess.Popen(command, env=environment, **pipes, **options)
+
+    def run(self, *arguments, **options):
+        process = self.start("--cores", "2", *arguments, **options)
+        output, errors = process.communicate(timeout=300)
+        return process.returncode, output, errors
+
+    def trainings(self):
+        """The titles of the runs in the order in which their trainings were started."""
+        return [line.split("/")[-2] for line in self.started.read_text().splitlines()]
+
+    def updates(self, row):
+        return (self.runs / "smoke/toy-smoke" / ROWS[row] / "seed1/updates").read_text().split()
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+def figures(output):
+    return {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
+
+
+def test_a_failed_row_leaves_out_those_that_wait_for_it_and_is_made_up_for(checkout):
+    status, output, errors = checkout.run(fails="toy-smoke/transformer/")
+    assert status == 1 and "error: some jobs failed" in errors
+    assert "python -m snakemake --snakefile" in output
+    assert sorted(checkout.trainings()) == ["capsule_transformer", "transformer"]
+    shown = figures(output)
+    assert (shown["Transformer"], shown["continued"], shown["capsules"]) == ("missing", "missing", "10.00")
+    assert "- Missing: Transformer, BLEU: no data." in output
+    assert "- Missing: continued, BLEU: not trained, since transformer is missing: no data." in output
+
+    status, output, errors = checkout.run()
+    assert status == 0, errors
+    assert checkout.trainings()[2:] == ["transformer", "continued+on-transformer"]
+    assert [figures(output)[row] for row in ROWS] == ["10.00"] * 3
+    assert not (checkout.folder / ".snakemake").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_an_interruption_ends_everything(checkout, number):
+    """What does not heed SIGTERM is killed, a second later."""
+    train = checkout.folder / "scripts" / "train.sh"
+    train.write_text(train.read_text().replace("set -euo pipefail", "trap '' TERM INT; set -euo pipefail"))
+    process = checkout.start("--cores", "2", seconds="600")
+    wait_for(checkout.started, process)
+    all_of_it = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    assert len(all_of_it) >= 4  # the command, Snakemake, the script, its child
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert not psutil.wait_procs(all_of_it, timeout=5)[1]
+
+
+@pytest.mark.slow
+def test_a_second_start_waits_and_says_so(checkout):
+    first = checkout.start("--cores", "2", seconds="0.5")
+    wait_for(checkout.started, first)
+    second = checkout.start("--cores", "2")
+    outputs = [process.communicate(timeout=300) for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0)
+    assert f"waiting for another run in {checkout.runs}" in outputs[1][1]
+    assert len(checkout.trainings()) == 3
+
+
+@pytest.mark.slow
+def test_killed_at_random_moments_a_table_still_ends_with_the_same_figures(checkout):
+    moments = random.Random(1)
+    for _ in range(10):
+        process = checkout.start("--cores", "2", seconds="0.2")
+        time.sleep(moments.uniform(3, 20))
+        if process.poll() is None:
+            for each in [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]:
+                each.kill()
+        process.communicate()
+    status, output, errors = checkout.run()
+    assert status == 0, errors
+    assert [figures(output)[row] for row in ROWS] == ["10.00"] * 3
+    for row in ROWS:  # no update was made twice: each start went on
+        assert checkout.updates(row) == [str(number) for number in range(1, 11)]
+
+
+SBATCH = """#!{python}
+import os, re, subprocess, sys
+folder = os.environ["STUBS"] + "/slurm"
+os.makedirs(folder, exist_ok=True)
+job = len(os.listdir(folder)) + 1
+rule = re.search(r"rule_(\\w+?)(_wildcards|$)", sys.argv[sys.argv.index("--comment") + 1])[1]
+words = sys.argv[1:]
+name = words[words.index("--job-name") + 1]
+environment = {{**os.environ, "SLURM_JOB_ID": str(job)}}
+failed = subprocess.call(["/bin/sh", "-c", words[-1].removeprefix("--wrap=")], env=environment)
+state = "FAILED" if failed else "COMPLETED"
+open(f"{{folder}}/{{job}}", "w").write("|".join([rule, name, state, " ".join(words[:-1])]))
+print(job)
+"""
+SACCT = """#!{python}
+import os
+folder = os.environ["STUBS"] + "/slurm"
+os.makedirs(folder, exist_ok=True)
+for job in os.listdir(folder):
+    print(job, open(f"{{folder}}/{{job}}").read().split("|")[2], sep="|")
+"""
+# A step of a job: what it names is run, without the options before.
+SRUN = """#!{python}
+import os, sys
+words = [word for word in sys.argv[1:]]
+while words[0].startswith("-"):
+    words.pop(0)
+os.execvp(words[0], words)
+"""
+
+
+@pytest.mark.slow
+def test_slurm_gets_the_steps_in_order_of_dependence(checkout):
+    """Programs that stand for Slurm's: sbatch runs what it is handed, and keeps what it was asked for."""
+    stubs = checkout.folder / "stubs"
+    stubs.mkdir()
+    for name, text in {"sbatch": SBATCH, "sacct": SACCT, "srun": SRUN}.items():
+        checkout.script(stubs / name, text.format(python=sys.executable))
+    for name in ("squeue", "scancel", "scontrol", "sinfo", "sacctmgr"):
+        checkout.script(stubs / name, "#!/bin/sh\n")
+    profile = checkout.folder / "profile"
+    shutil.copytree(REPOSITORY / "workflow/profiles/slurm", profile)
+    with open(profile / "config.yaml", "a") as settings:
+        settings.write("slurm-init-seconds-before-status-checks: 1\nslurm-keep-successful-logs: true\n")
+    process = checkout.start("--launcher", str(profile), "--rows", "continued", path=f"{stubs}:")
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    assert figures(output)["continued"] == "10.00" and figures(output)["capsules"] == "missing"
+    jobs = [path.read_text().split("|") for path in sorted((checkout.folder / "slurm").iterdir())]
+    assert [rule for rule, *_ in jobs] == ["prepare", "train", "train", "evaluate"]
+    train = jobs[1][3]
+    assert "--gpus=1" in train and " -t 31" in train and " --mem 8000" in train and "--cpus-per-task=8" in train
+    assert "--gpus" not in jobs[0][3]
+
+
+KUBECTL = """#!{python}
+import json, os, subprocess, sys
+folder = os.environ["STUBS"] + "/jobs"
+os.makedirs(folder, exist_ok=True)
+if sys.argv[1] == "create":
+    job = json.load(sys.stdin)
+    name = job["metadata"]["generateName"] + str(len(os.listdir(folder)))
+    pod = job["spec"]["template"]["spec"]
+    job["failed"] = subprocess.call(pod["containers"][0]["command"])
+    json.dump(job, open(f"{{folder}}/{{name}}", "w"))
+    print(f"job.batch/{{name}}")
+elif sys.argv[1] == "get":
+    failed = json.load(open(f"{{folder}}/{{sys.argv[2].split('/')[1]}}"))["failed"]
+    print(" 1" if failed else "1 ", end="")
+"""
+
+
+@pytest.mark.slow
+def test_kubernetes_gets_a_job_for_each_step(checkout, monkeypatch):
+    stubs = checkout.folder / "stubs"
+    stubs.mkdir()
+    checkout.script(stubs / "kubectl", KUBECTL.format(python=sys.executable))
+    for name, value in (("IMAGE", "capsules:1"), ("CLAIM", "runs"), ("MOUNT", "/work")):
+        monkeypatch.setenv(f"CAPSULE_{name}", value)
+    process = checkout.start("--launcher", "kubernetes", "--rows", "Transformer", path=f"{stubs}:")
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == 0, errors
+    assert figures(output)["Transformer"] == "10.00"
+    jobs = {path.name.split("-")[1]: json.loads(path.read_text()) for path in (checkout.folder / "jobs").iterdir()}
+    assert set(jobs) == {"prepare", "train", "evaluate"}
+    pod = jobs["train"]["spec"]["template"]["spec"]
+    limits = pod["containers"][0]["resources"]["limits"]
+    assert limits == {"cpu": "8", "memory": "8000M", "nvidia.com/gpu": "1"}
+    assert pod["volumes"][0]["persistentVolumeClaim"] == {"claimName": "runs"}

@@ -1,0 +1,247 @@
+"""What Snakemake is told of a table: files and words of commands. Nothing is run."""
+
+import importlib
+import os
+from types import SimpleNamespace
+
+import pytest
+import torch
+from hydra.core.override_parser.overrides_parser import OverridesParser
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.definitions import REPOSITORY, load_table, table_names
+from fairseq_capsule.tables.measures import RATIOS, applies, model_options
+from fairseq_capsule.tables.runs import GIVEN, Places, Run, run_of
+from fairseq_capsule.tables.scales import SCALES, load_scale
+from fairseq_capsule.tables.targets import targets
+
+SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
+TRANSFORMER = "small/multi30k/transformer/seed1"
+GRET = "small/multi30k/gret_transformer+on-transformer/seed1"
+
+
+def of(table, scale, places, *arguments, **options):
+    return targets(load_table(table), scale, places, *arguments, **options)
+
+
+def step(run, **wildcards):
+    return SimpleNamespace(run=run, **wildcards)
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_table_has_targets(scale, places):
+    for name in table_names():
+        found = of(name, load_scale(scale), places)
+        assert found.cells and all(cell.startswith(f"{scale}/") for cell in found.cells)
+        for run in found.trainings:
+            assert set(found.before_training(step(run))) and found.train(step(run))[0].endswith("/scripts/train.sh")
+        for cell in found.cells:
+            assert any(cell.startswith(f"{run}/") for run in found.runs)
+
+
+def test_a_row_starts_from_its_baseline(places):
+    found = of("weng-table3", SMALL, places)
+    words = found.train(step(GRET))
+    assert found.before_training(step(GRET)) == [
+        str(places.data / "multi30k/manifest.tsv"),
+        f"{TRANSFORMER}/checkpoint_avg_table.pt",
+    ]
+    assert f"task.init_from_baseline={places.runs / TRANSFORMER}/checkpoint_avg_table.pt" in words
+    assert "optimization.max_epoch=12" not in words
+    assert "optimization.max_epoch=12" in found.train(step(TRANSFORMER))
+    assert f"{GRET}/compared/continued+on-transformer/test.json" in found.cells
+    compared = step(GRET, other="continued+on-transformer", split="test")
+    continued = "small/multi30k/continued+on-transformer/seed1"
+    assert found.before_comparing(compared)[1] == f"{continued}/evaluation/test/scores.json"
+    assert found.compare(compared)[-2].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
+
+
+def test_a_student_learns_of_its_teacher(places):
+    found = of("wang-table2", SMOKE, places)
+    teacher = "smoke/toy-smoke/transformer+size-big/seed1"
+    student = step("smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1")
+    assert f"{teacher}/distilled/manifest.tsv" in found.before_training(student)
+    assert str(places.runs / teacher / "distilled" / "bin") in found.train(student)
+    assert found.before_decoding(step(teacher))[1] == f"{teacher}/finished"
+
+
+def test_tables_share_runs(places):
+    first, second = (set(of(table, SMALL, places).trainings) for table in ("duan-table2", "duan-table4"))
+    assert TRANSFORMER in first & second and len(first & second) == 2  # the Transformer, and the encoder row
+
+
+def test_a_run_may_be_compared_with_several(places):
+    ours = [cell for cell in of("comparison", SMALL, places).cells if "/capsnmt/" in cell and "/compared/" in cell]
+    theirs = [cell for cell in of("wang-table1", SMALL, places).cells if "/capsnmt/" in cell and "/compared/" in cell]
+    assert ours and theirs and not set(ours) & set(theirs)
+
+
+def test_overrides_that_change_nothing_make_no_other_run(places):
+    """Six capsules and three iterations are what the configuration has."""
+    ours = "small/multi30k/capsnmt/seed1"
+    assert ours in of("wang-figure3", SMALL, places).runs and ours in of("wang-table1", SMALL, places).runs
+    names = of("weng-figure4", SMALL, places).trainings
+    assert GRET in names and "small/multi30k/gret_transformer+global_capsules-16+on-transformer/seed1" in names
+    assert len(names) == 2 + 20 and not any("capsules-32" in name or "iterations-3" in name for name in names)
+
+
+def test_what_is_only_timed_is_not_trained(places):
+    found = of("wang-table3", PAPER, places)
+    assert len(found.runs) == 4 and not found.trainings and not found.corpora
+    latency = step("paper/wmt14-en-de-50k/capsnmt+recipe-wang/seed1", source="latency")
+    assert found.before_measuring(latency) == [] and "--beam 8" in " ".join(found.measure(latency))
+    assert found.measure(latency)[-2:] == ["--device", "cuda"] and found.one_gpu(latency) == 1
+    assert "--device" not in of("wang-table3", PAPER, places, gpus=0).measure(latency)
+
+
+def test_a_licensed_corpus_that_is_not_there_is_named_before_anything_runs(places, tmp_path):
+    found = of("duan-table2", PAPER, places, licensed=tmp_path)
+    with pytest.raises(UserError, match="no folder CWMT here, .* or run scripts/prepare-wmt17-zh-en.sh first"):
+        found.refuse_missing_corpora()
+    assert str(tmp_path / "CWMT") in found.prepare(SimpleNamespace(corpus="wmt17-zh-en"))
+    (tmp_path / "CWMT").mkdir()
+    found.refuse_missing_corpora()
+    (tmp_path / "CWMT").rmdir()
+    (places.data / "wmt17-zh-en").mkdir(parents=True)
+    (places.data / "wmt17-zh-en" / "manifest.tsv").touch()  # prepared before
+    found.refuse_missing_corpora()
+
+
+@pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
+@pytest.mark.parametrize("name", ["zheng-table1", "weng-table3", "weng-table4", "comparison"])
+def test_speeds_are_beside_a_model_of_the_same_size(name, scale, places, monkeypatch):
+    monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
+    systems = importlib.import_module("systems")
+    task, table = systems.build_task(1000), load_table(name)
+    column = next(column for column in table.columns if column.measure == "speed_generate")
+    runs = [run_of(table, row, column, scale, 1, places) for row in table.to_run()]
+    measured = [run for run in runs if applies(column.measure, run) and run.config != "capsnmt"]
+    assert 1 < len(measured) < len(runs)
+    for run in measured:
+        arch, words = model_options(run)
+        options = dict(map(systems.option, words[1::2]))
+        with torch.device("meta"):
+            ours = systems.build(arch, task, **{**systems.preset_options(arch), **options})
+            theirs = systems.build(systems.baseline_of(arch), task, **systems.baseline_options(arch, **options))
+        sizes = [{name: tuple(value.shape) for name, value in model.named_parameters()} for model in (ours, theirs)]
+        assert sizes[1].items() <= sizes[0].items(), run.name
+
+
+def test_seeds_are_trainings_of_their_own(places):
+    found = of("duan-table2", SMALL, places, [1, 3])
+    assert sum(name.endswith("seed3") for name in found.trainings) == 4
+    third = step("small/multi30k/capsule_transformer/seed3", other="transformer", split="test")
+    assert "common.seed=3" in found.train(third)
+    assert found.before_comparing(third)[1] == "small/multi30k/transformer/seed3/evaluation/test/scores.json"
+
+
+def test_rows_bring_what_they_need(places):
+    found = of("weng-table5", SMOKE, places, rows=["Last"])
+    assert found.trainings == [
+        "smoke/toy-smoke/transformer/seed1",
+        "smoke/toy-smoke/gret_transformer+on-transformer/seed1",
+        "smoke/toy-smoke/probe+criterion.probe_reads-last+on-gret_transformer+on-transformer/seed1",
+    ]
+    assert found.cells == [f"{found.trainings[-1]}/measures/probe.json"]
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [(["nobody"], "no row 'nobody'; its rows are: Transformer-"), (["GDR (Zheng et al. 2019)"], "quoted")],
+)
+def test_rows_that_cannot_be_run(places, rows, message):
+    with pytest.raises(UserError, match=message):
+        of("weng-table1" if "quoted" in message else "duan-table1", SMOKE, places, rows=rows)
+
+
+def test_a_given_baseline_is_not_trained(places, tmp_path):
+    checkpoint = tmp_path / "baseline.pt"
+    checkpoint.touch()
+    found = of("weng-table3", SMALL, places, [1, 2], baseline=checkpoint)
+    assert TRANSFORMER not in found.runs and "small/multi30k/given" not in found.trainings
+    gret = step("small/multi30k/gret_transformer+on-given/seed2")
+    given = places.runs / "small/multi30k/given/checkpoint_given.pt"
+    assert f"task.init_from_baseline={given}" in found.train(gret)
+    assert "small/multi30k/given/checkpoint_given.pt" in found.before_training(gret)
+    assert f"checkpoint={checkpoint}" in found.adopt(step("small/multi30k/given"))
+
+    given.parent.mkdir(parents=True)
+    os.symlink(checkpoint, given)
+    later = of("weng-table3", SMALL, places)  # a later call finds it
+    assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
+    other = tmp_path / "other.pt"
+    other.touch()
+    with pytest.raises(UserError, match="baseline given here before"):
+        of("weng-table3", SMALL, places, baseline=other)
+    checkpoint.unlink()
+    for again in (None, other):
+        with pytest.raises(UserError, match="baseline given here before, .*baseline.pt, is gone; name another --runs"):
+            of("weng-table3", SMALL, places, baseline=again)
+
+
+def test_a_baseline_s_path_is_one_value_for_hydra(tmp_path):
+    places = Places(tmp_path / "a,b's runs", tmp_path / "data")
+    words = of("weng-table3", SMALL, places).train(step(GRET))
+    (word,) = (word for word in words if word.startswith("task.init_from_baseline="))
+    parsed = OverridesParser.create().parse_override(word)
+    assert not parsed.is_sweep_override()
+    assert parsed.value() == str(places.runs / TRANSFORMER / "checkpoint_avg_table.pt")
+
+
+def test_decimals_stand_whole_in_a_run_s_name():
+    names = {
+        Run("small", SMALL.setting("duan", "wmt14-en-de", False), "transformer", (f"model.dropout={rate}",), 1).title
+        for rate in ("0.5", "1.5")
+    }
+    assert names == {"transformer+dropout-0.5", "transformer+dropout-1.5"}
+
+
+def test_a_given_baseline_teaches(places, tmp_path):
+    checkpoint = tmp_path / "baseline.pt"
+    checkpoint.touch()
+    found = of("wang-table2", SMALL, places, baseline=checkpoint)
+    assert not any("transformer" in name for name in found.runs)
+    student = step("small/multi30k/capsnmt+teacher-given/seed1")
+    assert "small/multi30k/given/distilled/manifest.tsv" in found.before_training(student)
+
+
+def test_baselines_that_cannot_be_given(places, tmp_path):
+    with pytest.raises(UserError, match="no such checkpoint"):
+        of("weng-table3", SMALL, places, baseline=tmp_path / "missing.pt")
+    (tmp_path / "baseline.pt").touch()
+    with pytest.raises(UserError, match="no row of duan-table2 starts from"):
+        of("duan-table2", SMALL, places, baseline=tmp_path / "baseline.pt")
+
+
+def test_the_papers_batches_and_resources(places):
+    big = step("paper/wmt14-en-de/capsule_transformer+recipe-duan+size-big/seed1")
+    base = step("paper/wmt14-en-de/capsule_transformer+recipe-duan/seed1")
+    found = of("duan-table1", PAPER, places)
+    assert (found.gpus(base), found.gpus(big)) == (2, 3)
+    assert found.train(base)[1:5] == ["--gpus", "2", "--effective-tokens", "49152"]
+    assert found.train(big)[1:5] == ["--gpus", "3", "--effective-tokens", "73728"]
+    assert found.minutes(1)(base) == 30 + 140 * 120 and found.megabytes(base) == 32000
+    assert of("duan-table1", PAPER, places, gpus=1).gpus(base) == 1
+    assert "--gpus" not in of("duan-table1", PAPER, places, gpus=0).train(base)
+
+
+def test_directions_are_runs_of_their_own_at_the_papers_scale(places):
+    names = of("weng-table1", PAPER, places).trainings
+    assert sum("wmt14-en-de-100/gret_transformer" in name for name in names) == 2
+    assert any("task.source_lang-ro+task.target_lang-en" in name for name in names)
+    assert sum("gret_transformer" in name for name in of("weng-table1", SMALL, places).trainings) == 1
+
+
+@pytest.mark.parametrize("measure", RATIOS)
+def test_no_model_has_a_ratio_to_itself(measure, places):
+    """It would be a 1.00 that nobody measured; every table with such a column has a row without one."""
+    found = 0
+    for name in table_names():
+        table = load_table(name)
+        for column in (column for column in table.columns if column.measure == measure):
+            runs = [run_of(table, row, column, PAPER, 1, places) for row in table.in_order()]
+            own = [run for run in runs if run.config in ("transformer", "lstm", GIVEN)]
+            assert own and not any(applies(measure, run) for run in own)
+            assert any(applies(measure, run) for run in runs)
+            found += 1
+    assert found

@@ -1,0 +1,3 @@
+#!/bin/sh
+# cancel.sh JOB...
+exec kubectl delete --wait=false "$@"
