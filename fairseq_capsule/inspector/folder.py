@@ -59,7 +59,8 @@ def write_lists(folder: Path) -> Path:
     Returns:
         The index.
     """
-    summaries = {path.name: _read_summary(path) for path in sorted(folder.glob("*.html"), key=_natural)}
+    files = sorted((path for path in folder.glob("*.html") if path.is_file()), key=_natural)
+    summaries = {path.name: _read_summary(path) for path in files}
     pages = {name: summary for name, summary in summaries.items() if summary is not None}
     listed = [
         {"file": quote(name), "text": f"{summary['sentence']}: {summary['source'][:LISTED]}"}
