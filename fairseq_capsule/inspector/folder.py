@@ -24,8 +24,11 @@ LISTED = 90  # characters of a sentence in a list
 HEAD = 1 << 20
 SUMMARY = re.compile(r'<script type="application/json" id="summary">(.*?)</script>', re.DOTALL)
 # What tells one page from another: the same sentence of the same models is written to the page that it has.
-IDENTITY = ("sentence", "source", "model", "against", "data", "beam")
-TEXTS = ("model", "sentence", "source", "translation", "reference", "date")
+IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
+TEXTS = (
+    *("sentence", "source", "translation", "reference", "model", "checkpoint", "against", "other", "data", "date"),
+    *("image", "shown"),
+)
 
 
 def write_inspection(folder: Path, inspection: "Inspection", dpi: int = 110) -> Path:
@@ -56,7 +59,8 @@ def write_lists(folder: Path) -> Path:
     Returns:
         The index.
     """
-    summaries = {path.name: _read_summary(path) for path in sorted(folder.glob("*.html"), key=_natural)}
+    files = sorted((path for path in folder.glob("*.html") if path.is_file()), key=_natural)
+    summaries = {path.name: _read_summary(path) for path in files}
     pages = {name: summary for name, summary in summaries.items() if summary is not None}
     listed = [
         {"file": quote(name), "text": f"{summary['sentence']}: {summary['source'][:LISTED]}"}
@@ -87,8 +91,9 @@ def summary_of(inspection: "Inspection") -> Dict[str, Any]:
         "bleu": score and round(score.bleu, 1),
         "chrf": score and round(score.chrf, 1),
         "model": origin.model.name,
-        "checkpoint": origin.model.checkpoint or "",
+        "checkpoint": origin.model.checkpoint or origin.model.architecture,
         "against": origin.against.name if origin.against else "",
+        "other": (origin.against.checkpoint or origin.against.architecture) if origin.against else "",
         "data": origin.data or "",
         "beam": origin.beam,
         "date": origin.date,
@@ -122,8 +127,7 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
         json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half a character
     except ValueError:
         return None
-    texts = (*TEXTS, "against", "data", "image", "shown", "checkpoint")
-    if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in texts):
+    if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in TEXTS):
         return None
     if not all(isinstance(summary.get(key, ""), (int, float, type(None))) for key in ("bleu", "chrf", "beam")):
         return None
