@@ -9,15 +9,13 @@ import io
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional
 from urllib.parse import quote
 
 from fairseq_capsule.data.files import write_whole
+from fairseq_capsule.inspector.inspection import Inspection
 from fairseq_capsule.inspector.page import INDEX, SENTENCES, embedded, fill, page_html, read
 from fairseq_capsule.inspector.thumbnail import thumbnail
-
-if TYPE_CHECKING:
-    from fairseq_capsule.inspector.inspection import Inspection
 
 LISTED = 90  # characters of a sentence in a list
 # A summary stands at the beginning of its page: at most so many bytes are read to find it.
@@ -31,7 +29,7 @@ TEXTS = (
 )
 
 
-def write_inspection(folder: Path, inspection: "Inspection", dpi: int = 110) -> Path:
+def write_inspection(folder: Path, inspection: Inspection, dpi: int = 110) -> Path:
     """Write the page, the arrays and a picture of each view; `write_lists` then lists the page.
 
     Their names begin with the sentence's split and number, as `test-3`. Where another sentence, or another model's, has
@@ -78,7 +76,7 @@ def write_lists(folder: Path) -> Path:
     return folder / INDEX
 
 
-def summary_of(inspection: "Inspection") -> Dict[str, Any]:
+def summary_of(inspection: Inspection) -> Dict[str, Any]:
     """What a page keeps of itself for lists, as `page_html` takes it: texts, and numbers or None."""
     origin = inspection.origin
     score = inspection.score()

@@ -8,18 +8,16 @@ import re
 import zlib
 from dataclasses import asdict, replace
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 import matplotlib
 import numpy as np
 
 from fairseq_capsule.inspector.figures import SHARES, SIGNED, SPREAD
 from fairseq_capsule.inspector.origin import InspectedModel
+from fairseq_capsule.inspector.routed_sentence import RoutedSentence
 from fairseq_capsule.inspector.text import SentenceScore
 from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
-
-if TYPE_CHECKING:
-    from fairseq_capsule.inspector.inspection import Inspection
 
 LARGEST = 4_800_000  # bytes of a page
 DIGITS = (3, 2)  # of an array's largest number; fewer where the page would be too large
@@ -33,7 +31,7 @@ DIFFERENCE = (
 )
 
 
-def page_html(inspection: "Inspection", *, summary: Optional[Dict[str, Any]] = None) -> str:
+def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] = None) -> str:
     """The page of a sentence, which needs no other file and no network.
 
     Args:
@@ -67,7 +65,7 @@ def score_text(score: SentenceScore) -> str:
     return f"BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}"
 
 
-def _page(inspection: "Inspection", summary: Optional[Dict[str, Any]], digits: int) -> str:
+def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits: int) -> str:
     content = {
         "source": inspection.source,
         "target": inspection.target,
@@ -92,7 +90,7 @@ def _page(inspection: "Inspection", summary: Optional[Dict[str, Any]], digits: i
     )
 
 
-def _texts(inspection: "Inspection") -> Iterator[Tuple[str, str]]:
+def _texts(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
     """What the header says of the sentence: names and HTML."""
     yield "translation", _scored(inspection, inspection.translation)
     if inspection.other_translation is not None:
@@ -101,13 +99,13 @@ def _texts(inspection: "Inspection") -> Iterator[Tuple[str, str]]:
         yield "reference", f"<bdi>{html.escape(inspection.reference)}</bdi>"
 
 
-def _scored(inspection: "Inspection", translation: str) -> str:
+def _scored(inspection: RoutedSentence, translation: str) -> str:
     score = inspection.score(translation)
     shown = "" if score is None else f' <span class="score">{score_text(score)}</span>'
     return f"<bdi>{html.escape(translation)}</bdi>{shown}"
 
 
-def _about(inspection: "Inspection") -> Iterator[Tuple[str, str]]:
+def _about(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
     """What the header says of models and data: names and HTML."""
     origin = inspection.origin
     yield "model", _model(origin.model)
@@ -133,7 +131,7 @@ def _rows(pairs: Iterator[Tuple[str, str]]) -> str:
     return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in pairs)
 
 
-def _view(view: View, inspection: "Inspection") -> Dict[str, Any]:
+def _view(view: View, inspection: RoutedSentence) -> Dict[str, Any]:
     arrays = inspection.arrays
     panels = [panel for found in view.of(arrays) for panel in _with_difference(found, arrays)]
     return {**asdict(view), "panels": panels, "choices": view.choices(arrays), "last": view.last(arrays)}

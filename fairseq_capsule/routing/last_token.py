@@ -47,7 +47,8 @@ def route_last_token(
     if missing:
         queries, keys, logits = (pad(rows, (0, 0, 0, missing)) for rows in (queries, keys, logits))
     logits = logits[..., :block]
-    votes = CausalVotes(*(rows.unflatten(2, (-1, block)) for rows in (queries, keys, logits)), scale=scale)
+    queries, keys, logits = (rows.unflatten(2, (-1, block)) for rows in (queries, keys, logits))
+    votes = CausalVotes(queries, keys, logits, scale=scale)
     one = row.new_ones(())
     sums = votes.totals()
     divisor = _divisor(sums, one, queries.size(1))
