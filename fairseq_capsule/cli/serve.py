@@ -1,0 +1,110 @@
+"""`fairseq-capsule serve`: translate in a browser and see what the model routes, with the model loaded once."""
+
+import ipaddress
+import re
+import sys
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from pathlib import Path
+
+from fairseq_capsule.analysis.inspector.server.bodies import MOST_BEAM
+from fairseq_capsule.analysis.inspector.server.translator import System, Translator
+from fairseq_capsule.cli.arguments import input_file, whole_number
+from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.errors import UserError
+
+LOOPBACK = "127.0.0.1"
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_model_arguments(parser)
+    parser.add_argument(
+        "--against", type=input_file, metavar="CHECKPOINT", help="another model of the same data, to be shown beside it"
+    )
+    parser.add_argument("--host", default=LOOPBACK, type=host_name, help="address to listen on (default: %(default)s)")
+    parser.add_argument(
+        "--port", default=8000, type=whole_number(0, 65535), help="0 takes any free one (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--name",
+        action="append",
+        default=[],
+        type=host_name,
+        help="a host name by which browsers may ask, besides localhost and addresses in digits; may be repeated",
+    )
+    parser.add_argument(
+        "--beam", type=whole_number(1, MOST_BEAM), default=5, help="unless a request asks for another (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--longest",
+        type=whole_number(2, 10_000),
+        default=256,
+        metavar="SUBWORDS",
+        help="length of a sentence, its end included (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--waiting",
+        type=whole_number(0, 1000),
+        default=64,
+        metavar="REQUESTS",
+        help="length of the queue; one request is answered at a time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--rate",
+        type=whole_number(1, 1_000_000),
+        default=240,
+        metavar="REQUESTS",
+        help="of one address in a minute (default: %(default)s)",
+    )
+
+
+def run(args: Namespace) -> None:
+    try:
+        from fairseq_capsule.analysis.inspector.server import application, running
+    except ImportError as error:
+        raise UserError(f"serving needs {error.name}: pip install 'fairseq-capsule[serve]'") from error
+    with running.bound(args.host, args.port) as listening:
+        translator = _translator(args)
+        names = frozenset(name.lower() for name in args.name)
+        app = application.application(translator, names, args.waiting, args.rate)
+        if not _is_loopback(args.host):
+            print(
+                f"fairseq-capsule serve: note: --host {args.host}: whoever reaches this computer can translate here; "
+                "there is no password and no encryption",
+                file=sys.stderr,
+            )
+        print(f"{running.address(listening)} (Ctrl-C ends it)", flush=True)
+        try:
+            running.run(app, listening)
+        except KeyboardInterrupt:  # which uvicorn raises again when it has ended
+            print("ended")
+
+
+def host_name(text: str) -> str:
+    """An argparse type: a host's name or address."""
+    if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", text):
+        raise ArgumentTypeError(f"{text[:40]!r} is neither a host name nor an address")
+    return text
+
+
+def _translator(args: Namespace) -> Translator:
+    paths: list[Path] = [args.checkpoint, *([args.against] if args.against else [])]
+    names = _names(paths)
+    system, *others = [System(name, load_model(args, path)) for name, path in zip(names, paths)]
+    return Translator(system, others[0] if others else None, args.beam, args.longest)
+
+
+def _names(paths: list[Path]) -> list[str]:
+    """The files' names, with as many folders as tell them apart; the same file twice has the same name."""
+    resolved = [path.resolve() for path in paths]
+    for parts in range(1, 1 + max(len(path.parts) for path in resolved)):
+        names = [str(Path(*path.parts[-parts:])) for path in resolved]
+        if len(set(names)) == len(set(resolved)):
+            break
+    return names
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
