@@ -7,7 +7,7 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md docs/style.md Makefile pyproject.toml .github .ci \
-	fairseq_capsule/__init__.py fairseq_capsule/environment.py fairseq_capsule/requirements.py fairseq_capsule/cli/doctor.py \
+	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
 	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets
@@ -30,7 +30,7 @@ test-all: install  ## the test suite with the slow tests
 
 test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
 	@scripts/install-browser.sh
-	.venv/bin/python -m pytest tests/analysis/inspector/test_browser.py
+	.venv/bin/python -m pytest tests/inspector/test_browser.py
 
 coverage: install  ## the test suite with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html

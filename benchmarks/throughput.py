@@ -40,7 +40,7 @@ from systems import (
 )
 
 from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
-from fairseq_capsule.memory import keep_memory
+from fairseq_capsule.models.memory import keep_memory
 
 PROJECTION = "one vocabulary projection"
 OFF = "off"

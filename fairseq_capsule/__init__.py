@@ -28,7 +28,8 @@ except Exception as error:
 else:
     # fairseq imports a plugin's models/ and tasks/ itself, but never its criterions/, and nothing at all where the
     # package is already imported. So every subpackage that registers something is imported here.
-    from fairseq_capsule import criterions, loading, models, tasks  # noqa: F401
+    from fairseq_capsule import criterions, models, tasks  # noqa: F401
+    from fairseq_capsule.checkpoints import loading
 
     loading.install()
 

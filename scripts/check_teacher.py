@@ -8,7 +8,7 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 
 import fairseq_capsule  # noqa: F401  lets checkpoints load
-from fairseq_capsule.dictionaries import refuse_other_dictionaries, refuse_other_languages
+from fairseq_capsule.data.dictionaries import refuse_other_dictionaries, refuse_other_languages
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_runs.values import RunError, name, one_line, place, whole
 

@@ -1,6 +1,18 @@
 #!/usr/bin/env bash
-# Install Debian's chromium and its driver if they are missing. The tests of the inspector's pages run in them.
+# Install what the tests of the inspector's pages run in, if it is missing: Debian's chromium and its driver, and axe-core,
+# which checks pages for people with disabilities. Without npm, or its network, the test with axe-core is skipped.
 set -euo pipefail
+cd "$(dirname "$0")/.."
+
+axe=.venv/axe axe_version=4.10.3
+if [ ! -e "$axe/node_modules/axe-core/axe.min.js" ]; then
+    if command -v npm >/dev/null && timeout 300 npm install --silent --no-save --no-audit --no-fund --ignore-scripts \
+        --prefix "$axe" "axe-core@$axe_version" >/dev/null 2>&1; then
+        echo "install-browser: axe-core $axe_version"
+    else
+        echo "install-browser: warning: no axe-core, its test is skipped; install npm and run this again" >&2
+    fi
+fi
 
 missing=()
 command -v chromium >/dev/null || missing+=(chromium)

@@ -13,17 +13,22 @@ PACKAGE = ROOT / "fairseq_capsule"
 # What a room may import of the package; imports go one way.
 ALLOWED = {
     "routing": set(),
-    "losses": set(),
     "corpora": set(),
-    "checkpoints": set(),
+    "data": set(),
+    "environment": set(),
+    "losses": {"routing"},
+    "checkpoints": {"data"},
     "modules": {"routing"},
-    "models": {"routing", "losses", "modules"},
+    "models": {"routing", "losses", "modules", "checkpoints"},
     "criterions": {"routing", "losses", "modules"},
     "testing": {"models"},
-    "tasks": {"routing", "losses", "modules", "models", "criterions"},
-    "analysis": {"routing", "losses", "modules", "models", "criterions"},
-    "tables": {"analysis"},
-    "cli": {"routing", "losses", "corpora", "modules", "models", "criterions", "tasks", "analysis", "tables"},
+    "evaluation": {"data"},
+    "tasks": {"routing", "losses", "modules", "models", "criterions", "data", "evaluation"},
+    "inspector": {"models", "data", "checkpoints"},
+    "analysis": {"losses", "models", "checkpoints", "data", "evaluation", "inspector"},
+    "tables": {"analysis", "data", "evaluation"},
+    "cli": {"corpora", "models", "data", "checkpoints", "environment", "evaluation", "analysis", "inspector", "tables"}
+    | {"criterions"},
 }
 WITHOUT_FAIRSEQ = {"routing", "losses", "corpora", "modules"}
 

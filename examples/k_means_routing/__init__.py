@@ -85,7 +85,20 @@ class KMeans(Mechanism):
             "k_means",
             "PAST and FUTURE by k-means",
             "The share of each source word in the clusters, before the target word of the row is generated.",
-            tuple(Panel("k_means", name, "target", "source", "share", (("cluster", name),)) for name in CLUSTERS),
+            tuple(
+                Panel(
+                    "k_means",
+                    name,
+                    "target",
+                    "source",
+                    "share",
+                    (("cluster", name),),
+                    caption=f"The share of each source word in the cluster of {name}. The same share everywhere, "
+                    "1/{cluster}, means that nothing is learnt.",
+                    distribution="cluster",
+                )
+                for name in CLUSTERS
+            ),
         ),
     )
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from fairseq_capsule.analysis.charts import histogram
 from fairseq_capsule.analysis.reports import Report, column, escaped
-from fairseq_capsule.analysis.translations import Translations
+from fairseq_capsule.evaluation.translations import Translations
 
 # A sentence of fewer than four words has a BLEU too: of the n-grams that it can have.
 METRICS = {

@@ -11,8 +11,8 @@ from fairseq_capsule.analysis.alignment import Links, align, grow_diag_final_and
 from fairseq_capsule.analysis.charts import points
 from fairseq_capsule.analysis.lengths import word_counts
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
-from fairseq_capsule.analysis.translations import Translations
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.translations import Translations
 
 Corpus = Tuple[Sequence[str], Sequence[str]]
 

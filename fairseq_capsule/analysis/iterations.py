@@ -11,10 +11,10 @@ from fairseq import utils
 from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.analysis.charts import lines
-from fairseq_capsule.analysis.checkpoints import batches, load_with_data
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
-from fairseq_capsule.analysis.scoring import tokenised_bleu
+from fairseq_capsule.checkpoints.models import batches, load_with_data
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.scoring import tokenised_bleu
 from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.models.mechanism import mechanisms
 

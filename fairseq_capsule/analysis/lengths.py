@@ -8,7 +8,7 @@ import numpy as np
 
 from fairseq_capsule.analysis.charts import lines
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
-from fairseq_capsule.analysis.scoring import Measure
+from fairseq_capsule.evaluation.scoring import Measure
 
 EDGES = (10, 20, 30, 40, 50)
 

@@ -11,7 +11,7 @@ from typing import Any, List, Optional, Sequence
 import matplotlib
 from matplotlib.figure import Figure
 
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.data.files import write_whole
 
 
 def column(label: str, digits: int = 2) -> Any:

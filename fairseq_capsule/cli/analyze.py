@@ -13,8 +13,6 @@ from fairseq_capsule.analysis.iterations import iteration_options, iteration_rep
 from fairseq_capsule.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
 from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
-from fairseq_capsule.analysis.scoring import Measure, measures, require_own_reference
-from fairseq_capsule.analysis.translations import Translations, read_outputs
 from fairseq_capsule.cli.arguments import (
     MOST,
     MOST_ITERATIONS,
@@ -31,8 +29,10 @@ from fairseq_capsule.cli.arguments import (
     whole_number,
     whole_numbers,
 )
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines
+from fairseq_capsule.evaluation.scoring import Measure, measures, require_own_reference
+from fairseq_capsule.evaluation.translations import Translations, read_outputs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

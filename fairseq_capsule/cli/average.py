@@ -7,10 +7,10 @@ from typing import List
 
 import torch
 
-from fairseq_capsule.analysis import averaging
+from fairseq_capsule.checkpoints import averaging
 from fairseq_capsule.cli.arguments import input_path, output_file, positive_int
+from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -4,8 +4,8 @@ import argparse
 import json
 from dataclasses import asdict
 
-from fairseq_capsule.analysis.data_checks import FolderCheck, Limits
 from fairseq_capsule.cli.arguments import input_folder, percentage, positive_int
+from fairseq_capsule.data.folder_checks import FolderCheck, Limits
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ import warnings
 from dataclasses import asdict
 from typing import Iterator, List
 
-from fairseq_capsule import environment
+from fairseq_capsule.environment import checks as environment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

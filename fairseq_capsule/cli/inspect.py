@@ -1,20 +1,19 @@
 """`fairseq-capsule inspect`: what a model routes while it translates, as pages, pictures and arrays."""
 
-import io
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import List
 
 from tqdm import tqdm
 
-from fairseq_capsule.analysis.inspector.inspection import Inspection, Source, inspect
-from fairseq_capsule.analysis.inspector.page import page_name, write_index, write_page
-from fairseq_capsule.analysis.inspector.sentences import sentences_of_data, sentences_of_text
+from fairseq_capsule.checkpoints.hub import CapsuleHub
 from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, output_folder, unicode_text, whole_numbers
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines, write_whole
-from fairseq_capsule.hub import CapsuleHub
+from fairseq_capsule.inspector.folder import write_inspection, write_lists
+from fairseq_capsule.inspector.inspection import Source, inspect
+from fairseq_capsule.inspector.page import INDEX
+from fairseq_capsule.inspector.sentences import sentences_of_data, sentences_of_text
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -26,7 +25,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     sentences.add_argument(
         "--text", type=unicode_text, help="one source sentence, raw or as --codes and --tokenizer say"
     )
-    sentences.add_argument("--file", type=input_file, help="such sentences, one a line; a page is called by its line")
+    sentences.add_argument("--file", type=input_file, help="such sentences, one a line; the line numbers the page")
     parser.add_argument(
         "--split", type=label, default="test", help="the part of the data with --ids (default: %(default)s)"
     )
@@ -37,7 +36,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="CHECKPOINT",
         help="another model, to be shown beside it on the same translation",
     )
-    parser.add_argument("--out", type=output_folder, required=True, help="folder for pages, pictures and arrays")
+    parser.add_argument(
+        "--out",
+        type=output_folder,
+        required=True,
+        help="folder for pages, pictures and arrays; pages that it has stay, and all are listed in its index.html",
+    )
 
 
 def run(args: Namespace) -> None:
@@ -45,31 +49,25 @@ def run(args: Namespace) -> None:
     against = load_model(args, args.against) if args.against else None
     sentences = _sentences(hub, args)
     inspections = inspect(hub, sentences, beam=args.beam, against=against)
-    for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
-        shown = [view.title for view in inspection.views]
-        if not shown:
-            raise UserError(
-                f"{args.checkpoint}: a {type(hub.models[0]).__name__} without attention or capsules: nothing to show"
-            )
-        _write(inspection, sentences, args.out)
-    write_whole(args.out / "index.html", write_index(sentences))
     kind = type(hub.models[0]).__name__
+    written = 0
+    try:
+        for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
+            shown = [view.title for view in inspection.views]
+            if not shown:
+                raise UserError(f"{args.checkpoint}: a {kind} without attention or capsules: nothing to show")
+            write_inspection(args.out, inspection)
+            written += 1
+    finally:
+        if written:  # what was written before an error is listed too
+            write_lists(args.out)
     plain = "" if inspection.routed else f"; a {kind} routes nothing, its attention is all there is to show"
-    print(f"{args.out / 'index.html'}: sentences: {len(sentences)}; {', '.join(shown)}{plain}")
-
-
-def _write(inspection: Inspection, sentences: List[Source], folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    number = inspection.number
-    inspection.save(folder / f"{number}.npz")
-    for view in inspection.views:
-        picture = io.BytesIO()
-        inspection.plot(view.name).savefig(picture, format="png", dpi=110)
-        write_whole(folder / f"{number}-{view.name.replace('_', '-')}.png", picture.getvalue())
-    write_whole(folder / page_name(number), write_page(inspection, sentences))
+    print(f"{args.out / INDEX}: sentences: {len(sentences)}; {', '.join(shown)}{plain}")
 
 
 def _sentences(hub: CapsuleHub, args: Namespace) -> List[Source]:
     if args.ids is not None:
         return sentences_of_data(hub, args.split, args.ids)
-    return sentences_of_text(hub, read_lines(args.file) if args.text is None else [args.text])
+    if args.text is not None:
+        return sentences_of_text(hub, [args.text])
+    return sentences_of_text(hub, read_lines(args.file), "line")

@@ -3,9 +3,9 @@
 import argparse
 from pathlib import Path
 
+from fairseq_capsule.checkpoints.hub import CapsuleHub, load
 from fairseq_capsule.cli.arguments import input_file, input_folder
-from fairseq_capsule.hub import CapsuleHub, load
-from fairseq_capsule.merges import bpe_options
+from fairseq_capsule.data.merges import bpe_options
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:

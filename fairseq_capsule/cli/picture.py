@@ -3,16 +3,17 @@
 import io
 from argparse import ArgumentParser, Namespace
 
-from fairseq_capsule.analysis.inspector.inspection import inspect
-from fairseq_capsule.analysis.inspector.sentences import sentences_of_text
-from fairseq_capsule.analysis.inspector.views import all_views
 from fairseq_capsule.cli.arguments import label, output_file, unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import write_whole
+from fairseq_capsule.inspector.inspection import inspect
+from fairseq_capsule.inspector.sentences import sentences_of_text
+from fairseq_capsule.inspector.views import all_views
 
 SUFFIXES = (".png", ".svg", ".pdf")
-SHORT = {"attention": "encoder_attention", "assignment": "past_future"}
+# Short names of views; of several views, a model has one.
+SHORT = {"attention": ("encoder_attention",), "assignment": ("past_future", "past_future_attention")}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,7 +39,9 @@ def run(args: Namespace) -> None:
     hub = load_model(args, args.checkpoint)
     (inspection,) = inspect(hub, sentences_of_text(hub, [args.text]))
     places = {} if args.layer is None else {"layer": args.layer}
-    figure = inspection.plot(SHORT.get(args.show, args.show), **places)
+    names = SHORT.get(args.show, (args.show,))
+    offered = {view.name for view in inspection.views}
+    figure = inspection.plot(next((name for name in names if name in offered), names[0]), **places)
     picture = io.BytesIO()
     figure.savefig(picture, format=args.out.suffix[1:], dpi=110)
     write_whole(args.out, picture.getvalue())

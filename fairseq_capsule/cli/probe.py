@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_capsule.analysis.checkpoints import batches, load_with_data
+from fairseq_capsule.checkpoints.models import batches, load_with_data
 from fairseq_capsule.cli.arguments import input_file, input_folder, label
 from fairseq_capsule.criterions import BagOfWordsProbe
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
 from fairseq_capsule.analysis.coverage import CoverageRow, coverage_report
+from fairseq_capsule.analysis.lengths import EDGES
 from fairseq_capsule.analysis.run_report.comparison import by_length, by_sentence, scores
 from fairseq_capsule.analysis.run_report.page import write_page
 from fairseq_capsule.analysis.run_report.systems import System, read_systems
-from fairseq_capsule.analysis.translations import read_outputs
 from fairseq_capsule.cli.arguments import (
     MOST,
     MOST_SEED,
@@ -19,9 +19,9 @@ from fairseq_capsule.cli.arguments import (
     whole_number,
     whole_numbers,
 )
-from fairseq_capsule.analysis.lengths import EDGES
+from fairseq_capsule.data.files import read_lines, write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines, write_whole
+from fairseq_capsule.evaluation.translations import read_outputs
 
 MOST_SAMPLES = 100_000
 MOST_SENTENCES = 20_000  # which a browser still sorts at once

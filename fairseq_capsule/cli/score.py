@@ -10,9 +10,6 @@ from typing import Any, Dict, List
 
 from tqdm import tqdm
 
-from fairseq_capsule.analysis import scoring
-from fairseq_capsule.analysis.summary_scores import rouge_measures
-from fairseq_capsule.analysis.translations import read_translations
 from fairseq_capsule.cli.arguments import (
     MOST_SEED,
     SUBWORDS,
@@ -22,8 +19,11 @@ from fairseq_capsule.cli.arguments import (
     output_file,
     whole_number,
 )
+from fairseq_capsule.data.files import read_lines, write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines, write_whole
+from fairseq_capsule.evaluation import scoring
+from fairseq_capsule.evaluation.summary_scores import rouge_measures
+from fairseq_capsule.evaluation.translations import read_translations
 
 MOST_SAMPLES = 100_000
 

@@ -6,11 +6,11 @@ import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
-from fairseq_capsule.analysis.inspector.server.bodies import MOST_BEAM
-from fairseq_capsule.analysis.inspector.server.translator import System, Translator
 from fairseq_capsule.cli.arguments import input_file, whole_number
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.server.bodies import MOST_BEAM
+from fairseq_capsule.inspector.server.translator import System, Translator
 
 LOOPBACK = "127.0.0.1"
 
@@ -59,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def run(args: Namespace) -> None:
     try:
-        from fairseq_capsule.analysis.inspector.server import application, running
+        from fairseq_capsule.inspector.server import application, running
     except ImportError as error:
         raise UserError(f"serving needs {error.name}: pip install 'fairseq-capsule[serve]'") from error
     with running.bound(args.host, args.port) as listening:

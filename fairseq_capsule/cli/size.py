@@ -7,7 +7,7 @@ from pathlib import Path
 from fairseq.modules import LearnedPositionalEmbedding
 from torch import nn
 
-from fairseq_capsule.analysis.checkpoints import load_with_data
+from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.cli.arguments import input_file, input_folder
 
 

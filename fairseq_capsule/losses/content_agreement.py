@@ -5,7 +5,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from fairseq_capsule.autocast import without_autocast
+from fairseq_capsule.routing.autocast import without_autocast
 
 
 def content_agreement_loss(

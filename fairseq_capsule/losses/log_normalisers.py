@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.autocast import autocast_dtype, without_autocast
+from fairseq_capsule.routing.autocast import autocast_dtype, without_autocast
 
 # Logits held at once: four megabytes in float32 on a CPU; on a GPU enough to fill it.
 BLOCK = {"cpu": 2**20, "cuda": 2**26}

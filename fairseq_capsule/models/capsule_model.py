@@ -1,9 +1,11 @@
 """What every model of the package adds to fairseq's, beside its parts."""
 
+from pathlib import Path
+
+from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.memory import keep_memory
 from fairseq_capsule.models.beams import KnowsBeams
+from fairseq_capsule.models.memory import keep_memory
 
 
 class CapsuleModel:
@@ -14,7 +16,9 @@ class CapsuleModel:
         """As fairseq's; what it gives has `inspect` too."""
         with quiet_loading(checkpoint_file):
             hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
-        return CapsuleHub(hub.cfg, hub.task, hub.models)
+        loaded = CapsuleHub(hub.cfg, hub.task, hub.models)
+        loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)
+        return loaded
 
     def set_num_updates(self, num_updates: int) -> None:
         """As fairseq's: what its trainer says before every update. On a CPU the process keeps its memory from here on.

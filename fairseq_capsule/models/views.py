@@ -52,6 +52,9 @@ class Panel:
         at: the place along further axes that this panel shows.
         summed: axes along which a word has the sum of its subwords' numbers; along other axes it has their mean.
         other: whether it shows a second model.
+        caption: sentences that stand below the picture: what it shows, what it looks like in a trained model, what a
+            uniform picture means. `{AXIS}` is replaced by the number of labels of that axis of the array.
+        distribution: the axis along which the numbers sum to 1, or None; the page shows their entropy.
     """
 
     array: str
@@ -62,6 +65,8 @@ class Panel:
     at: Tuple[Tuple[str, str], ...] = ()
     summed: Tuple[str, ...] = ()
     other: bool = False
+    caption: str = ""
+    distribution: Optional[str] = None
 
     @property
     def shown(self) -> Tuple[str, ...]:
@@ -75,9 +80,10 @@ class View:
 
     Attributes:
         name: the name that commands use.
-        title, caption: for the reader.
+        title, caption: for the reader. The caption says what all panels have in common, each panel's own the rest.
         panels: the panels that a model may have.
-        steps: the axis along which the page can play step by step, with the words of PAST and FUTURE.
+        steps: the axis along which the page can play step by step; the panels are then the parts of each source word.
+            Arrays `past_words`, `past_probabilities`, … are listed beside them.
     """
 
     name: str

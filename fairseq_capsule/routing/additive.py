@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.autocast import without_autocast
+from fairseq_capsule.routing.autocast import without_autocast
 from fairseq_capsule.routing.precision import in_float32
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input

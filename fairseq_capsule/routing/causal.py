@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from fairseq_capsule.autocast import without_autocast
+from fairseq_capsule.routing.autocast import without_autocast
 from fairseq_capsule.routing.squash import squash_scale, squash_scale_derivative
 
 # Positions in a block, also in what decoding keeps. Measured on one core, 8 heads of 64, in CPU time: with 32 or 128

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.autocast import without_autocast
+from fairseq_capsule.routing.autocast import without_autocast
 from fairseq_capsule.routing.squash import NormParts, Slopes, norm_parts, slopes_of_all, squash_gradient
 
 

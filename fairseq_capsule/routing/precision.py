@@ -6,7 +6,7 @@ from typing import Any, Iterable, Iterator
 import torch
 from torch import Tensor
 
-from fairseq_capsule.autocast import without_autocast
+from fairseq_capsule.routing.autocast import without_autocast
 
 
 def _raised(value: Any) -> Any:

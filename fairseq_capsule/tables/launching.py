@@ -12,8 +12,8 @@ from typing import IO, Dict, List, Optional, Sequence
 import submitit
 import torch
 
+from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import write_whole
 from fairseq_capsule.tables.measures import Step, reason_file
 from fairseq_capsule.tables.planning import Job, needed_by
 

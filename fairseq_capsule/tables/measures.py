@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from omegaconf import DictConfig
 
-from fairseq_capsule.analysis.scoring import DIACRITICS_OPTIONAL
+from fairseq_capsule.evaluation.scoring import DIACRITICS_OPTIONAL
 from fairseq_capsule.tables.configurations import composed
 from fairseq_capsule.tables.definitions import REPOSITORY, Words
 from fairseq_capsule.tables.runs import GIVEN, Places, Run

@@ -8,7 +8,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from torch import Tensor, nn
 
-from fairseq_capsule.dictionaries import refuse_other_dictionaries
+from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from fairseq.tasks import register_task
 from omegaconf import II
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.rouge import ROUGE_TYPES, CharacterRouge
+from fairseq_capsule.evaluation.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 
 

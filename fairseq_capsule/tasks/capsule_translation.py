@@ -10,9 +10,9 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from fairseq_capsule.binarised import require_whole
 from fairseq_capsule.criterions import freeze_unused_heads
-from fairseq_capsule.dictionaries import read_dictionary
+from fairseq_capsule.data.binarised import require_whole
+from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 
 from fairseq_capsule.analysis.cases import case_report, compare, marked, most_different
-from fairseq_capsule.analysis.translations import Translations
+from fairseq_capsule.evaluation.translations import Translations
 
 TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze schläft", "das | <b>haus</b>"]
 FIRST = ["ein hund läuft", "zwei kinder", "eine katze schläft", "ein *haus*"]

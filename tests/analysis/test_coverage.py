@@ -4,8 +4,8 @@ import pytest
 
 from fairseq_capsule.analysis import coverage
 from fairseq_capsule.analysis.coverage import coverage_rates, coverage_report
-from fairseq_capsule.analysis.translations import Translations
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.translations import Translations
 
 
 def test_rates_by_hand():

@@ -6,8 +6,8 @@ import pytest
 import sacrebleu
 
 from fairseq_capsule.analysis.lengths import by_length, equal_groups, intervals, longer_than
-from fairseq_capsule.analysis.scoring import measures
-from fairseq_capsule.analysis.translations import Translations
+from fairseq_capsule.evaluation.scoring import measures
+from fairseq_capsule.evaluation.translations import Translations
 
 LENGTHS = [3, 10, 11, 20, 21, 55]
 

@@ -14,7 +14,8 @@ from fairseq.trainer import Trainer
 from fairseq_cli import generate, interactive, validate
 from omegaconf import OmegaConf, open_dict
 
-from fairseq_capsule import cli, hub
+from fairseq_capsule import cli
+from fairseq_capsule.checkpoints import hub
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule.tasks.baseline import init_from_baseline
 from tests.integration.commands import REPOSITORY, SMALL

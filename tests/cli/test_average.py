@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
-from fairseq_capsule.analysis.averaging import average_checkpoints, best_checkpoints, last_checkpoints
+from fairseq_capsule.checkpoints.averaging import average_checkpoints, best_checkpoints, last_checkpoints
 from fairseq_capsule.errors import UserError
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from fairseq_capsule.analysis.inspector.figures import plot_view
 from fairseq_capsule.cli import COMMANDS, arguments, build_parser, main
+from fairseq_capsule.inspector.figures import plot_view
 
 # --- what the commands are given where nothing is wrong --------------------------------------------------------------
 
@@ -219,7 +219,7 @@ def plotted_if_chosen(view, arrays, chosen):
 def drawings(monkeypatch):
     """Nothing is drawn but by `picture`, whose arguments say what."""
     monkeypatch.setattr("fairseq_capsule.analysis.reports._drawn", lambda figure, suffix: b"")
-    monkeypatch.setattr("fairseq_capsule.analysis.inspector.inspection.plot_view", plotted_if_chosen)
+    monkeypatch.setattr("fairseq_capsule.inspector.inspection.plot_view", plotted_if_chosen)
 
 
 def run(argv, capsys):

@@ -12,8 +12,8 @@ from fairseq_cli import preprocess
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.binarised import HEADER, BinarisedText, BrokenFile
 from fairseq_capsule.cli import main
+from fairseq_capsule.data.binarised import HEADER, BinarisedText, BrokenFile
 
 LANGUAGES = ("en", "de")
 STAGES = ("raw", "tokenised", "bpe")
@@ -277,7 +277,7 @@ def write_index(path, sizes):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sizes=st.lists(st.integers(0, 9), max_size=20), piece=st.integers(1, 5))
 def test_files_are_read_in_pieces_of_any_size(tmp_path, monkeypatch, sizes, piece):
-    monkeypatch.setattr("fairseq_capsule.binarised.PIECE", piece)
+    monkeypatch.setattr("fairseq_capsule.data.binarised.PIECE", piece)
     index = tmp_path / "test.en-de.de.idx"
     write_index(index, sizes)
     tokens = np.arange(sum(sizes), dtype="<u2")

@@ -13,8 +13,8 @@ from types import SimpleNamespace
 import pytest
 
 import fairseq_capsule
-from fairseq_capsule import environment
-from fairseq_capsule.environment import Check, Finding, Trouble, examine
+from fairseq_capsule.environment import checks as environment
+from fairseq_capsule.environment.checks import Check, Finding, Trouble, examine
 
 HIDE = """
 import sys

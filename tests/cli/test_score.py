@@ -7,7 +7,7 @@ import re
 import pytest
 import sacrebleu
 
-from fairseq_capsule.analysis.scoring import _agrees, split_compounds
+from fairseq_capsule.evaluation.scoring import _agrees, split_compounds
 
 MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.analysis.averaging import load
+from fairseq_capsule.checkpoints.averaging import load
 from fairseq_capsule_runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read

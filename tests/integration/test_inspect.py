@@ -6,9 +6,9 @@ import sys
 import numpy as np
 import pytest
 
+from fairseq_capsule.checkpoints.hub import load
 from fairseq_capsule.cli import main
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, train
 
@@ -159,14 +159,14 @@ def test_importing_the_package_imports_nothing_that_looks_inside():
     code = "import sys, fairseq_capsule; print(*sys.modules)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     imported = finished.stdout.split()
-    assert "fairseq_capsule.hub" in imported
+    assert "fairseq_capsule.checkpoints.hub" in imported
     assert not [name for name in imported if "inspector" in name or name == "matplotlib"]
 
 
 def test_loading_and_drawing_say_nothing_and_an_inspection_is_a_summary(data, trained):
     code = f"""
 import logging
-from fairseq_capsule.hub import load
+from fairseq_capsule.checkpoints.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 hub = load("{trained}/checkpoint3.pt", "{data}")
 CapsuleTransformerModel.from_pretrained("{trained}", "checkpoint3.pt", "{data}")

@@ -11,7 +11,7 @@ from fairseq import checkpoint_utils
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 
 import fairseq_capsule
-from fairseq_capsule import loading
+from fairseq_capsule.checkpoints import loading
 from fairseq_capsule.errors import UserError
 from tests.integration.commands import last_line, run, train
 

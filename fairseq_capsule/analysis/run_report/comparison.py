@@ -8,9 +8,9 @@ from tqdm import tqdm
 
 from fairseq_capsule.analysis.lengths import EDGES, Groups, equal_groups, intervals, word_counts
 from fairseq_capsule.analysis.run_report.systems import System, TestSet
-from fairseq_capsule.analysis.scoring import Measure, Moses, bootstrap, detokenised, measures
-from fairseq_capsule.analysis.summary_scores import rouge_measures
-from fairseq_capsule.rouge import CharacterRouge
+from fairseq_capsule.evaluation.rouge import CharacterRouge
+from fairseq_capsule.evaluation.scoring import Measure, Moses, bootstrap, detokenised, measures
+from fairseq_capsule.evaluation.summary_scores import rouge_measures
 
 LENGTH_GROUPS = 5  # of summaries, whose articles have no usual lengths
 

@@ -9,10 +9,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from fairseq_capsule.analysis.run_report.training_log import TrainingLog, read_training_log
-from fairseq_capsule.analysis.scoring import disagreements
-from fairseq_capsule.analysis.translations import Translations, read_translations
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.files import read_lines
+from fairseq_capsule.evaluation.scoring import disagreements
+from fairseq_capsule.evaluation.translations import Translations, read_translations
 from fairseq_capsule_runs import RunFolder
 from fairseq_capsule_runs.folder import Evaluation
 from fairseq_capsule_runs.values import RunError
@@ -32,6 +32,7 @@ class System:
 
     name: str
     path: Path
+    split: str
     translations: Translations
     facts: Dict[str, str]
     speeds: Dict[str, float]
@@ -42,7 +43,7 @@ class System:
         """The page of a sentence of the test set; None where there is none, or it is of another sentence."""
         if self.pages is None:
             return None
-        page, arrays = self.pages / f"{sentence}.html", self.pages / f"{sentence}.npz"
+        page, arrays = (self.pages / f"{self.split}-{sentence}.{kind}" for kind in ("html", "npz"))
         try:
             with np.load(arrays) as archive:
                 subwords = archive["source"].tolist()
@@ -80,7 +81,7 @@ def read_systems(
     data: Path,
     split: str = "test",
     results: str = "evaluation",
-    pages: Mapping[str, Path] = {},  # noqa: B006  never changed
+    pages: Mapping[str, Path] = {},
 ) -> tuple[TestSet, List[System]]:
     """Read what evaluate.sh made of every run.
 
@@ -115,7 +116,7 @@ def read_systems(
             generated_bpe="characters" if summaries else "subword_nmt",
         )
         _require_same_text(run, translations, data / "raw" / reference_names[0], references)
-        systems.append(_system(name, run, evaluation, translations, pages.get(name)))
+        systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
     language = reference_names[0].rpartition(".")[2]
     sources = _sources(runs, data, split) or systems[0].translations.sources
     if len(sources) != len(references[0]):
@@ -183,7 +184,7 @@ def _sources(runs: Sequence[Path], data: Path, split: str) -> Optional[List[str]
 
 
 def _system(
-    name: str, run: Path, evaluation: Evaluation, translations: Translations, pages: Optional[Path]
+    name: str, run: Path, split: str, evaluation: Evaluation, translations: Translations, pages: Optional[Path]
 ) -> System:
     folder = RunFolder(run)
     try:
@@ -214,7 +215,7 @@ def _system(
         "translation, tokens/s": float(translated["tokens"]) if translated else None,
     }
     speeds = {what: float(value) for what, value in measured.items() if value is not None}
-    return System(name, run, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
+    return System(name, run, split, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
 
 
 def _decoding(evaluation: Evaluation) -> Dict[str, str]:

@@ -70,8 +70,21 @@ class Aggregation(Mechanism):
         View(
             "capsules",
             "Capsules",
-            "How much of each source word, a row, goes to each capsule, after each iteration of the routing.",
-            (Panel("capsule_coupling", "words in capsules", "source", "capsule", "coupling"),),
+            "How the source words are routed to the capsules, which are all that the decoder reads.",
+            (
+                Panel(
+                    "capsule_coupling",
+                    "words in capsules",
+                    "source",
+                    "capsule",
+                    "coupling",
+                    caption="How much of each source word, a row, goes to each capsule, a column, after the chosen "
+                    "iteration. In a trained model the first iteration is nearly uniform, and in the last one words "
+                    "of a kind share a capsule. One colour in the last iteration (1/{capsule} each) means that "
+                    "nothing is learnt.",
+                    distribution="capsule",
+                ),
+            ),
         ),
     )
 

@@ -37,15 +37,35 @@ class AttentionRoutingConfig(FairseqDataclass):
     routing_iterations: int = field(default=3, metadata={"help": "routing iterations of an attention's logits"})
 
 
+_TRAINED_ATTENTION = (
+    "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. "
+    "A row of one colour takes the mean of all words: the head chooses nothing there."
+)
+
+
 def _self_attention(side: str, title: str, caption: str) -> View:
-    def panel(name: str, title: str, scale: str, summed: Tuple[str, ...] = ()) -> Panel:
-        return Panel(f"{side}_{name}", title, "query", "key", scale, summed=summed)
+    def attention(name: str, title: str, shown: str) -> Panel:
+        text = f"{shown} {_TRAINED_ATTENTION}"
+        return Panel(
+            f"{side}_{name}", title, "query", "key", "attention", summed=("key",), caption=text, distribution="key"
+        )
+
+    def capsules(name: str, title: str, shown: str) -> Panel:
+        text = (
+            f"{shown} Purple raises the attention to a word, orange lowers it. In a trained model the numbers of a row "
+            "differ by tenths or more. A row of one colour changes nothing: softmax ignores what all its logits share."
+        )
+        return Panel(f"{side}_{name}", title, "query", "key", f"±{name}", caption=text)
 
     panels = (
-        panel("attention_before", "attention without routing", "attention", ("key",)),
-        panel("attention", "attention", "attention", ("key",)),
-        panel("vertical", "vertical capsules Ω↑", "±vertical"),
-        panel("horizontal", "horizontal capsules Ω↔", "±horizontal"),
+        attention(
+            "attention_before",
+            "attention without routing",
+            "What the same layer would attend to if nothing were added to its logits.",
+        ),
+        attention("attention", "attention", "How much of each column's word the row's word takes. Each row sums to 1."),
+        capsules("vertical", "vertical capsules Ω↑", "What routing from heads to words adds to the logits."),
+        capsules("horizontal", "horizontal capsules Ω↔", "What routing from words to heads adds to the logits."),
     )
     return View(f"{side}_attention", title, caption, panels)
 
@@ -70,18 +90,32 @@ class RoutedAttention(Mechanism):
         _self_attention(
             "encoder",
             "Attention of the encoder",
-            "Each word, a row, attends to the words of the columns. Capsules are added to the logits.",
+            "Each source word, a row, attends to the source words of the columns.",
         ),
         _self_attention(
             "decoder",
             "Attention of the decoder",
-            "What the decoder has read, a row, attends to what it read before. Capsules are added to the logits.",
+            "Each word that the decoder has read, a row, attends to itself and to those that it read before.",
         ),
         View(
             "cross_attention",
             "Attention to the source",
             "Each word of the translation, a row, takes from the source words of the columns.",
-            (Panel("cross_attention", "attention", "target", "source", "attention", summed=("source",)),),
+            (
+                Panel(
+                    "cross_attention",
+                    "attention",
+                    "target",
+                    "source",
+                    "attention",
+                    summed=("source",),
+                    caption="How much of each source word is taken before the row's word is generated. Each row "
+                    "sums to 1. In a trained model the bright cells follow the order of the translation, in some "
+                    "layers and heads alone. A row of one colour takes the mean of the source; a bright column at "
+                    "the end of the sentence takes almost nothing.",
+                    distribution="source",
+                ),
+            ),
         ),
     )
     # Arrays that a model without any mechanism has.

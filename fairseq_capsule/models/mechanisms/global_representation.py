@@ -69,13 +69,53 @@ class GlobalVector(Mechanism):
         View(
             "global_representation",
             "Global representation",
-            "Each capsule, a column, is filled by the source words of the rows, and taken by its weight; "
-            "each word of the translation takes as much of the result as its gate is open.",
+            "How one vector is made of the whole source sentence, and how much of it each word of the translation "
+            "takes.",
             (
-                Panel("global_coupling", "words in capsules", "source", "capsule", "coupling", summed=("source",)),
-                Panel("global_weights", "weights of the capsules", "capsule", None, "weights"),
-                Panel("global_gate_mean", "gate, mean", "target", None, "mean"),
-                Panel("global_gate", "gate", "target", "dimension", "gate"),
+                Panel(
+                    "global_coupling",
+                    "words in capsules",
+                    "source",
+                    "capsule",
+                    "coupling",
+                    summed=("source",),
+                    caption="Which source words, the rows, fill each capsule, a column. Each column sums to 1. In a "
+                    "trained model each capsule has words of its own. If all columns look alike, the capsules are "
+                    "copies of one another; a column of one colour is the mean of the sentence.",
+                    distribution="source",
+                ),
+                Panel(
+                    "global_weights",
+                    "weights of the capsules",
+                    "capsule",
+                    None,
+                    "weights",
+                    caption="How much of each capsule the layer's vector takes; they sum to 1. In a trained model a "
+                    "few capsules have most of it. Bars of one length (1/{capsule} each) mean that the pooling "
+                    "takes their mean.",
+                    distribution="capsule",
+                ),
+                Panel(
+                    "global_gate_mean",
+                    "gate, mean",
+                    "target",
+                    None,
+                    "mean",
+                    caption="How much of the sentence's vector each word of the translation takes: the mean of the "
+                    "gate below over its dimensions, from 0 to 1. In a trained model the words differ. Bars of one "
+                    "length mean that the gate does not depend on the word; about 0.5 everywhere is an untrained "
+                    "gate.",
+                ),
+                Panel(
+                    "global_gate",
+                    "gate",
+                    "target",
+                    "dimension",
+                    "gate",
+                    caption="The gate of each word, a row, in each dimension of the decoder's state, a column. In a "
+                    "trained model the columns differ and the rows differ in some of them. Rows that are all alike "
+                    "mean that the gate does not depend on the word; one colour everywhere is an untrained gate.",
+                ),
             ),
         ),
     )

@@ -11,9 +11,26 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
 from fairseq_capsule.models.past_future import build_past_future
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, evaluating, named, numbers
-from fairseq_capsule.modules import PastFutureOutput
+from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 CONTENTS = ("PAST", "FUTURE", "redundant")
+_UNIFORM = (
+    "The same share in all cells (1/{content} where each part has equally many capsules) means that nothing is learnt."
+)
+_SHARES = {
+    "PAST": "The share of each source word that is translated before the row's word is generated. In a trained "
+    f"model PAST grows from row to row, first for the words that are translated first. {_UNIFORM}",
+    "FUTURE": "The share of each source word that is still to be translated. In a trained model most of the first "
+    f"row is FUTURE, and little of the last one. {_UNIFORM}",
+    "redundant": "The share of each source word that is neither. In a trained model it is high for words without a "
+    f"translation of their own, such as some articles and punctuation. {_UNIFORM}",
+}
+_ATTENTIONS = {
+    "PAST": "How much of each source word PAST takes before the row's word is generated. In a trained model these are "
+    "words that are translated already.",
+    "FUTURE": "How much of each source word FUTURE takes. In a trained model these are words that are still to be "
+    "translated.",
+}
 TOP_WORDS = 10
 PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
@@ -52,8 +69,9 @@ class PastAndFuture(Mechanism):
     """Capsules of the source words that are translated, and of those that are not, change the decoder's output (§3).
 
     Its arrays: `assignment` `[target, source, content]`, the share of each source word in PAST, FUTURE and redundant
-    capsules before the target word of that row is generated (of two attentions: what PAST and FUTURE each take of it);
-    `past_words`, `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
+    capsules before the target word of that row is generated; of two attentions instead `past_future_attention`, how
+    much of each source word PAST and FUTURE take, which sums to 1 over the source for each of the two; `past_words`,
+    `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
     """
 
     name = "past_future"
@@ -71,11 +89,40 @@ class PastAndFuture(Mechanism):
         View(
             "past_future",
             "PAST and FUTURE",
-            "Before each word of the translation, a row, is said: how much of each source word is translated (PAST), "
-            "is not (FUTURE), or is neither; of two attentions, what each takes of it.",
+            "What has become of each source word, a column, before each word of the translation, a row, is generated.",
             tuple(
-                Panel("assignment", content, "target", "source", "share", (("content", content),))
-                for content in CONTENTS
+                Panel(
+                    "assignment",
+                    content,
+                    "target",
+                    "source",
+                    "share",
+                    (("content", content),),
+                    caption=caption,
+                    distribution="content",
+                )
+                for content, caption in _SHARES.items()
+            ),
+            steps="target",
+        ),
+        View(
+            "past_future_attention",
+            "PAST and FUTURE by two attentions",
+            "What two attentions take of each source word, a column, before each word of the translation, a row, is "
+            "generated. A word may be in both, or in neither.",
+            tuple(
+                Panel(
+                    "past_future_attention",
+                    content,
+                    "target",
+                    "source",
+                    "share",
+                    (("content", content),),
+                    summed=("source",),
+                    caption=f"{caption} Each row sums to 1; a row of one colour means that nothing is learnt.",
+                    distribution="source",
+                )
+                for content, caption in _ATTENTIONS.items()
             ),
             steps="target",
         ),
@@ -108,7 +155,9 @@ class PastAndFuture(Mechanism):
         routed = past_future(model, sentence.source, sentence.previous)
         shares, steps = routed.assignment[0], sentence.target_words
         contents = CONTENTS[: shares.size(-1)]
-        found = {"assignment": named(shares, target=steps, source=sentence.source_words, content=contents)}
+        attends = isinstance(model.decoder.past_future.routing, PastFutureAttention)
+        name = "past_future_attention" if attends else "assignment"
+        found = {name: named(shares, target=steps, source=sentence.source_words, content=contents)}
         dictionary = model.decoder.dictionary
         for name, bag in bag_words(model, routed, TOP_WORDS).items():
             axes = {"target": steps, "rank": numbers(bag.words.size(-1))}

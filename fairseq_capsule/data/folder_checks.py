@@ -1,0 +1,189 @@
+"""What is wrong with a prepared data folder before a model trains on it: one pass over its files, in flat memory."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Dict, Iterator, List, Tuple
+
+from fairseq.data import Dictionary
+
+from fairseq_capsule.data.binarised import BinarisedText, BrokenFile, binarised_texts, language_of, splits_of
+from fairseq_capsule.data.binarised_checks import Comparison
+from fairseq_capsule.data.dictionaries import read_dictionaries
+from fairseq_capsule.data.findings import Finding
+from fairseq_capsule.data.manifests import manifest_findings
+from fairseq_capsule.data.text_checks import Overlap, Pair, Pairs, Unknown
+from fairseq_capsule.errors import UserError
+
+FINAL = ("bpe", "characters")  # the folders of the text that is binarised
+TEXTS = ("raw", "tokenised", "clean", *FINAL)
+NEEDED = ("train", "valid")  # splits without which fairseq-train does not start
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Tokens of a sentence; per cent of a text's tokens that are unknown, and of a split's pairs that are in train."""
+
+    longest: int = 1024
+    most_unknown: float = 5.0
+    most_overlap: float = 1.0
+
+
+@dataclass(frozen=True)
+class Split:
+    """`unknown` is the per cent of each language's tokens; `overlap` the number of pairs that are in train, too."""
+
+    pairs: int
+    unknown: Dict[str, float]
+    overlap: int = 0
+
+
+class FolderCheck:
+    """The checks of one folder; `splits` has the figures of each split when `findings` has been read to its end."""
+
+    def __init__(self, folder: Path, limits: Limits):
+        """
+        Raises:
+            UserError: no folder that a prepare script finished.
+        """
+        self.folder, self.limits = folder, limits
+        self.splits: Dict[str, Split] = {}
+        self.final = next((name for name in FINAL if (folder / name).is_dir()), None)
+        self.dictionaries = _dictionaries(folder)
+        self.languages = list(self.dictionaries)
+        if not self.final:
+            raise UserError(f"{folder}: no folder bpe or characters in it; name one that scripts/prepare-*.sh made")
+
+    def findings(self) -> Iterator[Finding]:
+        found: List[Finding] = []
+        for finding in self._of_contents():
+            found.append(finding)
+            yield finding
+        named = {finding.file for finding in found}
+        yield from manifest_findings(self.folder, self._listed_files(), named)
+
+    def _of_contents(self) -> Iterator[Finding]:
+        for language, dictionary in self.dictionaries.items():
+            yield from _order(f"bin/dict.{language}.txt", dictionary)
+        for stage in TEXTS:
+            if stage != self.final and (self.folder / stage).is_dir():
+                for split in self._splits():
+                    yield from self._text(stage, split)
+        yield from self._final_text()
+
+    def _splits(self) -> List[str]:
+        """Every split of which a file is in any stage, and those that there must be; train comes last."""
+        texts = (file for stage in TEXTS for lang in self.languages for file in (self.folder / stage).glob(f"*.{lang}"))
+        names = {*NEEDED, *(file.name.rpartition(".")[0] for file in texts), *splits_of(self.folder / "bin")}
+        return sorted(names, key=lambda name: (name == "train", name))
+
+    def _listed_files(self) -> List[str]:
+        """The files that a manifest must list, as far as they are there."""
+        stages = [stage for stage in TEXTS if (self.folder / stage).is_dir()]
+        texts = [f"{stage}/{split}.{lang}" for stage in stages for split in self._splits() for lang in self.languages]
+        patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
+        others = [path for pattern in patterns for path in self.folder.glob(pattern) if path.suffix != ".log"]
+        return [*filter(lambda file: (self.folder / file).is_file(), texts), *map(self._name, others)]
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self.folder).as_posix()
+
+    def _text(self, stage: str, split: str) -> Iterator[Finding]:
+        pairs = Pairs(self.folder, stage, split, self.languages)
+        for _ in pairs:
+            pass
+        yield from pairs.findings()
+
+    def _final_text(self) -> Iterator[Finding]:
+        assert self.final
+        overlap = Overlap()
+        for split in self._splits():
+            pairs = Pairs(self.folder, self.final, split, self.languages)
+            unknown = [Unknown(dictionary) for dictionary in self.dictionaries.values()]
+            binarised, broken = self._binarised(split)
+            for number, pair in pairs:
+                overlap.see(split, number, pair)
+                for side, line in enumerate(pair):
+                    tokens = line.split()  # at all spaces of Unicode, as fairseq-preprocess does
+                    if not tokens:
+                        pairs.note(side, number, "empty")
+                    elif len(tokens) > self.limits.longest:
+                        pairs.note(side, number, "too long")
+                    unknown[side].count(number, tokens)
+                    for comparison in binarised[side]:
+                        comparison.see(tokens)
+            shares = dict(zip(self.languages, (counted.share() for counted in unknown)))
+            self.splits[split] = Split(pairs.number, shares)
+            yield from pairs.findings()
+            yield from self._unknown(split, unknown)
+            yield from broken
+            if pairs.sound():
+                yield from self._compared(split, pairs.number, binarised)
+        for split, lines in overlap.lines.items():
+            self.splits[split] = replace(self.splits[split], overlap=len(lines))
+            yield from self._overlap(split, lines)
+
+    def _unknown(self, split: str, unknown: List[Unknown]) -> Iterator[Finding]:
+        for language, counted in zip(self.languages, unknown):
+            if counted.share() > self.limits.most_unknown:
+                yield Finding(
+                    f"{self.final}/{split}.{language}",
+                    counted.line,
+                    f"{counted.token!r} is not in bin/dict.{language}.txt, like {counted.share():.2f}% of the tokens: "
+                    "codes and dictionary are not of one run; prepare it with --codes and --dict of the same",
+                )
+
+    def _binarised(self, split: str) -> Tuple[List[List[Comparison]], List[Finding]]:
+        """What each language's text is to be compared with, and what is wrong before that."""
+        comparisons: List[List[Comparison]] = []
+        findings: List[Finding] = []
+        for language, dictionary in self.dictionaries.items():
+            indices = [path for path in binarised_texts(self.folder / "bin", split) if language_of(path) == language]
+            if not indices:
+                place, text = f"bin/{split}.*.{language}.idx", f"{self.final}/{split}.{language}"
+                reason = f", {self.final} has {split}" if (self.folder / text).is_file() else ""
+                findings.append(Finding(place, None, f"missing{reason}: delete bin, prepare again"))
+            comparisons.append([])
+            for index in indices:
+                try:
+                    text = BinarisedText(index)
+                    text.require_known_tokens(len(dictionary))
+                    comparisons[-1].append(Comparison(text, dictionary))
+                except BrokenFile as error:
+                    findings.append(Finding(self._name(error.path), None, error.problem))
+        return comparisons, findings
+
+    def _compared(self, split: str, pairs: int, binarised: List[List[Comparison]]) -> Iterator[Finding]:
+        for comparison in (each for of_language in binarised for each in of_language):
+            text, line = comparison.binarised, comparison.finish()
+            if text.sentences != pairs:
+                problem = f"{text.sentences} sentences, {self.final} has {pairs}: delete bin, prepare again"
+                yield Finding(self._name(text.index), None, problem)
+            elif line:
+                language = language_of(text.index)
+                problem = f"not the tokens of {self.final}/{split}.{language} by bin/dict.{language}.txt"
+                yield Finding(self._name(text.data), line, f"{problem}: delete bin, prepare again")
+
+    def _overlap(self, split: str, lines: Dict[Pair, Tuple[int, int]]) -> Iterator[Finding]:
+        if 100 * len(lines) > self.limits.most_overlap * self.splits[split].pairs:
+            line, there = min(lines.values())
+            yield Finding(
+                f"{self.final}/{split}.{self.languages[0]}",
+                line,
+                f"the pair is also in train, line {there}: scores of {split} would be of what was learnt by heart",
+                len(lines),
+            )
+
+
+def _dictionaries(folder: Path) -> Dict[str, Dictionary]:
+    found = read_dictionaries(folder / "bin") if any((folder / "bin").glob("dict.*.txt")) else {}
+    if len(found) != 2:
+        raise UserError(f"{folder}: no bin with two dictionaries in it; name a folder that scripts/prepare-*.sh made")
+    return found
+
+
+def _order(file: str, dictionary: Dictionary) -> Iterator[Finding]:
+    counts = dictionary.count[dictionary.nspecial :]
+    rises = [line for line, (count, after) in enumerate(zip(counts, counts[1:]), start=2) if after > count]
+    if rises:
+        problem = "a larger count than the line before; fairseq-preprocess sorts them: copy the dictionary again"
+        yield Finding(file, rises[0], problem, len(rises))

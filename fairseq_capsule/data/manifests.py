@@ -1,0 +1,70 @@
+"""Whether the files of a prepared folder are those that its manifest lists."""
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Collection, Dict, Iterator, List
+
+from tqdm import tqdm
+
+from fairseq_capsule.data.findings import Finding
+
+NAME = "manifest.tsv"
+ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file": 3}  # kind → least number of fields
+AGAIN = f"delete {NAME} and prepare again"
+BLOCK = 1 << 20  # bytes that are read at a time
+
+
+def manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Finding]:
+    """Compare the SHA-256 of every file that the manifest lists; a folder that no script prepared needs no manifest.
+
+    Args:
+        expected: files that the manifest must list.
+        known: files with findings already, whose hashes would say nothing new.
+    """
+    path = folder / NAME
+    if not path.is_file():
+        if (folder / "settings").is_file():
+            yield Finding(NAME, None, "missing, the preparation did not reach its end: run the same command again")
+        return
+    content = path.read_bytes()
+    lines = content.decode(errors="replace").split("\n")
+    if lines.pop():
+        yield Finding(NAME, len(lines) + 1, f"cut short inside a line: {AGAIN}")
+    listed: Dict[str, str] = {}
+    for number, line in enumerate(lines, start=1):
+        fields = line.split("\t")
+        if len(fields) < ROWS.get(fields[0], len(fields) + 1):
+            yield Finding(NAME, number, f"not a line of a manifest: {AGAIN}")
+        elif fields[0] == "file":
+            listed[fields[1]] = fields[2]
+    unlisted = sorted(set(expected) - listed.keys())
+    if unlisted:
+        more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
+        problem = f"does not list {unlisted[0]}{more}: not of this folder, or cut short: {AGAIN}"
+        yield Finding(NAME, None, problem)
+    yield from _changed(folder, listed, known)
+
+
+def _changed(folder: Path, listed: Dict[str, str], known: Collection[str]) -> Iterator[Finding]:
+    files: List[str] = [file for file in listed if file not in known]
+    for file in tqdm(files, desc=NAME, unit=" files", delay=2, disable=None, leave=False):
+        if not re.fullmatch(r"[^/\0]+(/[^/\0]+)*", file) or ".." in file.split("/"):
+            yield Finding(NAME, None, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
+        elif not (folder / file).is_file():
+            yield Finding(file, None, f"missing, {NAME} lists it: delete what was made from it and prepare again")
+        elif _sha256(folder / file) != listed[file]:
+            yield Finding(
+                file,
+                None,
+                f"not the file that {NAME} lists (SHA-256): copy it again, or delete it, {NAME} and what was made from "
+                "it and prepare again",
+            )
+
+
+def _sha256(path: Path) -> str:
+    found = hashlib.sha256()
+    with open(path, "rb") as stream:
+        while block := stream.read(BLOCK):
+            found.update(block)
+    return found.hexdigest()

@@ -1,0 +1,138 @@
+"""Parallel texts read side by side, each line once: what is wrong with them, what is unknown, what is repeated."""
+
+from collections import Counter
+from itertools import zip_longest
+from pathlib import Path
+from typing import Dict, Iterator, List, Optional, Tuple
+
+from fairseq.data import Dictionary
+from tqdm import tqdm
+
+from fairseq_capsule.data.findings import Finding
+
+Pair = Tuple[str, ...]  # a line of each language
+
+LONGEST_LINE = 1 << 24  # bytes: what is longer is read in parts, and is no text
+MENDS = {
+    "not UTF-8": "convert the file",
+    "a NUL character": "drop the line in every language",
+    "a stray carriage return": "replace it by a space",
+    "a replacement character": "a wrong conversion left it: convert again, or drop the line in every language",
+    "no line feed at its end": "it may be cut short: copy it again, or prepare it again",
+    "empty": "drop the line in every language",
+    "too long": "drop the line in every language, or give the model more --max-source-positions",
+}
+
+
+class Pairs:
+    """Iterates over (number, lines) of a split, a line of each language, and notes what is wrong with them."""
+
+    def __init__(self, folder: Path, stage: str, split: str, languages: List[str]):
+        self.number = 0
+        self._files = [f"{stage}/{split}.{language}" for language in languages]
+        self._folder, self._counts = folder, [0] * len(languages)
+        self._first: Dict[Tuple[int, str], int] = {}  # (side, problem) → line
+        self._lines: Counter = Counter()
+        self._missing = [file for file in self._files if not (folder / file).is_file()]
+
+    def note(self, side: int, number: int, problem: str) -> None:
+        self._first.setdefault((side, problem), number)
+        self._lines[side, problem] += 1
+
+    def __iter__(self) -> Iterator[Tuple[int, Pair]]:
+        if self._missing:
+            return
+        name = self._files[0].rpartition(".")[0]
+        texts = [_lines(self._folder / file) for file in self._files]
+        for pair in tqdm(
+            zip_longest(*texts), desc=name, unit=" pairs", unit_scale=True, delay=2, disable=None, leave=False
+        ):
+            self._counts = [count + (line is not None) for count, line in zip(self._counts, pair)]
+            if None in pair:
+                continue
+            self.number += 1
+            for side, line in enumerate(pair):
+                for problem in _wrong_bytes(line):
+                    self.note(side, self.number, problem)
+            yield self.number, tuple(line.removesuffix(b"\n").decode(errors="replace") for line in pair)
+
+    def sound(self) -> bool:
+        """Whether the texts are parallel and all of their characters are what they should be."""
+        wrong = {problem for _, problem in self._first} - {"empty", "too long", "no line feed at its end"}
+        return bool(self.number) and len(set(self._counts)) == 1 and not wrong
+
+    def findings(self) -> Iterator[Finding]:
+        other = "the other language is there" if len(self._missing) < len(self._files) else "other stages may have it"
+        for file in self._missing:
+            yield Finding(file, None, f"missing, {other}: prepare it again")
+        for (side, problem), line in self._first.items():
+            yield Finding(self._files[side], line, f"{problem}: {MENDS[problem]}", self._lines[side, problem])
+        if len(set(self._counts)) > 1:
+            longer = self._counts.index(max(self._counts))
+            shorter = self._counts.index(min(self._counts))
+            yield Finding(
+                self._files[longer],
+                self._counts[shorter] + 1,
+                f"no such line in {self._files[shorter]}: {self._counts[longer]} and {self._counts[shorter]} lines are "
+                "not parallel; prepare it again",
+            )
+        elif not self._missing and not self.number:
+            yield Finding(self._files[0], None, "no lines: prepare it again")
+
+
+class Overlap:
+    """Finds the pairs of other splits that are in train, too; `lines`: split → pair → its first lines in both."""
+
+    def __init__(self) -> None:
+        self._held_out: Dict[Pair, Dict[str, int]] = {}  # pair → split → its first line
+        self.lines: Dict[str, Dict[Pair, Tuple[int, int]]] = {}
+
+    def see(self, split: str, number: int, pair: Pair) -> None:
+        """The pairs of train come last."""
+        if split != "train":
+            self._held_out.setdefault(pair, {}).setdefault(split, number)
+            return
+        for other, line in self._held_out.get(pair, {}).items():
+            self.lines.setdefault(other, {}).setdefault(pair, (line, number))
+
+
+class Unknown:
+    """Counts the tokens of a text that a dictionary does not know, and keeps the first."""
+
+    def __init__(self, dictionary: Dictionary):
+        self._known = dictionary.indices.keys()
+        self._tokens = self._unknown = 0
+        self.line: Optional[int] = None
+        self.token = ""
+
+    def count(self, number: int, tokens: List[str]) -> None:
+        self._tokens += len(tokens)
+        unknown = [token for token in tokens if token not in self._known]
+        self._unknown += len(unknown)
+        if unknown and self.line is None:
+            self.line, self.token = number, unknown[0]
+
+    def share(self) -> float:
+        return 100 * self._unknown / max(1, self._tokens)
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as text:
+        while line := text.readline(LONGEST_LINE):
+            yield line
+
+
+def _wrong_bytes(line: bytes) -> Iterator[str]:
+    if not line.endswith(b"\n"):
+        yield "no line feed at its end"
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        yield "not UTF-8"
+        return
+    if "\0" in text:
+        yield "a NUL character"
+    if "\r" in text:
+        yield "a stray carriage return"
+    if "\ufffd" in text:
+        yield "a replacement character"

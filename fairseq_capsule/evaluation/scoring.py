@@ -1,0 +1,288 @@
+"""BLEU and chrF of translations, each with what it was computed on. All metrics and the test are sacrebleu's."""
+
+import os
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Callable, Iterator, List, Optional, Sequence, Tuple
+
+import sacremoses
+from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics.base import Metric
+from sacrebleu.significance import PairedTest, Result
+from tqdm import tqdm
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.translations import Translations
+
+SEED_VARIABLE = "SACREBLEU_SEED"
+# Languages that are often prepared without their diacritics, which then cost a translation most of its matches.
+DIACRITICS_OPTIONAL = {"ro"}
+
+
+class Moses:
+    """Moses' normalising, tokenising and detokenising of one language, with the settings of the training data."""
+
+    def __init__(self, language: str):
+        self.language = language
+        self._normalizer = sacremoses.MosesPunctNormalizer(language)
+        self._tokenizer = sacremoses.MosesTokenizer(language)
+        self._detokenizer = sacremoses.MosesDetokenizer(language)
+
+    def tokenise(self, line: str) -> str:
+        return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
+
+    def detokenise(self, line: str) -> str:
+        """Also turns XML escapes such as `&apos;` back into characters."""
+        return self._detokenizer.detokenize(line.split())
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric and the texts it compares.
+
+    `text` tells which text that is: two BLEUs of different text must never be compared, and a signature does not say.
+    `systems` has a list of sentences for each file of translations, `references` one for each reference.
+    """
+
+    name: str
+    label: str
+    text: str
+    metric: Metric
+    systems: List[List[str]]
+    references: List[List[str]]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The score of another system, and how likely a difference as large as this arises by chance.
+
+    `p` is None where the scores are the same: for the same text, or two texts with nothing right, sacrebleu's p would
+    be its smallest possible one, 1 / (samples + 1).
+    """
+
+    score: float
+    difference: float
+    p: Optional[float]
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """`line` is sacrebleu's own report: signature, score and its parts."""
+
+    name: str
+    label: str
+    text: str
+    score: float
+    signature: str
+    line: str
+    against: Optional[Comparison] = None
+
+
+def detokenised(translations: Translations, moses: Moses) -> List[str]:
+    if not translations.tokenised:
+        return translations.sentences
+    return _mapped(moses.detokenise, translations.sentences, "detokenise")
+
+
+def measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
+) -> Iterator[Measure]:
+    """The four measures of one or more systems against the raw references, and of Romanian again without diacritics."""
+    for measure in _measures(systems, references, language, lowercase):
+        yield measure
+        if language in DIACRITICS_OPTIONAL:
+            yield without_diacritics(measure)
+
+
+def without_diacritics(measure: Measure) -> Measure:
+    """The same measure, under a name and a label of its own, of texts whose letters have no marks: `ș`, `ş` → `s`."""
+    return replace(
+        measure,
+        name=f"{measure.name}_without_diacritics",
+        label=f"{measure.label} without diacritics",
+        text=f"{measure.text}, diacritics removed from both",
+        systems=[[_unmarked(line) for line in system] for system in measure.systems],
+        references=[[_unmarked(line) for line in reference] for reference in measure.references],
+    )
+
+
+def _measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool
+) -> Iterator[Measure]:
+    """Tokenised BLEU, the same split at compounds, detokenised BLEU, chrF.
+
+    The references of tokenised BLEU are the systems' own T- lines where all systems have the same ones, which is what
+    fairseq-generate counts; otherwise, and where there are several references, they are tokenised as training data is.
+    """
+    moses = Moses(language)
+    targets = systems[0].targets
+    if targets and len(references) == 1 and all(system.tokenised and system.targets == targets for system in systems):
+        text, tokenised_references = "the output's own tokens, against its T- lines", [targets]
+    else:
+        text = f"Moses tokens of {language}"
+        tokenised_references = [_mapped(moses.tokenise, reference, "tokenise") for reference in references]
+    tokenised_systems = [
+        system.sentences if system.tokenised else _mapped(moses.tokenise, system.sentences, "tokenise")
+        for system in systems
+    ]
+    yield Measure(
+        "tokenised_bleu",
+        "tokenised BLEU",
+        text,
+        tokenised_bleu(lowercase),
+        tokenised_systems,
+        tokenised_references,
+    )
+    yield Measure(
+        "compound_split_bleu",
+        "compound-split BLEU",
+        f"{text}, split at hyphens",
+        tokenised_bleu(lowercase),
+        [split_compounds(system) for system in tokenised_systems],
+        [split_compounds(reference) for reference in tokenised_references],
+    )
+    plain_systems = [detokenised(system, moses) for system in systems]
+    plain_references = [list(reference) for reference in references]
+    try:
+        bleu = BLEU(lowercase=lowercase, trg_lang=language)
+    except RuntimeError as error:  # Japanese and Korean need packages of their own
+        raise UserError(" ".join(str(error).split())) from error
+    text = "plain text, against the references as they are"
+    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, plain_systems, plain_references)
+    yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), plain_systems, plain_references)
+
+
+def evaluate(measure: Measure, samples: int, seed: int) -> Score:
+    """The first system's score and, where there is a second, the paired bootstrap against it."""
+    score = measure.metric.corpus_score(measure.systems[0], measure.references)
+    signature = str(measure.metric.get_signature())
+    against = _paired_bootstrap(measure, samples, seed) if len(measure.systems) > 1 else None
+    line = score.format(width=2, signature=signature)
+    return Score(measure.name, measure.label, measure.text, score.score, signature, line, against)
+
+
+def split_compounds(sentences: Sequence[str]) -> List[str]:
+    """`Rot-Kreuz` → `Rot ##AT##-##AT## Kreuz`, as fairseq's and tensor2tensor's scripts do before BLEU."""
+    return [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", sentence) for sentence in sentences]
+
+
+def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]], lowercase: bool) -> Iterator[str]:
+    """What makes a score meaningless without being an error."""
+    for system in systems:
+        if not lowercase and _is_lower(system.sentences) and not all(_is_lower(lines) for lines in references):
+            yield f"{system.path}: lower-cased, the reference is not: --lowercase compares without case"
+
+
+def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
+    """Refuse files that cannot be of the same text.
+
+    Raises:
+        UserError: a reference or a further system has another number of sentences than the first system.
+    """
+    first, *others = systems
+    count = len(first.sentences)
+    for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
+        if len(lines) != count:
+            raise UserError(
+                f"{path}: {len(lines)} sentences, {first.path} has {count}; give files of the same text, a line each"
+            )
+
+
+def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
+    """Refuse references of another text than the outputs'.
+
+    A T- line is the reference as the model saw it: tokenised, often in lower case, without diacritics, with unknown
+    words. Its letters are still those of the reference, or of one of several.
+
+    Raises:
+        UserError: of an output with T- lines, fewer than half agree with a reference.
+    """
+    for system in systems:
+        disagreeing = disagreements(system, [lines for _, lines in references])
+        targets = system.targets or []
+        if 2 * disagreeing > len(targets):
+            path, _ = references[0]
+            raise UserError(
+                f"{path}: {disagreeing} of the {len(targets)} T- lines of {system.path} differ from it; "
+                "give the reference of the text that was translated, or say --other-reference if it is meant"
+            )
+
+
+def disagreements(system: Translations, references: Sequence[Sequence[str]]) -> int:
+    """How many T- lines of an output are of another text than every reference; 0 where it has no T- lines."""
+    targets = system.targets or []
+    return sum(not any(_agrees(target, line) for line in lines) for target, lines in zip(targets, zip(*references)))
+
+
+def tokenised_bleu(lowercase: bool) -> BLEU:
+    """BLEU of words as they stand, without smoothing, as multi-bleu and fairseq-generate have none."""
+    return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
+    """sacrebleu's paired bootstrap of every system against the first one.
+
+    Returns:
+        For each system, in their order, `score`, `mean` and `ci` (half of the 95 % interval around the mean), and `p_value`,
+        which the first system does not have.
+    """
+    before = os.environ.get(SEED_VARIABLE)
+    os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu
+    try:
+        test = PairedTest(
+            [(f"system {number}", system) for number, system in enumerate(measure.systems)],
+            {measure.name: measure.metric},
+            measure.references,
+            test_type="bs",
+            n_samples=samples,
+        )
+        _, columns = test()
+    finally:
+        if before is None:
+            del os.environ[SEED_VARIABLE]
+        else:
+            os.environ[SEED_VARIABLE] = before
+    return [result for column in columns.values() for result in column if isinstance(result, Result)]
+
+
+def _paired_bootstrap(measure: Measure, samples: int, seed: int) -> Comparison:
+    system, other = measure.systems
+    baseline, ours = bootstrap(replace(measure, systems=[other, system]), samples, seed)
+    p = None if ours.score == baseline.score else ours.p_value
+    return Comparison(baseline.score, ours.score - baseline.score, p, samples, seed)
+
+
+def _mapped(function: Callable[[str], str], sentences: Sequence[str], description: str) -> List[str]:
+    return [function(line) for line in tqdm(sentences, desc=description, unit=" lines", delay=2, disable=None)]
+
+
+def _agrees(target: str, reference: str) -> bool:
+    """Whether a T- line can be of a reference: the letters between its unknown words stand in it, in their order."""
+    letters = _letters(reference)
+    pieces = [_letters(piece) for piece in target.split("<<unk>>")]
+    if len(pieces) == 1:
+        return pieces[0] == letters
+    place = 0
+    for piece in pieces:
+        place = letters.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True
+
+
+def _letters(line: str) -> str:
+    """What tokenising, lower-casing, escaping and the removal of diacritics leave as it is."""
+    return re.sub(r"&#?\w+;|[\W_]", "", _unmarked(unicodedata.normalize("NFKC", line)).lower())
+
+
+def _unmarked(line: str) -> str:
+    return "".join(letter for letter in unicodedata.normalize("NFD", line) if not unicodedata.combining(letter))
+
+
+def _is_lower(sentences: Sequence[str]) -> bool:
+    return all(sentence == sentence.lower() for sentence in sentences)

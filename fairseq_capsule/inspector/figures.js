@@ -1,0 +1,113 @@
+// A figure: a picture with its title, its legend, its sentences and, where there are several heads or iterations, all of
+// them side by side.
+
+const BESIDE = 640; // pixels of a figure that has room for the others beside the large picture
+const WIDE = 4; // pixels of a narrow cell for which a picture takes a row of its own
+
+function shownEntropy(value) {
+  return value === null ? "none" : value.toFixed(2);
+}
+
+// A panel's large picture and the small ones along its axis; null where the array has no such layer.
+async function gather(panel, state) {
+  const pictured = await picture(panel, state);
+  if (!pictured) return null;
+  const axis = spreadOf(panel);
+  const small = axis ? await along(panel, axis, state) : [];
+  pictured.entropy = await entropies(pictured, state);
+  for (const [i, each] of small.entries()) {
+    each.label = labelsOf(panel, axis)[i];
+    each.entropy = await entropies(each, { ...state, places: { ...state.places, [axis]: each.label } });
+  }
+  pictured.title = panel.other ? `${panel.title}, other model` : panel.title;
+  return Object.assign(pictured, { axis, small });
+}
+
+function figure(pictured, range, state) {
+  const { panel, title, rows, columns, axis, small, entropy } = pictured;
+  const place = axis ? `, ${axis} ${state.places[axis]}` : "";
+  const canvas = make("canvas", { tabIndex: 0 });
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute(
+    "aria-label",
+    `${title}${place}: ${rows.labels.length} rows, ${columns.labels.length} columns; arrow keys read its numbers`,
+  );
+  canvas.dataset.name = title;
+  canvas.dataset.array = panel.difference ? `difference.${panel.array}` : panel.array;
+  pictured.canvas = canvas;
+  pictured.frame = make("div", { className: "picture" }, canvas);
+  const large = make("div", { className: "large" }, legend(pictured, range), pictured.frame);
+  const drawing = make("div", { className: "drawing" }, large);
+  if (small.length > 1) drawing.append(multiples(pictured, range, state));
+  const told = [make("p", { className: "meaning", textContent: panel.caption })];
+  if (entropy) {
+    const average = shownEntropy(mean(entropy.found));
+    const which = { rows: "of the rows", columns: "of the columns", whole: "of the bars" }[entropy.of];
+    told.push(make("p", { className: "entropy", textContent: `Entropy ${which}, mean: ${average}.` }));
+  }
+  const made = make("figure", { className: "card" }, make("figcaption", { textContent: title + place }), drawing, ...told);
+  made.append(numbersAsTable(pictured));
+  return made;
+}
+
+// All places along an axis, as small pictures; a click enlarges one.
+function multiples({ title, axis, small }, range, state) {
+  const buttons = small.map((each) => {
+    const image = each.columns.axis ? pixels(each, range) : make("span", { className: "bar" });
+    image.setAttribute("aria-hidden", "true");
+    const average = each.entropy ? mean(each.entropy.found) : null;
+    const unseen = (textContent) => make("span", { className: "unseen", textContent });
+    const button = make("button", { type: "button", className: "multiple" }, image, unseen(`${title}, ${axis} `), each.label);
+    if (average !== null) button.append(make("small", {}, unseen(", entropy "), shownEntropy(average)));
+    button.dataset.name = `${title}, ${axis} ${each.label}`;
+    button.setAttribute("aria-pressed", String(each.label === state.places[axis]));
+    button.addEventListener("click", () => choose({ [axis]: each.label }));
+    return button;
+  });
+  const plural = `all ${axis}s${small[0].entropy ? ", with their entropy" : ""}:`;
+  return make("div", { className: "small" }, make("p", { textContent: plural }), make("div", { className: "strip" }, ...buttons));
+}
+
+// For those who do not see the picture, and for copying. It is made when it is opened.
+function numbersAsTable({ title, rows, columns, values, decimals }) {
+  const details = make("details", { className: "numbers" }, make("summary", { textContent: "numbers" }));
+  details.addEventListener("toggle", () => {
+    if (details.childElementCount > 1) return;
+    const heading = (scope, text) => make("th", { scope, textContent: text });
+    const head = make("tr", {}, make("td"), ...columns.labels.map((label) => heading("col", label || "number")));
+    const body = rows.labels.map((label, r) => {
+      const cells = columns.labels.map((_, c) => shown(values[r * columns.labels.length + c], decimals));
+      return make("tr", {}, heading("row", label), ...cells.map((text) => make("td", { textContent: text })));
+    });
+    const table = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
+    table.setAttribute("aria-label", title);
+    const scrolled = make("div", { className: "scrolled", tabIndex: 0 }, table);
+    scrolled.setAttribute("role", "region");
+    scrolled.setAttribute("aria-label", `numbers of ${title}`);
+    details.append(scrolled);
+  });
+  return details;
+}
+
+// A panel, that of the other model and the difference stand in one row; without another model all stand in one.
+function grouped(pictures, figures) {
+  const compared = pictures.some(({ panel }) => panel.other);
+  const groups = new Map();
+  pictures.forEach(({ panel }, i) => {
+    const key = compared ? panel.array.replace(/^against\./, "") + JSON.stringify(panel.at) : "";
+    groups.set(key, [...(groups.get(key) || []), figures[i]]);
+  });
+  return [...groups.values()].map((group) => make("div", { className: compared ? "row compared" : "row" }, ...group));
+}
+
+// Draws the large picture of a figure that stands in the page, as large as the figure allows.
+function enlarge(pictured, range) {
+  const card = pictured.frame.closest(".card");
+  const { labels, axis } = pictured.columns;
+  const needed = (areWords(labels) ? FEWEST : WIDE) * labels.length + LABEL / 2 + (pictured.entropy ? ENTROPY : 0);
+  const drawing = card.querySelector(".drawing");
+  card.classList.toggle("wide", Boolean(axis) && needed > drawing.clientWidth);
+  const inside = drawing.clientWidth;
+  const beside = card.querySelector(".small") && inside > BESIDE;
+  draw(pictured, range, beside ? inside * 0.62 : inside);
+}

@@ -1,0 +1,132 @@
+// What is chosen stands in the address; whenever that changes, everything is drawn anew.
+
+// ---- what is chosen
+
+function chosen() {
+  const address = new URLSearchParams(location.hash.slice(1));
+  const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
+  const places = {};
+  for (const [axis, labels] of Object.entries(view.choices)) {
+    const usual = axis === "head" ? labels[0] : view.last[axis]; // no head is the last one
+    places[axis] = labels.includes(address.get(axis)) ? address.get(axis) : usual;
+  }
+  const steps = view.steps ? page.target.length : 0;
+  const step = Math.min(Math.max(1, parseInt(address.get("step"), 10) || 1), Math.max(1, steps));
+  return { view, places, step, joined: address.get("words") !== "parts", theme: address.get("theme") };
+}
+
+function choose(changes) {
+  const address = new URLSearchParams(location.hash.slice(1));
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === null) address.delete(name);
+    else address.set(name, value);
+  }
+  location.replace("#" + address);
+}
+
+// ---- controls
+
+function fill(select, options, value) {
+  select.replaceChildren(...options.map(([name, text]) => make("option", { value: name, textContent: text })));
+  select.value = value;
+}
+
+function drawControls(state) {
+  const { view, places, joined, theme } = state;
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  fill(element("view"), page.views.map(({ name, title }) => [name, title]), view.name);
+  element("joined").checked = joined;
+  element("title").textContent = view.title;
+  element("caption").textContent = view.caption;
+  // They are made anew for another view alone: a slider that is replaced while it is dragged lets go.
+  if (element("choices").dataset.view !== view.name) makeChoices(view);
+  for (const axis of Object.keys(view.choices)) element(`choice-${axis}`).value = places[axis];
+  if (view.steps) updateStepControls(state);
+}
+
+function makeChoices(view) {
+  const choices = Object.entries(view.choices).map(([axis, labels]) => {
+    const select = make("select", { id: `choice-${axis}` });
+    select.dataset.key = axis[0];
+    fill(select, labels.map((label) => [label, label]), labels[0]);
+    select.addEventListener("change", () => choose({ [axis]: select.value }));
+    return make("label", {}, make("u", { textContent: axis[0] }), axis.slice(1) + " ", select);
+  });
+  if (view.steps) choices.push(...stepControls());
+  element("choices").replaceChildren(...choices);
+  element("choices").dataset.view = view.name;
+}
+
+// The control of a letter goes on to its next choice, or back.
+function step(control, forward) {
+  if (control.type === "checkbox" || control.type === "button") return control.click();
+  const before = control.value;
+  if (control.type === "range") {
+    if (forward) control.stepUp();
+    else control.stepDown();
+  } else {
+    control.selectedIndex = Math.min(control.length - 1, Math.max(0, control.selectedIndex + (forward ? 1 : -1)));
+  }
+  if (control.value !== before) control.dispatchEvent(new Event(control.type === "range" ? "input" : "change"));
+}
+
+// ---- all of it
+
+let drawn = 0;
+
+async function render() {
+  const turn = ++drawn;
+  const state = chosen();
+  drawControls(state);
+  const pictures = (await Promise.all(state.view.panels.map((panel) => gather(panel, state)))).filter(Boolean);
+  const steps = state.view.steps && ofOne(pictures).length > 0;
+  const bags = steps ? await bagLists(pictures, state) : [];
+  if (turn !== drawn) return; // something else was chosen meanwhile
+  leave([]);
+  const focused = document.activeElement?.dataset.name; // what is replaced loses it
+  const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
+  const figures = pictures.map((each) => figure(each, range(each.panel), state));
+  element("panels").replaceChildren(...grouped(pictures, figures));
+  for (const each of pictures) {
+    enlarge(each, range(each.panel));
+    listen(pictures, each);
+  }
+  if (steps) drawSteps(pictures, bags, state);
+  else element("stepping").replaceChildren();
+  if (focused) document.querySelector(`#panels [data-name="${CSS.escape(focused)}"]`)?.focus();
+  document.body.dataset.drawn = turn;
+}
+
+function start() {
+  const here = decodeURIComponent(location.pathname.split("/").pop());
+  const own = window.sentences?.find(({ file }) => decodeURIComponent(file) === here);
+  if (own) {
+    fill(element("sentence"), window.sentences.map(({ file, text }) => [file, text]), own.file);
+    element("sentence").addEventListener("change", (event) => (location.href = event.target.value + location.hash));
+  } else {
+    element("navigation")?.remove(); // the page was taken out of its folder
+  }
+  element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
+  element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
+  element("theme").addEventListener("click", () => {
+    const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
+    choose({ theme: dark ? "light" : "dark" });
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.altKey || event.metaKey) return;
+    const control = document.querySelector(`[data-key="${CSS.escape(event.key.toLowerCase())}"]`);
+    if (!control || control.disabled) return;
+    event.preventDefault();
+    step(control, !event.shiftKey);
+  });
+  window.addEventListener("hashchange", render);
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => {
+    if (width !== (width = window.innerWidth)) render();
+  });
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", render);
+  render();
+}
+
+start();

@@ -1,0 +1,183 @@
+"""A page of one sentence, whole in one file: its numbers, its style and its script, no network."""
+
+import base64
+import html
+import json
+import math
+import re
+import zlib
+from dataclasses import asdict, replace
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import matplotlib
+import numpy as np
+
+from fairseq_capsule.inspector.figures import SHARES, SIGNED, SPREAD
+from fairseq_capsule.inspector.origin import InspectedModel
+from fairseq_capsule.inspector.text import SentenceScore
+from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
+
+if TYPE_CHECKING:
+    from fairseq_capsule.inspector.inspection import Inspection
+
+LARGEST = 4_800_000  # bytes of a page
+DIGITS = (3, 2)  # of an array's largest number; fewer where the page would be too large
+COLOURS = 64
+SCRIPTS = ("numbers.js", "entropy.js", "pictures.js", "reading.js", "figures.js", "steps.js", "page.js")
+WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
+INDEX, SENTENCES = "index.html", "sentences.js"  # beside the pages of a folder
+DIFFERENCE = (
+    "{what} of this model less that of the other{heads}. Purple: this model has more there; orange: the other has. "
+    "A pale picture means that both do alike."
+)
+
+
+def page_html(inspection: "Inspection", *, summary: Optional[Dict[str, Any]] = None) -> str:
+    """The page of a sentence, which needs no other file and no network.
+
+    Args:
+        summary: what a list of pages tells of it, for a page of a folder: kept in the page, which then leads to the
+            folder's index and, by the folder's list of sentences, to its other pages.
+    """
+    for digits in DIGITS:
+        page = _page(inspection, summary, digits)
+        if len(page.encode()) <= LARGEST:
+            break
+    return page
+
+
+def fill(template: str, **parts: str) -> str:
+    """A template of this package with each `{{name}}` replaced; what stands in a part is left alone."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read(template))
+
+
+def read(name: str) -> str:
+    """A file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def embedded(content: Any) -> str:
+    """JSON that can stand in a script element: nothing but its end tag, or a comment, must be kept from the parser."""
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def score_text(score: SentenceScore) -> str:
+    """Both scores, for the reader."""
+    return f"BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}"
+
+
+def _page(inspection: "Inspection", summary: Optional[Dict[str, Any]], digits: int) -> str:
+    content = {
+        "source": inspection.source,
+        "target": inspection.target,
+        "views": [_view(view, inspection) for view in inspection.views],
+        "arrays": {name: _packed(array, digits) for name, array in inspection.arrays.items()},
+        "colours": {"shares": _colours(SHARES), "signed": _colours(SIGNED)},
+        "spread": SPREAD,
+    }
+    listed = summary is not None
+    return fill(
+        "page.html",
+        title=html.escape(f"{inspection.collection} {inspection.number}: {inspection.text}"),
+        summary=f'<script type="application/json" id="summary">{embedded(summary)}</script>' if listed else "",
+        style=read("page.css"),
+        navigation=read("navigation.html") if listed else "",
+        source=html.escape(inspection.text),
+        texts=_rows(_texts(inspection)),
+        about=_rows(_about(inspection)),
+        data=embedded(content),
+        sentences=f'<script src="{SENTENCES}"></script>' if listed else "",
+        script="\n".join(map(read, SCRIPTS)),
+    )
+
+
+def _texts(inspection: "Inspection") -> Iterator[Tuple[str, str]]:
+    """What the header says of the sentence: names and HTML."""
+    yield "translation", _scored(inspection, inspection.translation)
+    if inspection.other_translation is not None:
+        yield "other model's", _scored(inspection, inspection.other_translation)
+    if inspection.reference is not None:
+        yield "reference", f"<bdi>{html.escape(inspection.reference)}</bdi>"
+
+
+def _scored(inspection: "Inspection", translation: str) -> str:
+    score = inspection.score(translation)
+    shown = "" if score is None else f' <span class="score">{score_text(score)}</span>'
+    return f"<bdi>{html.escape(translation)}</bdi>{shown}"
+
+
+def _about(inspection: "Inspection") -> Iterator[Tuple[str, str]]:
+    """What the header says of models and data: names and HTML."""
+    origin = inspection.origin
+    yield "model", _model(origin.model)
+    if origin.against is not None:
+        yield "other model", _model(origin.against)
+    if origin.data:
+        yield "data", html.escape(f"{origin.data}, {inspection.collection} {inspection.number}")
+    else:
+        yield "sentence", html.escape(f"{inspection.collection} {inspection.number}")
+    yield "beam", str(origin.beam)
+    yield "date", html.escape(origin.date)
+
+
+def _model(model: InspectedModel) -> str:
+    said = [f"<strong>{html.escape(model.architecture)}</strong> {html.escape(model.summary)}."]
+    said.append(f"{model.parameters:,} parameters.")
+    if model.checkpoint:
+        said.append(f"Checkpoint: {html.escape(model.checkpoint)}")
+    return " ".join(said)
+
+
+def _rows(pairs: Iterator[Tuple[str, str]]) -> str:
+    return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in pairs)
+
+
+def _view(view: View, inspection: "Inspection") -> Dict[str, Any]:
+    arrays = inspection.arrays
+    panels = [panel for found in view.of(arrays) for panel in _with_difference(found, arrays)]
+    return {**asdict(view), "panels": panels, "choices": view.choices(arrays), "last": view.last(arrays)}
+
+
+def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator[Dict[str, Any]]:
+    """A panel as the page's script takes it; after that of a second model the difference of both.
+
+    Capsules and dimensions of two models have nothing to do with each other, as have their heads: there is a difference
+    of what the words of both have, in the mean of the heads.
+    """
+    axes = arrays[panel.array].axes
+    caption = re.sub(
+        r"\{(\w+)\}", lambda match: str(len(axes[match[1]])) if match[1] in axes else match[0], panel.caption
+    )
+    yield {**asdict(panel), "caption": caption, "difference": False}
+    own = arrays.get(panel.array.removeprefix(OTHER))
+    alike = own is not None and list(own.axes) == list(axes)
+    if panel.other and alike and {panel.rows, panel.columns} <= {*WORDS, None}:
+        heads = ", in the mean of the heads" if "head" in axes else ""
+        text = DIFFERENCE.format(what=panel.title[0].upper() + panel.title[1:], heads=heads)
+        difference = replace(
+            panel,
+            array=panel.array.removeprefix(OTHER),
+            title=f"{panel.title}, difference",
+            scale=f"±difference of {panel.scale}",
+            caption=text,
+            distribution=None,
+        )
+        yield {**asdict(difference), "difference": True}
+
+
+def _packed(array: NamedArray, digits: int) -> Dict[str, Any]:
+    """Words as they are; numbers rounded to decimals, as 16-bit integers, low bytes first, compressed."""
+    packed: Dict[str, Any] = {"axes": list(array.axes.items()), "shape": array.values.shape}
+    if array.values.dtype.kind == "U":
+        return {**packed, "words": array.values.tolist()}
+    largest = float(np.abs(array.values).max())
+    decimals = math.ceil(math.log10(3 * 10 ** (digits - 1) / largest)) if largest else 0
+    integers = np.rint(array.values * 10.0**decimals).astype("<i2")
+    halves = integers.reshape(-1, 1).view(np.uint8).T.tobytes()
+    return {**packed, "decimals": decimals, "numbers": base64.b64encode(zlib.compress(halves, 9)).decode()}
+
+
+def _colours(name: str) -> List[str]:
+    colours = matplotlib.colormaps[name](np.linspace(0, 1, COLOURS))
+    return [matplotlib.colors.to_hex(colour) for colour in colours]

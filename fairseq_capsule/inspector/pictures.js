@@ -1,0 +1,164 @@
+// Pictures of numbers: heat maps and bars, with their labels, on canvases.
+
+const FEWEST = 12; // pixels of a cell that has a label
+const MOST = [44, 26]; // width and height of the largest cell
+const LABELLED = 200; // more words than this have no room
+const MOST_BAR = 20; // height of a bar
+const BAR = 220; // length of the longest bar, where an array has one axis
+const LABEL = 160; // pixels of the longest label
+const ENTROPY = 54; // pixels beside, or below, a picture for the entropies of its rows, or columns
+
+function bounds(pictures) {
+  const highest = {};
+  for (const { panel, values } of pictures) {
+    highest[panel.scale] = values.reduce((most, value) => Math.max(most, Math.abs(value)), highest[panel.scale] || 0);
+  }
+  return (panel) => [panel.scale.startsWith("±") ? -(highest[panel.scale] || 1) : 0, highest[panel.scale] || 1];
+}
+
+function colour(panel, value, [low, high]) {
+  const colours = page.colours[panel.scale.startsWith("±") ? "signed" : "shares"];
+  const place = Math.floor(((value - low) / (high - low)) * colours.length);
+  return colours[Math.min(colours.length - 1, Math.max(0, place))];
+}
+
+// A heat map, a pixel a cell.
+function pixels({ panel, rows, columns, values }, range) {
+  const canvas = make("canvas", { width: columns.labels.length, height: rows.labels.length });
+  const image = new ImageData(canvas.width, canvas.height);
+  values.forEach((value, i) => {
+    const packed = parseInt(colour(panel, value, range).slice(1), 16);
+    image.data.set([packed >> 16, (packed >> 8) & 255, packed & 255, 255], 4 * i);
+  });
+  canvas.getContext("2d").putImageData(image, 0, 0);
+  return canvas;
+}
+
+function style(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name);
+}
+
+function font(size) {
+  return `${Math.min(14, Math.max(11, size - 3))}px ${getComputedStyle(document.body).fontFamily}`;
+}
+
+function longest(context, labels, size) {
+  context.font = font(size);
+  return Math.min(LABEL, Math.max(0, ...labels.map((label) => context.measureText(label).width)));
+}
+
+// Whether every cell of a side must have room for its label. Numbers, as of capsules and dimensions, need not all be read.
+function areWords(labels) {
+  return labels.length <= LABELLED && !labels.every((label) => /^\d*$/.test(label));
+}
+
+// Pixels of a cell's side: as the room allows, but no less than the label of a word needs.
+function cellSize(room, labels, most) {
+  if (areWords(labels)) return Math.min(most, Math.max(FEWEST, Math.floor(room / labels.length)));
+  return Math.min(most, room / labels.length);
+}
+
+// Of so many labels one is written: all where there is room, else the 5th, 10th, 20th, … of numbers and none of words.
+function every(labels, size) {
+  if (size >= FEWEST) return 1;
+  if (!labels.every((label) => /^\d*$/.test(label))) return Infinity;
+  return [2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * size >= 2 * FEWEST) ?? Infinity;
+}
+
+// Draws a picture into its canvas, which is as wide as `room` if that can be, and tells where its cells are.
+function draw(pictured, range, room) {
+  const { panel, canvas, rows, columns, values, entropy } = pictured;
+  const context = canvas.getContext("2d");
+  const count = [columns.labels.length, rows.labels.length];
+  const beside = entropy?.of === "rows" ? ENTROPY : 0;
+  const below = entropy?.of === "columns" ? ENTROPY : 0;
+  let height = count[1] > LABELLED ? 2 : columns.axis ? MOST[1] : MOST_BAR;
+  const left = Math.ceil(longest(context, rows.labels, height)) + 6;
+  const free = room - left - beside - 4;
+  const width = columns.axis ? cellSize(free, columns.labels, MOST[0]) : Math.max(60, Math.min(BAR, free));
+  if (columns.axis && height > FEWEST) height = Math.min(height, Math.max(16, width));
+  const top = Math.max(Math.ceil(longest(context, columns.labels, width)), beside ? 14 : 0) + 6;
+  const size = [left + width * count[0] + beside + 2, top + height * count[1] + below + 2];
+  const scale = window.devicePixelRatio || 1;
+  [canvas.width, canvas.height] = size.map((side) => Math.ceil(side * scale));
+  [canvas.style.width, canvas.style.height] = size.map((side) => side + "px");
+  context.scale(scale, scale);
+  Object.assign(pictured, { left, top, width, height });
+  drawLabels(context, pictured);
+  if (columns.axis) {
+    context.imageSmoothingEnabled = width * scale < 1;
+    context.drawImage(pixels(pictured, range), left, top, width * count[0], height * count[1]);
+  } else {
+    const length = (value) => (width * (value - Math.min(0, range[0]))) / (range[1] - range[0]);
+    context.fillStyle = style("--part-0");
+    values.forEach((value, r) => {
+      const [from, to] = [length(Math.min(0, value)), length(Math.max(0, value))];
+      context.fillRect(left + from, top + r * height, Math.max(1, to - from), height - 2);
+    });
+  }
+  if (beside || below) drawEntropy(context, pictured);
+}
+
+function isWritten(place, every) {
+  return every === 1 || (place + 1) % every === 0;
+}
+
+function drawLabels(context, { rows, columns, left, top, width, height }) {
+  context.fillStyle = style("--ink");
+  context.textBaseline = "middle";
+  context.font = font(height);
+  context.textAlign = "right";
+  const [down, right] = [every(rows.labels, height), every(columns.labels, width)];
+  rows.labels.forEach((label, r) => {
+    if (isWritten(r, down)) context.fillText(label, left - 4, top + (r + 0.5) * height, LABEL);
+  });
+  context.font = font(width);
+  context.textAlign = "left";
+  columns.labels.forEach((label, c) => {
+    if (!isWritten(c, right)) return;
+    context.save();
+    context.translate(left + (c + 0.5) * width, top - 4);
+    context.rotate(-Math.PI / 2);
+    context.fillText(label, 0, 0, LABEL);
+    context.restore();
+  });
+}
+
+// Bars of the entropies: from the picture's edge to `ENTROPY` where all shares are equal.
+function drawEntropy(context, { rows, columns, entropy, left, top, width, height }) {
+  const long = ENTROPY - 10;
+  const ofRows = entropy.of === "rows";
+  const [x, y] = ofRows ? [left + width * columns.labels.length + 6, top] : [left, top + height * rows.labels.length + 6];
+  context.fillStyle = style("--faint");
+  context.font = font(0);
+  context.textAlign = "left";
+  if (ofRows) context.fillText("entropy", x, y - 8, ENTROPY - 6);
+  entropy.found.forEach((value, i) => {
+    const length = Math.max(1, long * (value ?? 0));
+    if (ofRows) context.fillRect(x, y + i * height + 1, length, Math.max(1, height - 2));
+    else context.fillRect(x + i * width + 1, y, Math.max(1, width - 2), length);
+  });
+  context.strokeStyle = style("--line");
+  if (ofRows) context.strokeRect(x - 0.5, y, long + 1, height * rows.labels.length);
+  else context.strokeRect(x, y - 0.5, width * columns.labels.length, long + 1);
+}
+
+function legend({ panel, columns, decimals }, range) {
+  if (!columns.axis) return make("div", { className: "legend" }, `the longest bar: ${shown(range[1], decimals)}`);
+  const bar = make("i");
+  const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => colour(panel, range[0] + part * (range[1] - range[0]), range));
+  bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;
+  return make("div", { className: "legend" }, shown(range[0], decimals), bar, shown(range[1], decimals));
+}
+
+function overlay(pictured, className, r, c, columns = 1) {
+  let mark = pictured.frame.querySelector("." + className);
+  if (!mark) pictured.frame.append((mark = make("div", { className })));
+  const { left, top, width, height } = pictured;
+  Object.assign(mark.style, {
+    left: left + c * width + "px",
+    top: top + r * height + "px",
+    width: Math.max(4, columns * width) + "px",
+    height: Math.max(4, height) + "px",
+  });
+}

@@ -1,0 +1,131 @@
+// A view step by step: the parts of every source word before each word of the translation.
+
+const PAUSE = 1200; // milliseconds of a step while the page plays
+const PARTS = 4; // colours of the style
+
+// The model's own pictures; those of the other where it has none.
+function ofOne(pictures) {
+  const own = pictures.filter(({ panel }) => !panel.other && !panel.difference);
+  return own.length ? own : pictures.filter(({ panel }) => panel.other);
+}
+
+// The groups of subwords that one goes through, and which of them is the chosen step's.
+function stepsOf({ joined, step }) {
+  const groups = joined ? words(page.target) : apart(page.target);
+  return { groups, place: groups.findIndex((group) => group.includes(step - 1)) };
+}
+
+function drawSteps(pictures, bags, state) {
+  const { groups, place } = stepsOf(state);
+  const parts = ofOne(pictures);
+  const key = make("span", { className: "key" });
+  parts.forEach(({ panel }, part) => key.append(make("i", { className: `part-${part % PARTS}` }), panel.title));
+  const target = make("div", { className: "words" });
+  groups.forEach((group, t) => {
+    const label = state.joined ? word(page.target, group) : page.target[t];
+    const button = make("button", { type: "button", className: "word" }, make("bdi", { textContent: label }));
+    if (t === place) button.setAttribute("aria-current", "step");
+    if (t > place) button.classList.add("later");
+    button.addEventListener("click", () => choose({ step: group[0] + 1 }));
+    target.append(button);
+  });
+  for (const each of pictures) overlay(each, "step", place, 0, each.columns.labels.length);
+  element("stepping").replaceChildren(
+    make("p", {}, `What has become of the source before word ${place + 1} of ${groups.length} is generated:`, key),
+    sourceWords(parts, place),
+    make("p", {}, "The translation so far, and the word that is generated next:"), target,
+    make("p", { className: "legend" }, make("i", { className: "marked" }), "in the pictures below: the row of this step"),
+    make("div", { className: "bags" }, ...bags),
+  );
+}
+
+// Every word with a bar of the same width: shares of the word are parts of it, other numbers have a bar each.
+function sourceWords(parts, row) {
+  const source = make("div", { className: "words" });
+  const highest = Math.max(...parts.flatMap(({ values }) => values)) || 1;
+  parts[0].columns.labels.forEach((label, c) => {
+    const told = [];
+    const bars = parts.map((each, part) => {
+      const value = each.values[row * each.columns.labels.length + c];
+      told.push(`${each.panel.title} ${shown(value, each.decimals)}`);
+      const bar = make("i", { className: `part-${part % PARTS}` });
+      const whole = each.panel.distribution === each.panel.at[0]?.[0];
+      if (whole) bar.style.flexGrow = value;
+      else bar.style.width = `${(100 * value) / highest}%`;
+      return { bar, whole };
+    });
+    const shares = make("span", { className: bars[0].whole ? "shares" : "shares apart" }, ...bars.map(({ bar }) => bar));
+    const hidden = make("span", { className: "unseen", textContent: `: ${told.join(", ")}` });
+    source.append(
+      make("span", { className: "word", title: told.join(", ") }, make("bdi", { textContent: label }), hidden, shares),
+    );
+  });
+  return source;
+}
+
+async function bagLists(pictures, { step }) {
+  const model = ofOne(pictures)[0].panel.other ? "against." : "";
+  const said = { past: page.target.slice(0, step - 1), future: page.target.slice(step - 1) };
+  const bags = ["past", "future"].filter((bag) => `${model}${bag}_words` in page.arrays);
+  return Promise.all(bags.map((bag) => bagList(model, bag, step, said[bag])));
+}
+
+async function bagList(model, bag, step, said) {
+  const array = page.arrays[`${model}${bag}_probabilities`];
+  const probabilities = await numbers(`${model}${bag}_probabilities`);
+  const predicted = page.arrays[`${model}${bag}_words`].words[step - 1];
+  const list = make("ol", { id: `${bag}-words` });
+  predicted.forEach((label, rank) => {
+    const probability = shown(probabilities[(step - 1) * predicted.length + rank], array.decimals);
+    const name = make("bdi", { textContent: label, className: said.includes(label) ? "found" : "" });
+    list.append(make("li", {}, name, ` ${probability}`));
+  });
+  const meaning = bag === "past" ? "it is in the translation so far" : "it is in the rest of the translation";
+  return make("div", {}, make("p", {}, `Words that ${bag.toUpperCase()} predicts; bold: ${meaning}`), list);
+}
+
+// ---- the slider, its number and the button that plays
+
+let playing = null;
+
+function stepControls() {
+  const range = make("input", { type: "range", id: "step", min: 1 });
+  range.dataset.key = "s";
+  range.addEventListener("input", () => goTo(range.value - 1));
+  const button = make("button", { type: "button", id: "play" }, "");
+  button.dataset.key = "p";
+  button.addEventListener("click", () => (playing ? pause() : play()));
+  const label = make("label", {}, make("span", {}, make("u", { textContent: "s" }), "tep"), range);
+  return [make("span", { className: "stepper" }, label, make("span", { id: "step-number" }), button)];
+}
+
+function updateStepControls(state) {
+  const { groups, place } = stepsOf(state);
+  element("step").max = groups.length;
+  element("step").value = place + 1;
+  element("step-number").textContent = `${place + 1} of ${groups.length}`;
+  element("play").replaceChildren(...(playing ? ["pause"] : [make("u", { textContent: "p" }), "lay"]));
+}
+
+function goTo(place) {
+  const { groups } = stepsOf(chosen());
+  choose({ step: groups[Math.min(groups.length - 1, Math.max(0, place))][0] + 1 });
+}
+
+function play() {
+  const { groups, place } = stepsOf(chosen());
+  if (place === groups.length - 1) goTo(0);
+  playing = setInterval(() => {
+    const now = chosen();
+    const at = now.view.steps ? stepsOf(now).place : Infinity;
+    if (at + 1 >= groups.length) pause();
+    else goTo(at + 1);
+  }, PAUSE);
+  render();
+}
+
+function pause() {
+  clearInterval(playing);
+  playing = null;
+  render();
+}

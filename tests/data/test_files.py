@@ -1,0 +1,56 @@
+"""Files: whole or not at all, and errors that name the place."""
+
+import os
+
+import pytest
+
+from fairseq_capsule.data.files import read_lines, write_whole
+from fairseq_capsule.errors import UserError
+
+
+def test_lines_end_at_line_feeds_only(tmp_path):
+    file = tmp_path / "text"
+    file.write_bytes("\ufeffein Satz\u2028noch derselbe\r\n\nzwei\x85\n".encode())
+    assert read_lines(file) == ["ein Satz\u2028noch derselbe", "", "zwei\x85"]
+    file.write_bytes(b"without an end")
+    assert read_lines(file) == ["without an end"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b" \n\n"])
+def test_nothing_to_read(tmp_path, content):
+    (tmp_path / "text").write_bytes(content)
+    with pytest.raises(UserError, match="text: empty"):
+        read_lines(tmp_path / "text")
+
+
+def test_another_encoding(tmp_path):
+    (tmp_path / "text").write_bytes("ein\nzwei\ngrün\n".encode("latin-1"))
+    with pytest.raises(UserError, match="text, line 3: not UTF-8"):
+        read_lines(tmp_path / "text")
+
+
+def test_a_failed_write_leaves_the_older_file(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    write_whole(file, b"older")
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match="file: not written: No space left on device"):
+        write_whole(file, b"newer")
+    assert file.read_bytes() == b"older"
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_links_and_devices_stay(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    write_whole(tmp_path / "link", b"content")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"content"
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(tmp_path / "pipe", b"content")
+    assert os.read(reader, 100) == b"content"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()

@@ -1,0 +1,37 @@
+"""Reading outputs whose subwords are SentencePiece's."""
+
+import pytest
+
+from fairseq_capsule.evaluation.translations import read_outputs, read_translations
+
+LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , ▁ he ▁ say s .", "H": "▁ He ▁ come s ."}
+
+
+@pytest.fixture
+def output(tmp_path):
+    path = tmp_path / "generate.out"
+    lines = [f"{kind}-0\t{text}" for kind, text in LINES.items() if kind != "H"]
+    # A first word that the dictionary lacks has no ▁.
+    unknown = ["S-1\t<unk> ▁ b", "T-1\t<unk> ▁ b", "H-1\t-0.2\t<unk> ▁ b"]
+    path.write_text("\n".join([*lines, f"H-0\t-0.1\t{LINES['H']}", *unknown]) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("subwords", [None, "sentencepiece"])
+def test_pieces_are_joined_to_untokenised_text(output, subwords):
+    found = read_translations(output, subwords)
+    assert found.sentences == ["He comes.", "<unk> b"]
+    assert found.sources == ["Er kommt, sagt er.", "<unk> b"] and found.targets == ["He comes, he says.", "<unk> b"]
+    assert not found.tokenised
+    assert read_translations(output, subwords, tokenised=True).tokenised
+
+
+def test_cases_are_read_without_being_told(output):
+    assert [each.sentences[0] for each in read_outputs([output, output])] == ["He comes."] * 2
+
+
+def test_words_are_not_pieces(tmp_path):
+    path = tmp_path / "generate.out"
+    path.write_text("H-0\t-0.1\tein Ha@@ us ▁ da\n", encoding="utf-8")
+    found = read_translations(path)
+    assert found.sentences == ["ein Haus ▁ da"] and found.tokenised

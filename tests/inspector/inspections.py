@@ -1,0 +1,38 @@
+"""Inspections of tiny random models, with words of every kind."""
+
+from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.inspector.inspection import Inspection
+from fairseq_capsule.inspector.origin import InspectedModel, Origin
+from fairseq_capsule.models.views import OTHER, Sentence
+from tests.zoo import build, make_sentences
+
+EVERYTHING = {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}
+HOSTILE = "<img src=x onerror=alert(1)>&\"'"
+SOURCE = ("<b>bold</b>", "</script>", "שלום", "你好", "sub@@", "wo@@", "rd", "&amp;", "</s>")
+TARGET = ("مرحبا", "<!--", "ge@@", "teilt", "</s>")
+
+
+def make_inspection(
+    arch="capsule_transformer",
+    options=EVERYTHING,
+    against=None,
+    source=SOURCE,
+    target=TARGET,
+    number=1,
+    reference=None,
+    **origin,
+):
+    """An `Inspection` with arrays of a random model, whose dictionary's words are replaced by the given ones."""
+    tokens = make_sentences([(len(source) - 1, len(target) - 1)])[0]
+    sentence = Sentence(tokens["source"][None], tokens["target"][None], source, target)
+    arrays = gather(build(arch, options), sentence)
+    if against is not None:
+        others = gather(build(against), sentence)
+        arrays.update({OTHER + name: array for name, array in others.items()})
+    model = InspectedModel(arch, 12345, ("routes words to capsules",), f"runs/{HOSTILE}/{arch}.pt")
+    other = None if against is None else InspectedModel(against, 1, (), None)
+    origin = Origin(**{**dict(model=model, against=other, data=HOSTILE, language="de", beam=5, date="2024"), **origin})
+    translation = " ".join(target)
+    return Inspection(
+        number, "test", source, target, translation, reference, arrays, origin, None if other is None else "other one"
+    )

@@ -1,0 +1,259 @@
+"""What is gathered of a sentence alone is what the model computes of it in a padded batch."""
+
+from argparse import Namespace
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+from fairseq.models import build_model
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.models.mechanisms.past_future import past_future
+from fairseq_capsule.models.views import Sentence
+from fairseq_capsule.modules import CapsulePooling, capsule_pooling
+from fairseq_capsule.routing import dynamic
+from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
+
+SENTENCES = make_sentences(LENGTHS)
+ALL_THREE = {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}
+
+
+def gathered(model, sentence=SENTENCES[0]):
+    source, target = sentence["source"], sentence["target"]
+    words = [tuple(f"w{token}" for token in tokens.tolist()) for tokens in (source, target)]
+    return gather(model, Sentence(source[None], target[None], *words))
+
+
+class Forward:
+    """A forward pass of all sentences in one batch, and where the first one is in it.
+
+    Attributes:
+        row: of the batch.
+        source: the places of its source words.
+        inside: the same within an encoder of LSTMs, which pads on the right whatever it is given.
+        steps: the places of its target words.
+        extra: what comes with the logits.
+    """
+
+    def __init__(self, model, left_pad):
+        batch = make_batch(SENTENCES, left_pad_source=left_pad)
+        self.row = batch["id"].tolist().index(0)
+        self.source = batch["net_input"]["src_tokens"][self.row].ne(1).nonzero().squeeze(1)
+        self.inside = torch.arange(len(self.source))
+        self.steps = torch.arange(len(SENTENCES[0]["target"]))
+        with torch.no_grad():
+            self.extra = model(**batch["net_input"])[1]
+
+
+def axes(array):
+    return list(array.axes)
+
+
+@pytest.fixture
+def couplings(monkeypatch):
+    """The coupling of every iteration of every routing, in the order in which a model computes them."""
+    seen = []
+    plain = dynamic._coupling
+    monkeypatch.setattr(dynamic, "_coupling", lambda *args: seen.append(plain(*args)) or seen[-1])
+    return seen
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+@pytest.mark.parametrize(
+    "arch, options",
+    [
+        ("gdr_transformer_base", {}),
+        ("gdr_transformer_base", {"past_future": "clf"}),
+        ("gdr_transformer_base", {"past_future": "attn"}),
+        ("gdr_transformer_base", {"redundant_capsules": 0, "guided_heads": "none"}),
+        ("gdr_lstm", {}),
+        ("capsule_transformer", ALL_THREE),
+    ],
+)
+def test_past_and_future(arch, options, left_pad):
+    model = build(arch, options)
+    forward = Forward(model, left_pad)
+    arrays = gathered(model)
+    routed = forward.extra["past_future"]
+    places = forward.inside if arch.endswith("lstm") else forward.source
+    shares = routed.assignment[forward.row][forward.steps][:, places].numpy()
+    assert axes(arrays["assignment"]) == ["target", "source", "content"]
+    assert arrays["assignment"].axes["content"] == ("PAST", "FUTURE", "redundant")[: shares.shape[-1]]
+    np.testing.assert_allclose(arrays["assignment"].values, shares, atol=1e-5)
+    heads = model.decoder.past_future.bow
+    assert ("past_words" in arrays) == (heads is not None)
+    if heads is not None:
+        logits = heads["future"](routed.future[forward.row]) @ model.decoder.output_embeddings.T
+        expected = logits.softmax(-1)[forward.steps].topk(10)
+        np.testing.assert_allclose(
+            arrays["future_probabilities"].values, expected.values.detach().numpy(), rtol=1e-4, atol=1e-6
+        )
+        assert arrays["future_words"].values[2, 0] == model.decoder.dictionary[expected.indices[2, 0]]
+
+
+def test_without_past_and_future_that_is_said():
+    batch = make_batch(SENTENCES)["net_input"]
+    with pytest.raises(UserError, match="the model has no PAST and FUTURE to show"):
+        past_future(build("capsule_lstm"), batch["src_tokens"], batch["prev_output_tokens"])
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+@pytest.mark.parametrize(
+    "arch, options",
+    [
+        ("gret_transformer_base", {}),
+        ("gret_transformer_base", {"global_aggregation": "none", "global_iterations": 2}),
+        ("gret_transformer_base", {"global_pooling": "mean", "encoder_normalize_before": True}),
+        ("capsule_transformer", ALL_THREE),
+    ],
+)
+def test_the_global_representation(arch, options, left_pad, couplings, monkeypatch):
+    model = build(arch, options)
+    gates, pooled = [], []
+    together = CapsulePooling.together
+
+    def recorded(*args):
+        vectors = together(*args)
+        pooled.extend(vectors)  # of the layers
+        return vectors
+
+    monkeypatch.setattr(CapsulePooling, "together", staticmethod(recorded))
+    model.decoder.context_gate.register_forward_hook(lambda gate, args, output: gates.append((*args, output)))
+    forward = Forward(model, left_pad)
+    poolings = model.encoder.global_representation.poolings
+    iterations = poolings[0].iterations
+    own = torch.stack([each[:, forward.row, forward.source] for each in couplings[:iterations]], dim=1)
+    arrays = gathered(model)
+    coupling = arrays["global_coupling"]
+    assert axes(coupling) == ["layer", "iteration", "source", "capsule"]
+    assert coupling.axes["layer"] == (("2",) if len(poolings) == 1 else ("1", "2"))
+    np.testing.assert_allclose(coupling.values, own.numpy(), atol=1e-5)
+
+    state, vector, output = (part[forward.row] for part in gates[0])
+    gate = arrays["global_gate"].values
+    taken = (output - state)[forward.steps].numpy()
+    np.testing.assert_allclose(gate * vector.numpy(), taken, atol=1e-5)
+    np.testing.assert_allclose(arrays["global_gate_mean"].values, gate.mean(1), atol=1e-6)
+    if "global_pooling" in options:
+        assert "global_weights" not in arrays  # nothing weighs them
+        return
+    # The weights are those of which the pooled vectors were made.
+    for number, (pooling, vectors) in enumerate(zip(poolings, pooled)):
+        layer = torch.tensor(arrays["global_weights"].values[number])
+        capsules = capsules_of(model, number)
+        np.testing.assert_allclose(
+            pooling.output(layer @ capsules).detach(), vectors[forward.row].numpy(), rtol=1e-4, atol=1e-5
+        )
+
+
+def capsules_of(model, number):
+    """The capsules `[K, d_c]` of the first sentence alone, by the pooling of that number."""
+    found = []
+    weights = capsule_pooling._weights  # of all layers
+
+    def recorded(poolings, capsules):
+        found.append(capsules[number, 0])
+        return weights(poolings, capsules)
+
+    with torch.no_grad(), mock.patch.object(capsule_pooling, "_weights", recorded):
+        model.encoder(SENTENCES[0]["source"][None], torch.tensor([len(SENTENCES[0]["source"])]))
+    return found[0]
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"aggregation_weights": "shared", "aggregation_scoring": "votes"},
+        {"leaky_softmax": True, "aggregation_iterations": 4},
+        {"aggregation_iterations": 1},
+    ],
+)
+def test_capsules_at_each_iteration(options, left_pad, couplings):
+    model = build("capsnmt", options)
+    forward = Forward(model, left_pad)
+    own = torch.stack([each[forward.row][forward.inside] for each in couplings])
+    coupling = gathered(model)["capsule_coupling"]
+    assert axes(coupling) == ["iteration", "source", "capsule"]
+    assert coupling.values.shape[0] == options.get("aggregation_iterations", 3)
+    np.testing.assert_allclose(coupling.values, own.numpy(), atol=1e-5)
+
+
+def test_fewer_iterations_of_shared_weights_are_those_of_a_model_that_has_fewer():
+    options = {"aggregation_weights": "shared", "aggregation_scoring": "votes"}
+    model, fewer = (build("capsnmt", {**options, "aggregation_iterations": count}) for count in (3, 2))
+    fewer.load_state_dict(model.state_dict())
+    source = SENTENCES[0]["source"][None]
+    assert torch.equal(model.encoder.aggregate(source, 2).capsules, fewer.encoder.aggregate(source).capsules)
+
+
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_the_attention_of_a_sentence_in_a_batch_is_that_of_the_sentence(left_pad):
+    model = build("capsule_transformer", {**ALL_THREE, "encoder_routing_layers": "2"})
+    forward = Forward(model, left_pad)
+    arrays = gathered(model)
+    assert arrays["encoder_vertical"].axes["layer"] == ("2",)
+    assert arrays["encoder_attention_before"].axes["layer"] == ("1", "2")
+    for name in ("encoder_attention", "decoder_attention", "cross_attention"):
+        np.testing.assert_allclose(arrays[name].values.sum(-1), 1, rtol=1e-5)
+    mean = forward.extra["attn"][0][forward.row][forward.steps][:, forward.source]
+    np.testing.assert_allclose(arrays["cross_attention"].values[-1].mean(0), mean, atol=1e-5)
+    assert arrays["decoder_attention"].axes["key"] == ("w2", *arrays["cross_attention"].axes["target"][:-1])
+
+
+@pytest.mark.parametrize(
+    "arch, names",
+    [
+        ("transformer", ["cross_attention", "decoder_attention", "encoder_attention"]),
+        ("lstm", ["cross_attention"]),
+        ("simple_aggregation_base", []),
+        ("capsnmt", ["capsule_coupling"]),
+        ("capsule_lstm", ["cross_attention"]),
+    ],
+)
+def test_a_model_has_what_it_has(arch, names):
+    plain = {"transformer": SMALL, "lstm": {"criterion": None}}
+    options = plain.get(arch)
+    model = build_model(Namespace(arch=arch, **options), make_task()) if options else build(arch)
+    model.train()
+    assert sorted(gathered(model)) == names and model.training
+
+
+class Counted(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.operations = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.operations += 1
+        return function(*args, **(kwargs or {}))
+
+
+def operations(model):
+    batch = make_batch(SENTENCES)["net_input"]
+    with Counted() as counted:
+        model(**batch)[0].sum().backward()
+    model.zero_grad()
+    return counted.operations
+
+
+def contents(model):
+    """All that modules hold beside parameters, and what would be called in a forward pass."""
+    return {
+        name: {key: value for key, value in vars(module).items() if key not in ("_parameters", "_modules")}
+        for name, module in model.named_modules()
+    }
+
+
+@pytest.mark.parametrize("arch, options", [("capsule_transformer", ALL_THREE), ("capsnmt", {}), ("gdr_lstm", {})])
+def test_looking_costs_nothing_afterwards(arch, options):
+    model = build(arch, options)
+    operations(model)  # fairseq's decoder keeps its mask from the first time on
+    before = operations(model)
+    held = str(contents(model))
+    gathered(model)
+    assert operations(model) == before and str(contents(model)) == held
