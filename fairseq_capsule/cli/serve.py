@@ -32,7 +32,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a host name by which browsers may ask, besides localhost and addresses in digits; may be repeated",
     )
     parser.add_argument(
-        "--beam", type=whole_number(1, MOST_BEAM), default=5, help="unless a request asks for another (default: %(default)s)"
+        "--beam", type=whole_number(1, MOST_BEAM), default=5, help="where a request names none (default: %(default)s)"
     )
     parser.add_argument(
         "--longest",

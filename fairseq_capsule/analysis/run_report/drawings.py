@@ -20,7 +20,7 @@ STYLE = {
     "svg.hashsalt": "fairseq-capsule",
     "font.family": "sans-serif",
     "font.size": 9,
-    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color", "grid.color"), INK),
+    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "grid.color", "xtick.color", "ytick.color"), INK),
 }
 
 
@@ -38,7 +38,9 @@ def dots(names: Sequence[str], estimates: Sequence[Estimate], label: str) -> str
         return _svg(figure, f"{label} of each system with its 95 % interval")
 
 
-def groups(names: Sequence[str], ticks: Sequence[str], estimates: Sequence[Sequence[Estimate]], labels: Sequence[str]) -> str:
+def groups(
+    names: Sequence[str], ticks: Sequence[str], estimates: Sequence[Sequence[Estimate]], labels: Sequence[str]
+) -> str:
     """A line a system over groups, with intervals; the systems a little apart so that intervals do not hide each other.
 
     Args:

@@ -83,7 +83,7 @@ def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> 
     """What the first table says, in words."""
     label, (baseline, *others) = main.measure.label, main.estimates
     items = [
-        f"<li><b>{html.escape(systems[0].name)}</b>: {label} {baseline.score:.2f}, what the others are compared with</li>"
+        f"<li><b>{html.escape(systems[0].name)}</b>: {label} {baseline.score:.2f}, the baseline of the comparison</li>"
     ]
     for system, estimate in zip(systems[1:], others):
         difference = estimate.score - baseline.score
@@ -103,11 +103,15 @@ def _scores(systems: Sequence[System], comparisons: Sequence[Comparison], sample
     names = [system.name for system in systems]
     charts = [drawings.dots(names, each.estimates, each.measure.label) for each in comparisons]
     signatures = "".join(
-        f"<li>{html.escape(each.measure.label)}: {html.escape(each.measure.text)}; <code>{html.escape(each.signature)}</code></li>"
+        f"<li>{html.escape(f'{each.measure.label}: {each.measure.text}')}; <code>{html.escape(each.signature)}</code></li>"
         for each in comparisons
     )
-    bootstrap = f"<p>{samples} samples, seed {seed}. The interval is that of the test set, not of another training.</p>"
-    return [tables.scores_table(systems, comparisons).html(), _charts(charts), f"<ul class=notes>{signatures}</ul>", bootstrap]
+    bootstrap = (
+        f"<p>{samples} samples, seed {seed}. An interval tells how the score depends on the choice of test sentences, not "
+        "how it would differ with another training.</p>"
+    )
+    notes = f"<ul class=notes>{signatures}</ul>"
+    return [tables.scores_table(systems, comparisons).html(), _charts(charts), notes, bootstrap]
 
 
 def _lengths(test_set: TestSet, systems: Sequence[System], groups: Sequence[LengthGroup]) -> List[str]:

@@ -17,7 +17,9 @@ from fairseq_capsule_runs import RunFolder
 from fairseq_capsule_runs.folder import Evaluation
 from fairseq_capsule_runs.values import RunError
 
-_TRANSLATED = re.compile(r"Translated [\d,]+ sentences \([\d,]+ tokens\) in \S+ \((?P<sentences>[\d.]+) sentences/s, (?P<tokens>[\d.]+) tokens/s\)")
+_TRANSLATED = re.compile(
+    r"Translated [^(]+\([^)]+\) in \S+ \((?P<sentences>[\d.]+) sentences/s, (?P<tokens>[\d.]+) tokens/s\)"
+)
 
 
 @dataclass(frozen=True)

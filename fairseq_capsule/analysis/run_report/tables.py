@@ -32,7 +32,7 @@ class Table:
     def html(self) -> str:
         numeric = [any(row[i].value is not None for row in self.rows) for i in range(len(self.columns))]
         head = "".join(
-            f'<th scope="col"{" class=number" if is_number else ""}><button type="button">{html.escape(label)}</button></th>'
+            f"<th scope=col{' class=number' if is_number else ''}><button type=button>{html.escape(label)}</button></th>"
             for label, is_number in zip(self.columns, numeric)
         )
         body = "".join(f"<tr>{''.join(map(_cell, row, numeric, range(len(row))))}</tr>" for row in self.rows)
@@ -134,8 +134,8 @@ def speeds_table(systems: Sequence[System]) -> Optional[Table]:
         for system in systems
     ]
     caption = (
-        "From the logs of training and translation. Speeds are those of the machine at that time; compare them only where "
-        "both ran on the same, otherwise idle machine. benchmarks/ measures speeds side by side."
+        "From the logs of training and translation. Compare speeds only where both ran on the same, otherwise idle "
+        "machine; benchmarks/ measures them side by side."
     )
     return Table("speeds", caption, ["system", *columns, "trained on"], rows)
 

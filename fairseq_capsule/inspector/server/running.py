@@ -22,10 +22,12 @@ def bound(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except socket.gaierror as error:
-        raise UserError(f"--host {host}: {error.strerror}; name an address of this computer, such as 127.0.0.1") from None
+        raise UserError(f"--host {host}: {error.strerror}; name an address of this computer, as 127.0.0.1") from None
     except OSError as error:
         reason = error.strerror or str(error)
-        raise UserError(f"port {port} of {host}: {reason}; choose another one, such as --port {port + 1}") from None
+        raise UserError(
+            f"port {port} of {host}: {reason}; choose another one, such as --port {min(port + 1, 65535)}"
+        ) from None
 
 
 def address(listening: socket.socket) -> str:
