@@ -136,8 +136,8 @@ def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:
     for output in outputs:
         if not output.tokenised:
             raise UserError(
-                f"--coverage: words and punctuation of {output.path} are not apart; leave it out, or train on tokenised "
-                "data"
+                f"--coverage: words and punctuation of {output.path} are not apart; leave it out, or train on "
+                "tokenised data"
             )
     report = coverage_report([system.name for system in systems], outputs, _training(args), args.coverage)
     return list(report.rows)

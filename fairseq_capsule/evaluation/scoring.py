@@ -227,8 +227,8 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """sacrebleu's paired bootstrap of every system against the first one.
 
     Returns:
-        For each system, in their order, `score`, `mean` and `ci` (half of the 95 % interval around the mean), and `p_value`,
-        which the first system does not have.
+        For each system, in their order, `score`, `mean`, `ci` (half of the 95 % interval around the mean) and `p_value`,
+        which is None for the first one.
     """
     before = os.environ.get(SEED_VARIABLE)
     os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu

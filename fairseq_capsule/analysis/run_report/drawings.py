@@ -20,7 +20,8 @@ STYLE = {
     "svg.hashsalt": "fairseq-capsule",
     "font.family": "sans-serif",
     "font.size": 9,
-    **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "grid.color", "xtick.color", "ytick.color"), INK),
+    **{f"{name}.color": INK for name in ("text", "grid", "xtick", "ytick")},
+    **{f"axes.{name}": INK for name in ("labelcolor", "edgecolor")},
 }
 
 

@@ -103,12 +103,12 @@ def _scores(systems: Sequence[System], comparisons: Sequence[Comparison], sample
     names = [system.name for system in systems]
     charts = [drawings.dots(names, each.estimates, each.measure.label) for each in comparisons]
     signatures = "".join(
-        f"<li>{html.escape(f'{each.measure.label}: {each.measure.text}')}; <code>{html.escape(each.signature)}</code></li>"
+        f"<li>{html.escape(f'{each.measure.label}: {each.measure.text}')}; <code>{html.escape(each.signature)}</code>"
         for each in comparisons
     )
     bootstrap = (
-        f"<p>{samples} samples, seed {seed}. An interval tells how the score depends on the choice of test sentences, not "
-        "how it would differ with another training.</p>"
+        f"<p>{samples} samples, seed {seed}. An interval tells how the score depends on the choice of test sentences, "
+        "not how it would differ with another training.</p>"
     )
     notes = f"<ul class=notes>{signatures}</ul>"
     return [tables.scores_table(systems, comparisons).html(), _charts(charts), notes, bootstrap]

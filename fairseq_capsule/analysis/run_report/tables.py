@@ -32,7 +32,7 @@ class Table:
     def html(self) -> str:
         numeric = [any(row[i].value is not None for row in self.rows) for i in range(len(self.columns))]
         head = "".join(
-            f"<th scope=col{' class=number' if is_number else ''}><button type=button>{html.escape(label)}</button></th>"
+            f"<th scope=col{' class=number' if is_number else ''}><button type=button>{html.escape(label)}</button>"
             for label, is_number in zip(self.columns, numeric)
         )
         body = "".join(f"<tr>{''.join(map(_cell, row, numeric, range(len(row))))}</tr>" for row in self.rows)
