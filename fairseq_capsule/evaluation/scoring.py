@@ -227,7 +227,7 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """sacrebleu's paired bootstrap of every system against the first one.
 
     Returns:
-        For each system, in their order, `score`, `mean`, `ci` (half of the 95 % interval around the mean) and `p_value`,
+        For each system, in order, `score`, `mean`, `ci` (half of the 95 % interval around the mean) and `p_value`,
         which is None for the first one.
     """
     before = os.environ.get(SEED_VARIABLE)
