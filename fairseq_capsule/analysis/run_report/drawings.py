@@ -85,7 +85,7 @@ def curves(found: Mapping[str, Curve], systems: Sequence[str], label: str) -> st
 
 
 def _figure(height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(5.2, height), layout="constrained")
+    figure = Figure(figsize=(4.6, height), layout="constrained")
     axis = figure.subplots()
     axis.spines[["top", "right"]].set_visible(False)
     axis.patch.set_visible(False)

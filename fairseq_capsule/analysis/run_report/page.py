@@ -18,7 +18,7 @@ from fairseq_capsule.analysis.run_report.systems import System, TestSet
 from fairseq_capsule.analysis.run_report.training_log import shared_measures
 
 SIGNIFICANT = 0.05
-AXES = {"loss": "validation loss", "nll_loss": "validation loss without smoothing, bits a token"}
+AXES = {"loss": "validation loss, bits", "nll_loss": "validation NLL, bits"}
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,9 @@ class Table:
         )
         body = "".join(f"<tr>{''.join(map(_cell, row, numeric, range(len(row))))}</tr>" for row in self.rows)
         return (
-            f'<div class="table" id="{self.name}-table"><div class="scroll" tabindex="0" role="region" '
-            f'aria-label="{html.escape(self.name)}"><table><caption>{html.escape(self.caption)}</caption>'
+            f'<div class="table" id="{self.name}-table"><p class="caption" id="{self.name}-caption">'
+            f'{html.escape(self.caption)}</p><div class="scroll" tabindex="0" role="region" '
+            f'aria-labelledby="{self.name}-caption"><table aria-labelledby="{self.name}-caption">'
             f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
         )
 

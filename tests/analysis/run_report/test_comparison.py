@@ -25,7 +25,7 @@ def found(tmp_path_factory):
 
 def test_scores_are_sacrebleu_s(found):
     test_set, systems = found
-    bleu, split, detokenised, chrf = comparison.scores(test_set, systems, 100, 5)
+    bleu, _, detokenised, chrf = comparison.scores(test_set, systems, 100, 5)
     assert [each.measure.name for each in (bleu, chrf)] == ["tokenised_bleu", "chrf"]
     for system, estimate in zip(systems, detokenised.estimates):
         lines = [line.replace(" .", ".") for line in system.translations.sentences]

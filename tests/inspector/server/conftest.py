@@ -62,7 +62,7 @@ class Client:
         self.host = f"127.0.0.1:{port}"
 
     def ask(self, method, path, body=None, headers=None):
-        """One request on a connection of its own: status, headers, body, and the object of JSON in it if there is one."""
+        """One request on a connection of its own: status, headers, body, and its object of JSON if it has one."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body, headers or {})
