@@ -125,7 +125,7 @@ def _lengths(test_set: TestSet, systems: Sequence[System], groups: Sequence[Leng
     made = [_charts([chart]), tables.lengths_table(systems, groups, unit).html()]
     if groups[0].comparison.estimates[0].length_ratio is not None:
         made.append(tables.ratios_table(systems, groups, unit).html())
-    return made
+    return [f'<div class="beside">{"".join(made)}</div>']
 
 
 def _curves(systems: Sequence[System]) -> List[_Section]:

@@ -70,10 +70,13 @@ async function translate() {
   }
 }
 
-/** Within the frame a link to other sentences leads nowhere: they are typed above. */
+/** On a narrow window the frame is as high as what it holds: nobody scrolls well within a page that scrolls. */
 at("page").addEventListener("load", () => {
-  const inside = at("page").contentDocument;
-  for (const link of inside?.querySelectorAll('a[href$=".html"]') ?? []) link.hidden = true;
+  const frame = at("page"), inside = frame.contentDocument?.documentElement;
+  if (!inside) return;
+  new ResizeObserver(() => {
+    frame.style.height = matchMedia("(max-width: 45rem)").matches ? `${inside.scrollHeight + 4}px` : "";
+  }).observe(frame.contentDocument.body);
 });
 
 at("form").addEventListener("submit", (event) => {

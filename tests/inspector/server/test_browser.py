@@ -95,3 +95,10 @@ def test_what_the_page_may_do(page, wait):
             "it.body.append(bad)"
         )
     assert page.execute_script("return [window.bad, document.querySelector('#page').contentWindow.bad]") == [None, None]
+
+
+def test_neither_page_breaks_its_policy(page, wait):
+    find(page, "#text").send_keys("a b")
+    find(page, "button").click()
+    wait("return document.querySelector('#page').contentDocument?.body?.dataset.drawn")
+    assert page.get_log("browser") == []
