@@ -2,7 +2,8 @@
 
     python benchmarks/serving.py CHECKPOINT DATA [--codes CODES] [--tokenizer moses] [--sentence TEXT] [--json]
 
-The server is a thread; requests go over HTTP on 127.0.0.1, each on a connection of its own. Both alternate, round by round.
+The server is a thread; requests go over HTTP on 127.0.0.1, each on a connection of its own. All alternate, round by
+round.
 """
 
 import argparse

@@ -112,7 +112,8 @@ def _svg(figure: Figure, description: str) -> str:
     written = io.StringIO()
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", written.getvalue(), flags=re.DOTALL)
-    text = text[text.index("<svg") :].replace(INK, "currentColor").replace(COLOURS[0].lower(), "var(--first)")  # too dark on dark
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = text.replace(COLOURS[0].lower(), "var(--first)")  # which is lighter on a dark page
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # they would be the same in every chart of the page
     opening = text[: text.index(">")]
     text = re.sub(r' (width|height)="[^"]*"', "", opening) + text[len(opening) :]
