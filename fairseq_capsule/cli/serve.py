@@ -4,11 +4,11 @@ import ipaddress
 import re
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from pathlib import Path
 
 from fairseq_capsule.cli.arguments import input_file, whole_number
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.origin import describe_model
 from fairseq_capsule.inspector.server.bodies import MOST_BEAM
 from fairseq_capsule.inspector.server.translator import System, Translator
 
@@ -87,20 +87,9 @@ def host_name(text: str) -> str:
 
 
 def _translator(args: Namespace) -> Translator:
-    paths: list[Path] = [args.checkpoint, *([args.against] if args.against else [])]
-    names = _names(paths)
-    system, *others = [System(name, load_model(args, path)) for name, path in zip(names, paths)]
+    hubs = [load_model(args, path) for path in (args.checkpoint, args.against) if path is not None]
+    system, *others = [System(describe_model(hub).name, hub) for hub in hubs]
     return Translator(system, others[0] if others else None, args.beam, args.longest)
-
-
-def _names(paths: list[Path]) -> list[str]:
-    """The files' names, with as many folders as tell them apart; the same file twice has the same name."""
-    resolved = [path.resolve() for path in paths]
-    for parts in range(1, 1 + max(len(path.parts) for path in resolved)):
-        names = [str(Path(*path.parts[-parts:])) for path in resolved]
-        if len(set(names)) == len(set(resolved)):
-            break
-    return names
 
 
 def _is_loopback(host: str) -> bool:

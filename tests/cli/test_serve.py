@@ -10,6 +10,7 @@ import urllib.request
 import pytest
 
 from fairseq_capsule.cli import main
+from fairseq_capsule.inspector import server
 from fairseq_capsule.inspector.server import bodies
 
 
@@ -77,5 +78,6 @@ def test_values_that_are_refused(world, capsys, option, value):
 
 def test_without_the_framework(refused, world, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delattr(server, "running", raising=False)
     monkeypatch.delitem(sys.modules, "fairseq_capsule.inspector.server.running", raising=False)
     assert "pip install 'fairseq-capsule[serve]'" in refused(*arguments(world))

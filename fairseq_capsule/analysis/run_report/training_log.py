@@ -13,7 +13,7 @@ _LINE = re.compile(r"(?:\]\[(?P<hydra>[\w.]+)\]\[INFO\] - |\| INFO \| (?P<plain>
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]{1,20}) ")
 _STATISTIC = re.compile(r"(\w{1,60}) (-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.ASCII)
 # What a progress line says besides the measures of the model.
-BOOKKEEPING = set("epoch num_updates wps ups wpb bsz ppl lr gnorm clip loss_scale gb_free train_wall wall".split())
+PROGRESS = set("epoch num_updates wps ups wpb bsz ppl lr gnorm clip loss_scale gb_free train_wall wall".split())
 
 # Update → value.
 Curve = Dict[int, float]
@@ -94,7 +94,7 @@ def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
     if update is None:
         return
     for name, value in found.items():
-        if name not in BOOKKEEPING and not name.startswith("best_"):
+        if name not in PROGRESS and not name.startswith("best_"):
             curves.setdefault(name, {})[int(update)] = value
 
 

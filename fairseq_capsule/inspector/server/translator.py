@@ -8,7 +8,6 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq.hub_utils import GeneratorHubInterface
 
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.inspection import Inspection, Source, inspect
 from fairseq_capsule.inspector.origin import describe_model
 from fairseq_capsule.inspector.page import page_html
@@ -22,7 +21,7 @@ DIGITS = 6  # significant ones of a number in an answer
 
 @dataclass(frozen=True)
 class System:
-    """A loaded model, and what readers call it: the name of its checkpoint."""
+    """A loaded model, and what readers call it: its checkpoint."""
 
     name: str
     hub: GeneratorHubInterface
@@ -42,7 +41,7 @@ class System:
 class Translator:
     """Translates and inspects sentences with one model, or with one beside another.
 
-    The constructor inspects a word of the dictionary. That finds out at once whether the models fit together, makes the
+    The constructor inspects a word. That finds out at once whether the models fit together, makes the
     first request as quick as the others, and gives the scripts of a page that holds no text of a reader's.
 
     Args:
@@ -51,17 +50,14 @@ class Translator:
         longest: subwords of a sentence, its end included; a model may read fewer.
 
     Raises:
-        UserError: models that do not fit together, or a dictionary without words.
+        UserError: models that do not fit together.
     """
 
     def __init__(self, system: System, against: Optional[System] = None, beam: int = 5, longest: int = 256):
         self.systems = [system] if against is None else [system, against]
         self.beam = beam
         self.longest = min(longest, *(each.hub.models[0].max_positions()[0] for each in self.systems))
-        words = system.hub.src_dict.symbols[system.hub.src_dict.nspecial :]
-        if not words:
-            raise UserError(f"{system.name}: the source dictionary has no words; name the data of the training")
-        inspection = self._inspection(Asked(words[0].removesuffix("@@")))
+        inspection = self._inspection(Asked("a"))
         self.views: Tuple[str, ...] = tuple(view.title for view in inspection.views)
         self.page_scripts = scripts_of(page_html(inspection)) if self.views else ()
 
