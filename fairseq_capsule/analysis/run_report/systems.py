@@ -197,13 +197,13 @@ def _system(
     log = read_training_log(run / "train.log")
     generated = evaluation.translations.read_text(encoding="utf-8", errors="replace")
     decoding = _decoding(evaluation)
-    hardware = [*first.get("gpus", []), first.get("processor", "")]
+    hardware = first.get("gpus") or first.get("processor") or ""
     facts = {
         "architecture": settings.get("model._name") or "",
         "updates": f"{folder.last_update:,}" if folder.last_update else "",
         "seed": first.get("seed", ""),
         "batch": first.get("batch", ""),
-        "trained on": hardware[0],
+        "trained on": ", ".join(hardware) if isinstance(hardware, list) else hardware,
         "started": str(first.get("start", ""))[:16].replace("T", " "),
         "beam": decoding.get("beam", ""),
         "length penalty": decoding.get("lenpen", ""),

@@ -1,13 +1,14 @@
 """Scores, groups and sentences against sacrebleu itself."""
 
 import os
+import random
 
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
 from fairseq_capsule.analysis.run_report import comparison
 from fairseq_capsule.analysis.run_report.systems import read_systems
-from tests.analysis.run_report.runs import make_data, make_run
+from tests.analysis.run_report.runs import make_data, make_run, write
 
 NAMES = ["first", "second", "third"]
 
@@ -68,6 +69,37 @@ def test_the_same_system_twice_has_no_p(found):
     test_set, systems = found
     twice = [systems[0], systems[0]]
     assert all(each.estimates[1].p is None for each in comparison.scores(test_set, twice, 10, 1))
+
+
+def test_summaries_get_rouge_and_groups_of_characters(tmp_path):
+    lines = ["".join(random.Random(i).choices("天地玄黄宇宙洪荒", k=4 + i % 9)) for i in range(30)]
+    (tmp_path / "data/raw").mkdir(parents=True)
+    write(tmp_path / "data/raw/test.summary", lines)
+    runs = []
+    for name, cut in (("first", 3), ("second", 1)):
+        run = make_run(
+            tmp_path / name,
+            tmp_path / "data",
+            lines,
+            0,
+            scores={"references": ["test.summary"], "scores": {"rouge1": {"signature": "case:mixed"}}},
+        )
+        apart = [" ".join(line) for line in lines]
+        output = [f"{kind}-{i}\t{line}" for i, line in enumerate(apart) for kind in "ST"]
+        output += [f"{kind}-{i}\t-0.1\t{line[: -2 * cut]}" for i, line in enumerate(apart) for kind in "HD"]
+        write(run / "evaluation/test/generate.out", output)
+        runs.append(run)
+    test_set, systems = read_systems(runs, ["first", "second"], tmp_path / "data")
+    assert test_set.summaries and systems[0].translations.sentences == [line[:-3] for line in lines]
+    rouge1, _, rouge_l = comparison.scores(test_set, systems, 20, 1)
+    assert rouge1.measure.name == "rouge1" and rouge1.estimates[0].length_ratio is None
+    expected = [100 * 2 * (len(line) - 1) / (2 * len(line) - 1) for line in lines]
+    assert rouge_l.estimates[1].score == pytest.approx(sum(expected) / 30)
+    sentences = comparison.by_sentence(test_set, systems)
+    assert sentences.label == "ROUGE-L" and sentences.scores[1] == pytest.approx(expected)
+    groups = comparison.by_length(test_set, systems[0].translations.sources, rouge1.measure, 10, 1)
+    assert 2 <= len(groups) <= comparison.LENGTH_GROUPS
+    assert sorted(i for group in groups for i in group.sentences) == list(range(30))
 
 
 def test_sentences(found):
