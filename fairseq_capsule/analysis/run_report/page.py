@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence
+from urllib.parse import quote
 
 from fairseq_capsule.analysis.coverage import CoverageRow
 from fairseq_capsule.analysis.run_report import drawings, tables
@@ -183,7 +184,7 @@ def _sentence_data(
 
 
 def _link(page: Optional[Path], folder: Path) -> Optional[str]:
-    return None if page is None else Path(os.path.relpath(page.resolve(), folder.resolve())).as_posix()
+    return None if page is None else quote(Path(os.path.relpath(page.resolve(), folder.resolve())).as_posix())
 
 
 def _charts(charts: Sequence[str]) -> str:
