@@ -12,6 +12,7 @@ import json
 import socket
 import threading
 import time
+import warnings
 from statistics import median
 from urllib.parse import urlencode
 
@@ -21,7 +22,7 @@ from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.inspector.server.application import application
 from fairseq_capsule.inspector.server.translator import System, Translator
 
-SENTENCE = "a man in a red shirt and a woman in a blue dress walk in the park"  # 15 words
+SENTENCE = "a man in a red shirt and a woman in a blue dress walk home"  # 15 words
 
 
 def main() -> None:
@@ -32,6 +33,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
+    warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader asks for it without a GPU too
     hub = load_model(args, args.checkpoint)
     app = application(Translator(System("model", hub), beam=args.beam), frozenset(), 64, 1_000_000)
     listening = socket.create_server(("127.0.0.1", 0))
