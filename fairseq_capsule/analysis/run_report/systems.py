@@ -1,5 +1,6 @@
 """Reads evaluated runs, and refuses early what cannot be compared."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,12 @@ from fairseq_capsule_runs import RunFolder
 from fairseq_capsule_runs.folder import Evaluation
 from fairseq_capsule_runs.values import RunError
 
-_TRANSLATED = re.compile(
-    r"Translated [^(]+\([^)]+\) in \S+ \((?P<sentences>[\d.]+) sentences/s, (?P<tokens>[\d.]+) tokens/s\)"
+# Of the reports that scripts/reproduce.sh leaves in RUN/measures: the file, where the figure stands, its column.
+_MEASURED = (
+    ("size.json", ("models", 0, "parameters"), "parameters"),
+    ("size.json", ("models", 0, "embeddings"), "of them embeddings"),
+    ("throughput-train.json", ("ratio",), "training, × baseline"),
+    ("throughput-generate.json", ("ratio",), "translation, × baseline"),
 )
 
 
@@ -195,7 +200,6 @@ def _system(
         raise UserError(str(error)) from error
     first = starts[0] if starts else {}
     log = read_training_log(run / "train.log")
-    generated = evaluation.translations.read_text(encoding="utf-8", errors="replace")
     decoding = _decoding(evaluation)
     hardware = first.get("gpus") or first.get("processor") or ""
     facts = {
@@ -209,14 +213,8 @@ def _system(
         "length penalty": decoding.get("lenpen", ""),
         "data": str(settings.origin.get("data", "")),
     }
-    translated = _TRANSLATED.search(generated)
-    measured = {
-        "parameters": log.parameters,
-        "training, words/s": log.words_per_second,
-        "translation, sentences/s": float(translated["sentences"]) if translated else None,
-        "translation, tokens/s": float(translated["tokens"]) if translated else None,
-    }
-    speeds = {what: float(value) for what, value in measured.items() if value is not None}
+    logged = {"parameters": log.parameters, "training, words/s": log.words_per_second}
+    speeds = {what: float(value) for what, value in logged.items() if value is not None} | _measured(run)
     return System(name, run, split, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
 
 
@@ -227,3 +225,17 @@ def _decoding(evaluation: Evaluation) -> Dict[str, str]:
     except OSError:
         return {}
     return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
+def _measured(run: Path) -> Dict[str, float]:
+    """What was measured of a run besides its scores; what was not is missing."""
+    figures = {}
+    for name, place, column in _MEASURED:
+        try:
+            found = json.loads((run / "measures" / name).read_text(encoding="utf-8"))
+            for key in place:
+                found = found[key]
+            figures[column] = float(found)
+        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue
+    return figures

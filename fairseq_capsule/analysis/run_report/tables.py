@@ -8,6 +8,8 @@ from fairseq_capsule.analysis.coverage import CoverageRow
 from fairseq_capsule.analysis.run_report.comparison import Comparison, Estimate, LengthGroup
 from fairseq_capsule.analysis.run_report.systems import System
 
+SPEED_DIGITS = {"training, × baseline": 2, "translation, × baseline": 2}
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -129,14 +131,14 @@ def speeds_table(systems: Sequence[System]) -> Optional[Table]:
     rows = [
         [
             Cell(system.name),
-            *(_number(system.speeds.get(name), 0 if name == "parameters" else 1) for name in columns),
+            *(_number(system.speeds.get(name), SPEED_DIGITS.get(name, 0)) for name in columns),
             Cell(system.facts["trained on"]),
         ]
         for system in systems
     ]
     caption = (
-        "From the logs of training and translation. Compare speeds only where both ran on the same, otherwise idle "
-        "machine; benchmarks/ measures them side by side."
+        "From the logs of the trainings, and from RUN/measures where scripts/reproduce.sh has measured. Compare words/s "
+        "only where both runs had the same, otherwise idle machine."
     )
     return Table("speeds", caption, ["system", *columns, "trained on"], rows)
 

@@ -18,7 +18,7 @@ def make_data(folder, sentences=40, seed=1, split="test"):
     return references
 
 
-def make_run(folder, data, references, error, split="test", seed=1, scores=None, log=True, speed=True):
+def make_run(folder, data, references, error, split="test", seed=1, scores=None, log=True):
     """An evaluated run that gets a word of every `1 / error` wrong."""
     rng = random.Random(seed)
     evaluation = folder / "evaluation" / split
@@ -30,8 +30,6 @@ def make_run(folder, data, references, error, split="test", seed=1, scores=None,
         texts = {"S": reference.upper().replace(".", " ."), "T": " ".join(tokens)}
         lines += [f"{kind}-{number}\t{text}" for kind, text in texts.items()]
         lines += [f"{kind}-{number}\t-0.5\t{' '.join(output)}" for kind in "HD"]
-    if speed:
-        lines.append("Translated 1,040 sentences (9,000 tokens) in 30.1s (13.33 sentences/s, 300.00 tokens/s)")
     write(evaluation / "generate.out", lines)
     write(evaluation / "settings", ["checkpoint 0123", "beam 5", "lenpen 1.0", "nbest 1", "data 4567"])
     found = {
@@ -45,6 +43,10 @@ def make_run(folder, data, references, error, split="test", seed=1, scores=None,
     (folder / "settings.json").write_text(json.dumps(settings))
     start = {"start": "2026-11-22T18:00:00+00:00", "seed": 1, "gpus": [], "processor": "2 × CPU", "batch": "1024"}
     (folder / "manifest.json").write_text(json.dumps({"starts": [start]}))
+    (folder / "measures").mkdir()
+    (folder / "measures/size.json").write_text(json.dumps({"models": [{"parameters": 949288, "embeddings": 286720}]}))
+    (folder / "measures/throughput-train.json").write_text('{"ratio": 0.815}')
+    (folder / "measures/throughput-generate.json").write_text("damaged")
     if log:
         write(folder / "train.log", training_log(error))
     return folder

@@ -86,7 +86,9 @@ def test_tables(page):
     head, base, _ = tables["scores-table"]
     assert head[:3] == ["system", "tokenised BLEU", "p"] and head[-1] == "length ratio"
     assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d", base[1]) and base[2] == ""
-    assert tables["speeds-table"][1][1:5] == ["949,288", "2,004.5", "13.3", "300.0"]
+    head, row, _ = tables["speeds-table"]
+    assert head[1:5] == ["parameters", "training, words/s", "of them embeddings", "training, × baseline"]
+    assert row[1:5] == ["949,288", "2,004", "286,720", "0.81"]
     assert sum(int(row[1]) for row in tables["lengths-table"][1:]) == 30
 
 
