@@ -137,8 +137,8 @@ def speeds_table(systems: Sequence[System]) -> Optional[Table]:
         for system in systems
     ]
     caption = (
-        "From the logs of the trainings, and from RUN/measures where scripts/reproduce.sh has measured. Compare words/s "
-        "only where both runs had the same, otherwise idle machine."
+        "From the logs of the trainings, and from RUN/measures where scripts/reproduce.sh has measured. Compare "
+        "words/s only where both runs had the same, otherwise idle machine."
     )
     return Table("speeds", caption, ["system", *columns, "trained on"], rows)
 
