@@ -24,6 +24,8 @@ from measure import environment, seconds, seeded
 from systems import baseline_of, baseline_options, build, build_sentences, build_task, option, preset_options
 from tqdm import trange
 
+from fairseq_capsule.models.memory import keep_memory
+
 # Between these prefixes `extra_growth` is measured.
 SHORT, LONG = 96, 480
 
@@ -99,6 +101,8 @@ def main():
     if min(args.prefixes) < args.window:
         parser.error(f"--prefixes must be at least --window, {args.window}")
 
+    if args.device == "cpu":
+        keep_memory()  # as fairseq-generate does with a model of the package, here for both models
     baseline = baseline_of(args.arch)
     further = dict(args.option)
     with seeded(1), torch.no_grad():

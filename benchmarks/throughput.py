@@ -133,8 +133,8 @@ def main():
     if args.baseline == OFF and not mechanisms_off(args.arch):
         parser.error(f"--baseline {OFF}: {args.arch} has no mechanism that can be off; name an architecture")
 
-    if args.mode == "train" and args.device == "cpu":
-        keep_memory()  # as a training by fairseq's trainer does, here for both models
+    if args.device == "cpu":
+        keep_memory()  # as training and fairseq-generate do with a model of the package, here for both models
     with seeded(1):
         task = build_task(args.vocabulary)
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)

@@ -14,6 +14,13 @@ from fairseq_capsule_runs.values import RunError, place, whole
 
 MOST_CHECKPOINTS = 10_000
 Value = TypeVar("Value")
+# --tokenise of prepare.sh, and how `fairseq-capsule score` makes plain text of such translations.
+SCORING = {
+    "moses": ("--tokenized", "yes"),
+    "jieba": ("--tokenized", "yes"),
+    "none": ("--tokenized", "no"),
+    "characters": ("--tokenized", "no", "--remove-bpe", "sentencepiece"),
+}
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,8 @@ class Plan:
     """Attributes:
     checkpoint: the file that translates.
     average: the command that makes it; empty where it is there and up to date.
+    scoring: options of `fairseq-capsule score` for text that the data were prepared from.
+    note: what is not as the configuration says; empty otherwise.
     """
 
     run: Path
@@ -38,6 +47,8 @@ class Plan:
     checkpoint: Path
     average: tuple[str, ...]
     finished: bool
+    scoring: tuple[str, ...]
+    note: str
 
 
 def plan(asked: Mapping[str, str]) -> Plan:
@@ -67,7 +78,8 @@ def plan(asked: Mapping[str, str]) -> Plan:
     splits = tuple(values.name("--split", split) for split in (asked["split"] or "test").split(","))
     for split in splits:
         _require_split(split, target, data, against, results)
-    checkpoint, average = chosen_checkpoint(folder, settings, asked["checkpoints"])
+    which, note = (asked["checkpoints"], "") if asked["checkpoints"] else _default(folder, settings)
+    checkpoint, average = chosen_checkpoint(folder, which)
     return Plan(
         run,
         data,
@@ -84,6 +96,8 @@ def plan(asked: Mapping[str, str]) -> Plan:
         checkpoint,
         average,
         folder.is_finished or not folder.is_bound,
+        _scoring(data, source),
+        note,
     )
 
 
@@ -126,13 +140,26 @@ def _require_split(split: str, target: str, data: Path, against: Path | None, re
         raise RunError(f"{against}: '{split}' was not evaluated; do that first")
 
 
-def chosen_checkpoint(folder: RunFolder, settings: Settings, asked: str) -> tuple[Path, tuple[str, ...]]:
+def _scoring(data: Path, source: str) -> tuple[str, ...]:
+    """What `fairseq-capsule score` cannot know of translations: how prepare.sh tokenised the text of their language."""
+    prepared = data / "settings"
+    lines = prepared.read_text(encoding="utf-8", errors="replace").splitlines() if prepared.is_file() else []
+    said = dict(line.split(" ", 1) for line in lines if " " in line)
+    ways = said.get("tokenise", "").split(",")
+    # Two are those of prepare.sh's --source and --target, either of which may be the target here.
+    way = ways[-1] if said.get("source") == source else ways[0]
+    return SCORING.get(way, ())
+
+
+def chosen_checkpoint(folder: RunFolder, which: str) -> tuple[Path, tuple[str, ...]]:
     """The checkpoint that translates, and the command that makes it where it is not there or not up to date.
+
+    Args:
+        which: last:N, best:N, or a file of the folder.
 
     Raises:
         RunError: it is not there, or there are too few to make it from.
     """
-    which = asked or _default(folder.path, settings)
     many = re.fullmatch(r"(last|best):([1-9][0-9]{0,17})", which, re.ASCII)
     if not many:
         if not re.fullmatch(r"[\w.=+-]+", which) or not (folder.path / which).is_file():
@@ -141,10 +168,7 @@ def chosen_checkpoint(folder: RunFolder, settings: Settings, asked: str) -> tupl
             )
         return folder.path / which, ()
     kind, number = many[1], whole("--checkpoints", many[2], high=MOST_CHECKPOINTS)
-    # A run that keeps none of its epochs has the checkpoints of every so many updates.
-    pool = BEST if kind == "best" and folder.count(BEST) else EPOCH
-    if pool == EPOCH and not folder.count(EPOCH) and folder.count(UPDATE):
-        pool = UPDATE
+    pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
     there = folder.count(pool)
     if there < number:
         instead = _instead(folder, there, kind)
@@ -156,13 +180,24 @@ def chosen_checkpoint(folder: RunFolder, settings: Settings, asked: str) -> tupl
     return average, ("fairseq-capsule", *command, "--output", str(average))
 
 
-def _default(run: Path, settings: Settings) -> str:
-    """The mean of what the configuration keeps; without that, the best."""
+def _last(folder: RunFolder) -> str:
+    """The checkpoints of which the last are averaged: a run that keeps none of its epochs has those of every so many
+    updates."""
+    return UPDATE if not folder.count(EPOCH) and folder.count(UPDATE) else EPOCH
+
+
+def _default(folder: RunFolder, settings: Settings) -> tuple[str, str]:
+    """The mean of what the configuration keeps, or of as many as there are; without that, the best. With a note."""
+    kept = 0
     for key in ("checkpoint.keep_last_epochs", "checkpoint.keep_interval_updates"):
         if settings.get(key) is not None:
-            kept = _of(run, lambda name, otherwise: settings.whole(name, otherwise, low=-1), key, 0)
-            return f"last:{kept}" if kept > 0 else "checkpoint_best.pt"
-    return "checkpoint_best.pt"
+            kept = _of(folder.path, lambda name, otherwise: settings.whole(name, otherwise, low=-1), key, 0)
+            break
+    there = min(kept, folder.count(_last(folder)))
+    which = f"last:{there}" if there > 0 else "checkpoint_best.pt"
+    if there == kept:
+        return which, ""
+    return which, f"{folder.path} has {there} of the {kept} checkpoints that are averaged by default; taking {which}"
 
 
 def _instead(folder: RunFolder, there: int, kind: str = "last") -> str:
@@ -191,4 +226,6 @@ def fields(found: Plan) -> dict[str, str]:
         "max_tokens": str(found.max_tokens),
         "checkpoint": str(found.checkpoint),
         "finished": "yes" if found.finished else "",
+        "scoring": " ".join(found.scoring),
+        "note": found.note,
     }

@@ -55,8 +55,9 @@ class Plan:
 def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
     """
     Args:
-        asked: config, data, out and plugin, all paths; the options gpus, processes, nodes, effective-tokens and
-            precision, empty where they are not given; visible, the names of the GPUs that can be seen, with commas.
+        asked: config, data, out and plugin, all paths; the options gpus, processes, nodes, effective-tokens,
+            precision and like-baseline, empty where they are not given; visible, the names of the GPUs that can be
+            seen, with commas.
 
     Raises:
         RunError: of a value, in one line.
@@ -74,6 +75,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         raise RunError(f"--precision {asked['precision']}: fairseq has that on GPUs alone; leave it out on the CPU")
     tokens = whole("--effective-tokens", asked["effective-tokens"]) if asked["effective-tokens"] else 0
 
+    overrides = [*overrides, *_like_baseline(asked["like-baseline"], overrides)]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(configured(config, overrides, own))
     try:
@@ -108,6 +110,18 @@ def _require_files(config: Path, data: Path, asked: Mapping[str, str]) -> None:
             f"{asked['data']}: no binarised training set in it; name the folder that fairseq-preprocess made, "
             "OUT/bin of a prepare script"
         )
+
+
+def _like_baseline(baseline: str, overrides: Sequence[str]) -> list[str]:
+    """What starts a model from a baseline and gives it its sizes, which are read where the model is built."""
+    if not baseline:
+        return []
+    path = place("--like-baseline", os.path.realpath(baseline))
+    if not path.is_file():
+        raise RunError(f"--like-baseline {baseline}: no such checkpoint")
+    if any(word.lstrip("+~").startswith("task.init_from_baseline=") for word in overrides):
+        raise RunError("--like-baseline starts from that checkpoint: leave out task.init_from_baseline")
+    return [f"++task.init_from_baseline={quoted(path)}", "++task.like_baseline=true"]
 
 
 def _require_languages(data: Path, settings: Settings) -> None:

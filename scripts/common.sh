@@ -21,7 +21,8 @@ cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # which would heed the
 stages=()
 PROGRESS=/dev/null # where progress is shown; other output goes to the logs of the stages
 [[ ! -t 2 ]] || ! { : >/dev/tty; } 2>/dev/null || PROGRESS=/dev/tty
-export PROGRESS LC_ALL=C.UTF-8 PYTHONUTF8=1
+# PYTHONSAFEPATH: the scripts work inside folders that may be somebody else's; a `json.py` there is no module.
+export PROGRESS LC_ALL=C.UTF-8 PYTHONUTF8=1 PYTHONSAFEPATH=1
 if [[ -d $scripts/../.venv/bin ]]; then
     PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
 fi
@@ -35,6 +36,12 @@ die() { # MESSAGE...: one clear line, whatever is in it, and the end
 usage() { # prints the comment that opens the script
     sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
 }
+
+python() { # a program of this folder finds those beside it
+    if [[ $1 == "$scripts"/* ]]; then PYTHONSAFEPATH='' command python "$@"; else command python "$@"; fi
+}
+export scripts
+export -f python # other shells run filters
 
 # --- arguments ---------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@
 #   --split NAME   one or several, --split test --split test1 or --split test,test1 (test)
 #   --checkpoints WHICH
 #                  last:N or best:N, whose mean is taken, or a file of RUN (last:N, N the configuration's
-#                  checkpoint.keep_last_epochs or keep_interval_updates; without either checkpoint_best.pt)
+#                  checkpoint.keep_last_epochs or keep_interval_updates, or as many as there are; without either checkpoint_best.pt)
 #   --beam N, --lenpen X, --nbest N
 #                  of the decoding (generation.beam, .lenpen and .nbest of the configuration, otherwise 5, 1 and 1)
 #   --max-tokens N a batch of the decoding (12,000)
@@ -54,6 +54,7 @@ run=${fields[run]} data=${fields[data]} against=${fields[against]} checkpoint=${
 task=${fields[task]} source=${fields[source]} target=${fields[target]}
 beam=${fields[beam]} lenpen=${fields[lenpen]} nbest=${fields[nbest]} max_tokens=${fields[max_tokens]}
 IFS=, read -ra splits <<<"${fields[splits]}"
+[[ ! ${fields[note]} ]] || echo "$program: note: ${fields[note]}" >&2
 [[ ! ${words[*]} ]] || "${words[@]}" || exit 1
 [[ ${fields[finished]} ]] || echo "$program: note: the training of $run has not reached its end" >&2
 
@@ -81,8 +82,8 @@ score() { # PART
 evaluate() { # SPLIT
     local split=$1 references scoring told
     references=("$data/raw/$split.$target")
-    mapfile -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.${target}[0-9]*" | sort)
-    scoring=(--lang "$target")
+    mapfile -d '' -O 1 -t references < <(find "$data/raw/" -maxdepth 1 -name "$split.${target}[0-9]*" -print0 | sort -z)
+    read -ra scoring <<<"--lang $target ${fields[scoring]}"
     [[ $task != capsule_summarization ]] || scoring=(--rouge)
     [[ ! $lowercase ]] || scoring+=(--lowercase)
     [[ ! $against ]] || scoring+=(--against "$against/$results/$split/generate.out")

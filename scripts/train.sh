@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Trains a model with fairseq-hydra-train, on GPUs of one or several nodes or on a CPU.
 #
-#     train.sh CONFIG DATA OUT [--gpus N | --processes N] [--nodes M] [--effective-tokens N] [--precision P] [KEY=VALUE ...]
+#     train.sh CONFIG DATA OUT [--gpus N | --processes N] [--nodes M] [--effective-tokens N] [--precision P]
+#              [--like-baseline CHECKPOINT] [KEY=VALUE ...]
 #
 #   CONFIG         a YAML file, as configs/multi30k/gdr_transformer.yaml
 #   DATA           a binarised data folder, the `bin` of a prepare script's OUT
@@ -13,6 +14,9 @@
 #                  tokens that an update is computed from, on all processes together: the accumulation,
 #                  optimization.update_freq, is chosen for that
 #   --precision P  fp32, fp16 or bf16 (fp32, whatever CONFIG says); the last two on GPUs alone
+#   --like-baseline CHECKPOINT
+#                  start from this Transformer or LSTM (task.init_from_baseline), and take the sizes of the layers and which
+#                  embeddings are shared from it, whatever CONFIG says
 #   KEY=VALUE      further settings, as Hydra writes them: optimization.max_epoch=20 model.dropout=0.1
 #
 #   OUT            the run folder: fairseq's checkpoints; train.log; settings.json, by which it knows its training again;
@@ -23,13 +27,14 @@
 
 source "$(dirname "$0")/common.sh"
 
-gpus='' processes='' nodes='' tokens='' precision=fp32 places=() overrides=()
+gpus='' processes='' nodes='' tokens='' precision=fp32 baseline='' places=() overrides=()
 while [ $# -gt 0 ]; do
     case $1 in
         --gpus) gpus=$(value "$@"); shift ;;
         --processes) processes=$(value "$@"); shift ;;
         --nodes) nodes=$(value "$@"); shift ;;
         --effective-tokens) tokens=$(value "$@"); shift ;;
+        --like-baseline) baseline=$(value "$@"); shift ;;
         --precision) precision=$(value "$@"); shift ;;
         -h | --help) usage; exit ;;
         -*) die "no option $1 (see --help)" ;;
@@ -46,7 +51,7 @@ need_tools fairseq-hydra-train flock python torchrun
 # Whatever is computed, or quoted for Hydra, is so in Python; `words` is then the command of the training.
 read_plan plan-training config="${places[0]}" data="${places[1]}" out="$out" plugin="$plugin" gpus="$gpus" \
     processes="$processes" nodes="$nodes" effective-tokens="$tokens" precision="$precision" \
-    visible="$(visible_gpus | paste -sd , -)" -- "${overrides[@]}"
+    like-baseline="$baseline" visible="$(visible_gpus | paste -sd , -)" -- "${overrides[@]}"
 export CUDA_VISIBLE_DEVICES=${fields[gpus]}
 if [[ ${fields[device]} == GPU ]]; then
     python -c 'import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))' "${fields[gpu_count]}" ||

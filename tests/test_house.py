@@ -3,6 +3,7 @@
 import ast
 import importlib
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -10,53 +11,105 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "fairseq_capsule"
 
-# What a room may import of the package; imports go one way.
+# What a package may import of the others: those that are listed before it, and of them no more than these.
 ALLOWED = {
     "routing": set(),
     "corpora": set(),
     "data": set(),
     "environment": set(),
     "losses": {"routing"},
-    "checkpoints": {"data"},
     "modules": {"routing"},
-    "models": {"routing", "losses", "modules", "checkpoints"},
-    "criterions": {"routing", "losses", "modules"},
+    "checkpoints": {"data"},
+    "models": {"routing", "losses", "modules", "data", "checkpoints"},
+    "criterions": {"losses", "modules", "models"},
     "testing": {"models"},
     "evaluation": {"data"},
-    "tasks": {"routing", "losses", "modules", "models", "criterions", "data", "evaluation"},
-    "inspector": {"models", "data", "checkpoints"},
-    "analysis": {"losses", "models", "checkpoints", "data", "evaluation", "inspector"},
-    "tables": {"analysis", "data", "evaluation"},
-    "cli": {"corpora", "models", "data", "checkpoints", "environment", "evaluation", "analysis", "inspector", "tables"}
-    | {"criterions"},
+    "tasks": {"losses", "models", "criterions", "checkpoints", "data", "evaluation"},
+    "inspector": {"models", "data"},
+    "analysis": {"losses", "models", "checkpoints", "data", "evaluation"},
+    "tables": {"data", "evaluation", "analysis"},
+    "cli": {
+        *("corpora", "criterions", "models", "data", "checkpoints", "environment"),
+        *("evaluation", "analysis", "inspector", "tables"),
+    },
 }
+# Modules that are no package's: what every module may import, and the faces, which nothing imports.
+FOR_ALL = {"fairseq_capsule", "fairseq_capsule.errors"}
+FACES = {"fairseq_capsule": {"criterions", "models", "tasks", "checkpoints"}, "fairseq_capsule.hub": {"checkpoints"}}
+# A hub has `inspect`, which imports the inspector by name when it is called.
+BY_NAME = {("fairseq_capsule.checkpoints.hub", "fairseq_capsule.inspector")}
 WITHOUT_FAIRSEQ = {"routing", "losses", "corpora", "modules"}
 
 
+def module_name(path):
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
+
+
 def imported_names(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    """Every name that a file imports, in functions too, and those that it gives to `import_module`."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: a relative import"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in MODULES else node.module
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            constants = (part.value for argument in node.args for part in ast.walk(argument) if hasattr(part, "value"))
+            yield from (text.rstrip(".") for text in constants if isinstance(text, str))
 
 
-def test_every_room_is_known():
-    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert rooms == set(ALLOWED)
+def package_of(module):
+    """`fairseq_capsule.models.beams` → `models`; None for a module that is in no package."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else None
 
 
-@pytest.mark.parametrize("room", ALLOWED)
-def test_imports_go_one_way(room):
-    for path in (PACKAGE / room).rglob("*.py"):
-        for name in imported_names(path):
-            parts = name.split(".")
-            if parts[0] == "fairseq_capsule" and len(parts) > 1 and parts[1] in ALLOWED:
-                assert parts[1] in ALLOWED[room] | {room}, f"{path} imports {name}"
-            if room in WITHOUT_FAIRSEQ:
-                assert parts[0] not in ("fairseq", "hydra", "omegaconf"), f"{path} imports {name}"
+def imports_of(module):
+    """The other modules of the package that a module imports."""
+    return {name for name in imported_names(MODULES[module]) if name in MODULES} - FOR_ALL - {module}
+
+
+def test_every_module_has_a_package():
+    packages = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert packages == set(ALLOWED)
+    assert {module for module in MODULES if package_of(module) is None} == FOR_ALL | set(FACES)
+
+
+def test_what_a_package_may_import_stands_before_it():
+    before = set()
+    for package, allowed in ALLOWED.items():
+        assert allowed <= before, package
+        before.add(package)
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_go_one_way(module):
+    package = package_of(module)
+    allowed = FACES.get(module, set()) if package is None else ALLOWED[package] | {package}
+    for name in imports_of(module):
+        assert package_of(name) in allowed or (module, name) in BY_NAME, f"{module} imports {name}"
+    if package in WITHOUT_FAIRSEQ:
+        of_fairseq = {name.split(".")[0] for name in imported_names(MODULES[module])} & {
+            "fairseq",
+            "hydra",
+            "omegaconf",
+        }
+        assert not of_fairseq, f"{module} imports {of_fairseq}"
+
+
+def test_no_module_imports_itself_by_way_of_others():
+    graph = {module: {name for name in imports_of(module) if (module, name) not in BY_NAME} for module in MODULES}
+    assert list(TopologicalSorter(graph).static_order())  # raises a CycleError that names the cycle
+
+
+def test_every_exception_is_needed():
+    assert all(name in imports_of(module) for module, name in BY_NAME)
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda page: page.name)
@@ -66,6 +119,18 @@ def test_python_in_the_documents_imports_what_there_is(page):
             if isinstance(node, ast.ImportFrom):
                 module = importlib.import_module(node.module)
                 assert all(hasattr(module, alias.name) for alias in node.names)
+
+
+@pytest.mark.parametrize(
+    "module, names",
+    [
+        ("hub", {"load", "CapsuleHub"}),
+        ("analysis.inspector.attention", {"encoder_attention", "decoder_attention", "lstm_attention"}),
+        ("analysis.inspector.past_future", {"past_future", "bag_words"}),
+    ],
+)
+def test_imports_that_users_were_told_of(module, names):
+    assert names <= vars(importlib.import_module(f"fairseq_capsule.{module}")).keys()
 
 
 def test_files_stay_short():

@@ -45,6 +45,8 @@ def evaluated(text, name=""):
         *re.findall(r"\bprintf -v[^\n]*", code),
         *re.findall(r"\$\{![^}@*]*\}", code),
         *re.findall(r"\bbash -c (?!'')[^\n]*", code),
+        # A file's name may have several lines, one of them an option.
+        *re.findall(r"\b(?:mapfile|readarray) (?!-d '')[^\n]*", code),
         *re.findall(r"^\s*(?:trap|source|\.) \"?\$(?!\(dirname|scripts/)[^\n]*", code, re.MULTILINE),
     ]
     for offset in re.findall(r"\$\{[#!]?[\w@*]+(?:\[[^]]*\])?:([^}]*)", code):
@@ -86,6 +88,7 @@ def test_scripts_evaluate_nothing(script):
         'bash -c "$x"',
         'source "$x"',
         'trap "$x" EXIT',
+        "mapfile -t files < <(find x)",
     ],
 )
 def test_the_check_bites(line):
@@ -140,6 +143,31 @@ def test_what_common_sh_checks_runs_nothing(tmp_path):
     assert process.returncode == 0 and not mark.exists()
     assert "CHANGED" not in process.output
     assert "syntax" not in process.errors and "bad array" not in process.errors and "invalid" not in process.errors
+
+
+MODULES = ["argparse", "datetime", "fairseq_capsule_runs", "json", "multiprocessing", "site", "tqdm", "torch"]
+STARTS = r"""
+cd folder
+run_folder last-update
+versions torch
+printf 'A\nB\n' | lower
+printf 'a\n' | bash -c 'lower'
+python "$scripts/one_line.py" x </dev/null || true
+python -c 'import datetime, json, argparse, multiprocessing'
+python -m tqdm </dev/null 2>/dev/null
+fairseq-capsule table --help
+"""
+
+
+def test_modules_in_a_folder_of_somebody_else_s_are_not_imported(tmp_path):
+    """The scripts work inside of run folders and prepared folders."""
+    mark = tmp_path / "mark"
+    (tmp_path / "folder").mkdir()
+    for module in MODULES:
+        (tmp_path / f"folder/{module}.py").write_text(f"open({str(mark)!r}, 'a').write({module!r})")
+    process = Workplace(tmp_path, "train.sh").common(STARTS)
+    assert process.returncode == 0, process.errors
+    assert not mark.exists(), mark.read_text()
 
 
 @pytest.mark.parametrize("number", ["1000000000000000000", "99999999999", "0", "-1", "1e3", "0x1f", "08"])

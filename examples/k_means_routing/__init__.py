@@ -36,7 +36,7 @@ def k_means(values, centres, iterations, padding_mask=None):
         padding_mask: `[B, I]`, True marks values that take no part.
 
     Returns:
-        `RoutingResult(c [B, T, J, D], a [B, T, I, J], None)`.
+        `RoutingResult(c [B, T, J, D], a [B, T, I, J])`.
     """
     directions = F.normalize(values, dim=-1).unsqueeze(1)
     for _ in range(iterations):
@@ -44,7 +44,7 @@ def k_means(values, centres, iterations, padding_mask=None):
         if padding_mask is not None:
             shares = shares.masked_fill(padding_mask[:, None, :, None], 0)
         centres = shares.transpose(2, 3) @ values.unsqueeze(1) / shares.sum(2).unsqueeze(-1).clamp(min=1e-6)
-    return RoutingResult(centres, shares, None)
+    return RoutingResult(centres, shares)
 
 
 class KMeansRouting(PastFutureRouting):

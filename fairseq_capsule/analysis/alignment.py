@@ -76,4 +76,9 @@ def grow_diag_final_and(forward: Links, backward: Links) -> Links:
 def _read(file: str) -> List[Links]:
     """The lines of `0-0 1-2 …` that aligners write."""
     with open(file, encoding="utf-8") as stream:
-        return [{tuple(map(int, link.split("-"))) for link in line.split()} for line in stream]
+        return [{_link(link) for link in line.split()} for line in stream]
+
+
+def _link(text: str) -> Tuple[int, int]:
+    source, target = map(int, text.split("-"))
+    return source, target

@@ -3,17 +3,17 @@
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from statistics import fmean
-from typing import List, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Sequence, Tuple
 
 from sacrebleu.metrics import BLEU, CHRF
 from tqdm import tqdm
 
 from fairseq_capsule.analysis.charts import histogram
 from fairseq_capsule.analysis.reports import Report, column, escaped
-from fairseq_capsule.evaluation.translations import Translations
+from fairseq_capsule.evaluation.translations import Outputs
 
 # A sentence of fewer than four words has a BLEU too: of the n-grams that it can have.
-METRICS = {
+METRICS: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "chrf": ("chrF", CHRF),
     "bleu": ("BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
 }
@@ -33,7 +33,7 @@ class Case:
     second: str = column("second system")
 
 
-def compare(first: Translations, second: Translations, metric: str, lowercase: bool = False) -> List[Case]:
+def compare(first: Outputs, second: Outputs, metric: str, lowercase: bool = False) -> List[Case]:
     """Every sentence of two outputs with its scores, in the text's order.
 
     Args:
@@ -44,8 +44,8 @@ def compare(first: Translations, second: Translations, metric: str, lowercase: b
     texts = list(zip(first.sources, first.targets, first.sentences, second.sentences))
     cases = []
     for sentence, (source, target, *outputs) in enumerate(tqdm(texts, desc="cases", delay=2, disable=None)):
-        scores = [score(output, [target]).score for output in outputs]
-        cases.append(Case(sentence, scores[1] - scores[0], *scores, source, target, *outputs))
+        before, after = (score(output, [target]).score for output in outputs)
+        cases.append(Case(sentence, after - before, before, after, source, target, *outputs))
     return cases
 
 

@@ -1,6 +1,6 @@
 """Charts of figures, for colour-blind eyes and in grey too. Every function returns a matplotlib figure."""
 
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -10,7 +10,9 @@ COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKS = "osD^vPX"
 
 # What a panel's axis says → system → its values; None where it has none.
-Panels = Dict[str, Dict[str, Sequence[Optional[float]]]]
+Panels = Mapping[str, Mapping[str, Sequence[Optional[float]]]]
+# What a panel's axis says → system → its value; None where it has none.
+Points = Mapping[str, Mapping[str, Optional[float]]]
 
 
 def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> Figure:
@@ -26,7 +28,7 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
     return figure
 
 
-def points(panels: Panels, spreads: Panels, title: str) -> Figure:
+def points(panels: Points, spreads: Points, title: str) -> Figure:
     """A panel a measure, in each a point a system with its spread to either side; a place where it has none."""
     systems = list(next(iter(panels.values())))
     figure, axes = _panels(panels, title, width=1.8 + 0.5 * len(systems))
@@ -56,12 +58,12 @@ def _height(value: Optional[float]) -> float:
     return float("nan") if value is None else value
 
 
-def _style(number: int) -> Dict[str, str]:
+def _style(number: int) -> Dict[str, Any]:
     """Of the system with this number, counted from 0."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
 
 
-def _panels(panels: Panels, title: str, width: float) -> Tuple[Figure, List[Axes]]:
+def _panels(panels: Collection[str], title: str, width: float) -> Tuple[Figure, List[Axes]]:
     figure = Figure(figsize=(width * len(panels), 3.6), layout="constrained")
     figure.suptitle(title, fontsize=10)
     axes = list(figure.subplots(1, len(panels), squeeze=False)[0])

@@ -12,7 +12,7 @@ from fairseq_capsule.analysis.charts import points
 from fairseq_capsule.analysis.lengths import word_counts
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.evaluation.translations import Translations
+from fairseq_capsule.evaluation.translations import Outputs
 
 Corpus = Tuple[Sequence[str], Sequence[str]]
 
@@ -67,7 +67,7 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
     return Rates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
 
 
-def aligned_rates(outputs: Sequence[Translations], training: Corpus = ((), ())) -> List[Rates]:
+def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> List[Rates]:
     """The rates of every output, all aligned together: their sources with the references and with each one's sentences.
 
     Args:
@@ -86,7 +86,7 @@ def aligned_rates(outputs: Sequence[Translations], training: Corpus = ((), ())) 
 
 
 def coverage_report(
-    names: Sequence[str], outputs: Sequence[Translations], training: Corpus = ((), ()), runs: int = 3
+    names: Sequence[str], outputs: Sequence[Outputs], training: Corpus = ((), ()), runs: int = 3
 ) -> Report:
     """The rates of every output, each the mean over `runs` alignments, since an alignment is a sample."""
     sampled = [aligned_rates(outputs, training) for _ in tqdm(range(runs), desc="align", disable=None)]

@@ -8,15 +8,17 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.analysis.charts import lines
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
-from fairseq_capsule.checkpoints.models import batches, load_with_data
+from fairseq_capsule.checkpoints.models import load_with_data
+from fairseq_capsule.data.batches import batches
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import tokenised_bleu
-from fairseq_capsule.models.flat_config import option
 from fairseq_capsule.models.mechanism import mechanisms
+from fairseq_capsule.models.options import option
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,14 @@ def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str
         raise UserError(f"{label}: its model has no routing, so no number of iterations to set")
     if wanted is None and len(found) > 1:
         raise UserError(f"{label}: its model has {names}; say which to set with --option")
-    if wanted not in (None, *found):
+    if wanted is not None and wanted not in found:
         raise UserError(f"{label}: its model has no {option(wanted)} to set; it has {names}")
     return wanted or found[0]
 
 
 @torch.no_grad()
 def quality(
-    model: torch.nn.Module,
+    model: BaseFairseqModel,
     task: FairseqTask,
     samples: Iterable[Dict[str, Any]],
     beam: int,

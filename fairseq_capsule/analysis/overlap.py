@@ -9,7 +9,8 @@ from torch import Tensor
 
 from fairseq_capsule.analysis.charts import lines
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
-from fairseq_capsule.checkpoints.models import batches, load_with_data
+from fairseq_capsule.checkpoints.models import load_with_data
+from fairseq_capsule.data.batches import batches
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap_by_step
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags

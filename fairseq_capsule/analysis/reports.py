@@ -76,6 +76,7 @@ def comma_separated(rows: Sequence[Any]) -> str:
 
 def escaped(text: str) -> str:
     """Text as Markdown shows it as it is, in a table's cell too."""
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)  # some end a line, and with it the cell
     # An underscore inside a word is one to Markdown too.
     return re.sub(r"[\\|*`\[\]~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", html.escape(text, quote=False))
 

@@ -1,1 +1,1 @@
-"""What a checkpoint may hold: rules that are applied before fairseq reads any of it."""
+"""Checkpoints: what one may hold, what becomes of it, and averages of several."""

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
-from fairseq import checkpoint_utils
 from omegaconf import OmegaConf
 from torch import Tensor
 from tqdm import tqdm
 
+from fairseq_capsule.checkpoints.reading import floating_point, read_checkpoint, require_finite
 from fairseq_capsule.errors import UserError
 
 EPOCH_CHECKPOINT = re.compile(r"checkpoint(?P<epoch>\d+)\.pt")
@@ -80,13 +80,13 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     shapes: Dict[str, str] = {}
     for path in tqdm(paths, desc="average", unit=" checkpoints", disable=None):
         checkpoint = load(path)
-        _require_finite(path, checkpoint)
+        require_finite(path, checkpoint)
         shapes = shapes or _shapes(checkpoint)
         _require_same_shapes(path, _shapes(checkpoint), paths[0], shapes)
-        for name, tensor in _floating(checkpoint):
+        for name, tensor in floating_point(checkpoint):
             sums[name] = sums[name] + tensor if name in sums else tensor.double()
     parameters = OrderedDict(checkpoint["model"])
-    for name, tensor in _floating(checkpoint):
+    for name, tensor in floating_point(checkpoint):
         parameters[name] = (sums.pop(name) / len(paths)).to(tensor.dtype)
     dropped = ("ema", "ema_fp32_params", "val_loss")
     extra_state = {key: value for key, value in checkpoint["extra_state"].items() if key not in dropped}
@@ -107,7 +107,7 @@ def load(path: Path) -> Dict[str, Any]:
     Raises:
         UserError: something else than a checkpoint.
     """
-    checkpoint = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+    checkpoint = read_checkpoint(path)
     if not all(isinstance(checkpoint.get(part), Mapping) for part in ("cfg", "model", "extra_state")):
         raise UserError(f"{path}: damaged, or no checkpoint of fairseq-train; leave it out")
     return checkpoint
@@ -138,24 +138,11 @@ def _require(count: int, found: Sequence[Any], wanted: str) -> None:
         raise UserError(f"{wanted}: {len(found)}, but {count} are asked for; ask for fewer or train longer")
 
 
-def _floating(checkpoint: Dict[str, Any]) -> List[Tuple[str, Tensor]]:
-    entries = checkpoint["model"].items()
-    return [(name, entry) for name, entry in entries if isinstance(entry, Tensor) and entry.is_floating_point()]
-
-
 def _shapes(checkpoint: Dict[str, Any]) -> Dict[str, str]:
     return {
         name: f"of shape {list(entry.shape)}" if isinstance(entry, Tensor) else "no tensor"
         for name, entry in checkpoint["model"].items()
     }
-
-
-def _require_finite(path: Path, checkpoint: Dict[str, Any]) -> None:
-    if not checkpoint["model"]:
-        raise UserError(f"{path}: its model has no parameters; leave it out")
-    for name, tensor in _floating(checkpoint):
-        if not tensor.isfinite().all():
-            raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")
 
 
 def _require_same_shapes(path: Path, shapes: Dict[str, str], first_path: Path, first_shapes: Dict[str, str]) -> None:

@@ -95,14 +95,16 @@ class _Rules:
             raise UserError(f"its option {name} is no name of a component: {_shown(value)}")
         if ADDRESS.search(value) and key not in OF_THE_TRAINING and value not in self.addresses:
             raise UserError(f"its option {name} is an address, which would be fetched: {_shown(value)}")
-        if not FREE_TEXT.fullmatch(key) and NOT_PLAIN.search(value):
+        if NOT_PLAIN.search(value):
             self._check_literal(name, key, value)
 
     def _check_literal(self, name: str, key: str, text: str) -> None:
-        """By the same rules for the texts in it."""
+        """By the same rules for the texts in it; fairseq reads a literal for a file's name too, if that is no text."""
         try:
             value = literal(text)
         except ValueError:
+            if FREE_TEXT.fullmatch(key):
+                return
             raise UserError(
                 f"its option {name} is neither plain text nor a literal, and fairseq could run it: {_shown(text)}"
             ) from None

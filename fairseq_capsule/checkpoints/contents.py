@@ -45,6 +45,9 @@ def check_contents(state: Dict[str, Any]) -> None:
     for part, value in state.items():
         if part not in ("cfg", "args"):
             _check(str(part), value, 0, seen)
+    for part in ("extra_state", "task_state"):  # fairseq merges them into its own
+        if not isinstance(state.get(part, {}), dict):
+            raise UserError(f"its {part} is of type {type(state[part]).__name__}, not dict")
     extra_state = state.get("extra_state") or {}
     history = state.get("optimizer_history") or []
     for owner in (extra_state.get("train_iterator") or {}, *history):

@@ -1,20 +1,16 @@
-"""Trained models as fairseq's hub gives them, which can be looked into.
+"""Trained models as fairseq's hub gives them, which can be looked into."""
 
-The only door from the models to the room that looks into them: it is opened when somebody asks.
-"""
-
+import importlib
 import logging
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Iterator, List, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 from fairseq import hub_utils
 from tqdm import tqdm
 
+from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.data.merges import require_codes
-
-if TYPE_CHECKING:
-    from fairseq_capsule.inspector.inspection import Inspection
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
@@ -27,33 +23,13 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
     checkpoint: Optional[str] = None
     data: Optional[str] = None
 
-    def inspect(
-        self,
-        sentences: Union[str, List[str]],
-        beam: int = 5,
-        against: Optional[hub_utils.GeneratorHubInterface] = None,
-    ) -> List["Inspection"]:
-        """What the model routes while it translates sentences.
-
-        Args:
-            sentences: raw text, as `translate` takes it.
-            beam: of the translation.
-            against: another model of the same dictionaries, which reads the same translation.
-
-        Returns:
-            An `Inspection` for each sentence: its arrays by name, `.plot()`, `.save()` and `.save_html()`.
-
-        Raises:
-            UserError: a sentence that is empty or too long, or a model of other dictionaries.
-        """
-        from fairseq_capsule.inspector.inspection import inspect
-        from fairseq_capsule.inspector.sentences import sentences_of_text
-
-        lines = [sentences] if isinstance(sentences, str) else sentences
-        return list(inspect(self, sentences_of_text(self, lines), beam=beam, against=against))
+    def inspect(self, *args: Any, **options: Any) -> Any:
+        """What the model routes while it translates: `fairseq_capsule.inspector.inspect` with this hub."""
+        # By name: the models, which give a hub, import nothing that looks into them.
+        return importlib.import_module("fairseq_capsule.inspector").inspect(self, *args, **options)
 
 
-def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> CapsuleHub:
+def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -> CapsuleHub:
     """A trained model, of this package or of fairseq's own, with the dictionaries of binarised data.
 
     Args:
@@ -63,8 +39,6 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options) -> Cap
     Raises:
         UserError: broken files, or dictionaries and a checkpoint that do not belong together.
     """
-    from fairseq_capsule.checkpoints.models import load_model
-
     if options.get("bpe_codes"):
         require_codes(options["bpe_codes"])
     checkpoint = Path(checkpoint)

@@ -3,7 +3,7 @@
 import ast
 import json
 import sys
-from typing import Any
+from typing import Any, Optional
 
 # Longer texts are no values: Python's parser takes seconds for them.
 LONGEST = 100_000
@@ -35,7 +35,7 @@ def literal(text: str) -> Any:
         raise ValueError(f"no literal: {shown!r}") from None
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: Optional[ast.expr]) -> Any:
     if isinstance(node, ast.Constant) and type(node.value) in (type(None), bool, int, float, str):
         return node.value
     if isinstance(node, ast.List):
@@ -55,16 +55,16 @@ def _value(node: ast.expr) -> Any:
 
 def _joined(left: Any, operator: ast.operator, right: Any) -> list:
     if isinstance(operator, ast.Add) and type(left) is type(right) is list:
-        joined, length = left.__add__, len(left) + len(right)
+        length = len(left) + len(right)
     elif isinstance(operator, ast.Mult) and type(left) is list and type(right) is int:
-        joined, length = left.__mul__, len(left) * right
+        length = len(left) * right
     elif isinstance(operator, ast.Mult) and type(left) is int and type(right) is list:
         return _joined(right, operator, left)
     else:
         raise ValueError("only lists are added, and multiplied by a whole number")
     if length > LONGEST_LIST:
         raise ValueError(f"a list of {length} items is too long")
-    return joined(right)
+    return left + right if isinstance(operator, ast.Add) else left * right
 
 
 def install() -> None:
@@ -75,4 +75,4 @@ def install() -> None:
     """
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "fairseq":
-            module.eval = literal
+            vars(module)["eval"] = literal

@@ -5,10 +5,15 @@ hold a few harmless ones, named here. Anything else, a malicious pickle included
 unpickler lets through is checked by the rules of `fairseq_capsule.checkpoints` before fairseq sees it, because fairseq
 evaluates several options as Python.
 
-fairseq itself is patched here alone, in three places:
+fairseq itself is patched here alone, in six places:
 
 - `checkpoint_utils.load_checkpoint_to_cpu` checks the file first, and raises torch's errors again with the file's name
   and the reason. Every way in passes it: fairseq's commands, its hub, this package's commands and scripts;
+- `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`), which reads a file by itself, does the same;
+- `file_utils.load_archive_file`, by which the hub unpacks a tar archive, refuses one that would write or move anything
+  outside of its folder;
+- `TranslationTask.load_dictionary`, by which every task of translation reads its dictionaries before a checkpoint is
+  known, says what is wrong with a broken one;
 - `eval` in fairseq's modules reads literals alone (`checkpoints/literals.py`), should a text come by another way: for
   `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and some twenty models, criterions and optimisers;
 - `distributed.utils._broadcast_object_slow` reads what rank 0 broadcasts when several processes resume: a config, whose
@@ -16,16 +21,21 @@ fairseq itself is patched here alone, in three places:
 """
 
 import functools
+import lzma
+import os
 import pickle
 import re
+import tarfile
 import typing
+import zlib
 from argparse import Namespace
 from collections import defaultdict
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
+from fairseq.tasks.translation import TranslationTask
 from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
@@ -33,10 +43,11 @@ from omegaconf.nodes import AnyNode
 from fairseq_capsule.checkpoints import literals
 from fairseq_capsule.checkpoints.config import check_config
 from fairseq_capsule.checkpoints.contents import check_archive, check_contents
+from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 
-CHECKPOINT_CLASSES = [Namespace]
-BROADCAST_CLASSES = [
+CHECKPOINT_CLASSES: typing.List[typing.Any] = [Namespace]
+BROADCAST_CLASSES: typing.List[typing.Any] = [
     AnyNode,
     ContainerMetadata,
     DictConfig,
@@ -55,7 +66,10 @@ BROADCAST_CLASSES = [
 def install() -> None:
     """Allow the classes of fairseq's checkpoints and patch fairseq; doing it twice changes nothing."""
     torch.serialization.add_safe_globals(CHECKPOINT_CLASSES)
-    checkpoint_utils.load_checkpoint_to_cpu = _once(checkpoint_utils.load_checkpoint_to_cpu, _checking)
+    for name in ("load_checkpoint_to_cpu", "load_ema_from_checkpoint"):
+        setattr(checkpoint_utils, name, _once(getattr(checkpoint_utils, name), _checking))
+    file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking_inside)
+    TranslationTask.load_dictionary = staticmethod(_once(TranslationTask.load_dictionary, _naming_what_is_broken))
     distributed_utils._broadcast_object_slow = _once(distributed_utils._broadcast_object_slow, _allowing_configs)
     literals.install()
 
@@ -69,7 +83,7 @@ def _once(function, decorator):
 
 
 def _checking(load):
-    def load_checkpoint_to_cpu(path, *args, **kwargs):
+    def checked(path, *args, **kwargs):
         local_path = PathManager.get_local_path(path)  # of a file elsewhere a copy; it is what is loaded, too
         try:
             _check(local_path)
@@ -83,7 +97,46 @@ def _checking(load):
         except Exception as error:
             raise UserError(f"{path}: not loaded: {_reason(error)}") from error
 
-    return load_checkpoint_to_cpu
+    return checked
+
+
+def _unpacking_inside(load):
+    def load_archive_file(archive_file):
+        try:
+            path = file_utils.cached_path(archive_file, cache_dir=None)  # of an address what is fetched
+        except OSError:
+            raise UserError(f"{archive_file}: no such file or folder, and nothing to be fetched by this name") from None
+        try:
+            if not os.path.isdir(path):
+                _check_members(archive_file, path)
+            return load(archive_file)
+        except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+            raise UserError(f"{archive_file}: neither a folder nor a tar archive ({error}); name a folder") from error
+
+    return load_archive_file
+
+
+def _check_members(name: str, path: str) -> None:
+    """Files and folders with relative names alone: fairseq unpacks whatever is there, wherever it says."""
+    with tarfile.open(path) as archive:
+        for member in archive:
+            inside = not member.name.startswith("/") and ".." not in member.name.split("/")
+            if not (inside and (member.isfile() or member.isdir())):
+                raise UserError(
+                    f"{name}: not unpacked: {member.name[:80]!r} in it is no file or folder inside of the archive; "
+                    "unpack it yourself and name the folder"
+                )
+
+
+def _naming_what_is_broken(load):
+    def load_dictionary(filename):
+        try:
+            return load(filename)
+        except Exception:
+            read_dictionary(filename)  # which says where; what it takes, fairseq's error is about
+            raise
+
+    return load_dictionary
 
 
 def _check(path: str) -> None:

@@ -1,37 +1,25 @@
-"""A trained model with data to try it on."""
+"""The one place that makes a model of a checkpoint."""
 
 import os
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
-from fairseq import checkpoint_utils, utils
+from fairseq import checkpoint_utils
+from fairseq.criterions import FairseqCriterion
 from fairseq.data import data_utils
 from fairseq.dataclass.utils import overwrite_args_by_name
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
-from omegaconf.errors import OmegaConfBaseException
-from tqdm import tqdm
 
-from fairseq_capsule.data.binarised import require_whole
+from fairseq_capsule.checkpoints.reading import read_checkpoint, require_finite
 from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
-Loaded = Tuple[torch.nn.Module, Union[DictConfig, Namespace], FairseqTask]
-
-# What fairseq and torch raise when the options of a checkpoint build no model, or one for other parameters.
-BUILDING_ERRORS = (
-    AssertionError,
-    AttributeError,
-    LookupError,
-    OmegaConfBaseException,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
+Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
 
 
 def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
@@ -48,8 +36,9 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     if os.pathsep in str(data):
         raise UserError(f"{data}: fairseq would read it as several folders, for the {os.pathsep!r} in it; rename it")
     options = {"data": str(data), **(overrides or {})}
-    state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))
+    state = read_checkpoint(checkpoint)
     config = _require_parts(checkpoint, state)
+    require_finite(checkpoint, state)  # a beam search would never end, by an assertion of fairseq's
     _require_dictionaries(checkpoint, state, data)
     if isinstance(config, Namespace):
         vars(config).update(options)
@@ -57,7 +46,9 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
         overwrite_args_by_name(config, options)
     try:
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], state=state)
-    except BUILDING_ERRORS as error:
+    except (UserError, OSError):
+        raise
+    except Exception as error:  # whatever fairseq, OmegaConf and torch raise of what somebody wrote there
         reason = " ".join(str(error).split())[:300]
         raise UserError(
             f"{checkpoint}: its options and its parameters make no model ({type(error).__name__}: {reason}); copy the "
@@ -72,33 +63,15 @@ def load_with_data(checkpoint: Path, data: Path, overrides: Optional[Dict[str, A
     return model.cuda() if torch.cuda.is_available() else model, cfg, task
 
 
-def load_split(task: FairseqTask, split: str) -> None:
-    """Let a task of two languages load a split of its data.
+def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> FairseqCriterion:
+    """The criterion that a checkpoint was trained with, and its parameters: fairseq restores these in training alone.
 
-    Raises:
-        UserError: no such split, or a file of it that is not whole or not of the dictionaries beside it.
+    Args:
+        cfg, task: as `load_model` gives them.
     """
-    folder = Path(utils.split_paths(task.cfg.data)[0])
-    dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
-    for language, text in require_whole(folder, split).items():
-        if language in dictionaries:
-            text.require_known_tokens(len(dictionaries[language]))
-    try:
-        task.load_dataset(split)
-    except FileNotFoundError as error:
-        raise UserError(f"--split {split}: {error}") from error
-
-
-def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
-    """All batches of a split, where the model is, with a progress bar.
-
-    Raises:
-        UserError: as `load_split`.
-    """
-    load_split(task, split)
-    found = task.get_batch_iterator(task.dataset(split), max_tokens=8000, max_sentences=200)
-    for sample in tqdm(found.next_epoch_itr(shuffle=False), desc=description, disable=None, leave=False):
-        yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample
+    criterion = task.build_criterion(cfg.criterion)
+    criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
+    return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 
 def _require_parts(checkpoint: Path, state: Mapping) -> Union[DictConfig, Namespace]:
@@ -125,18 +98,19 @@ def _name(part: Any) -> Any:
     return part.get("_name") if isinstance(part, Mapping) else getattr(part, "_name", None)
 
 
-def _require_dictionaries(checkpoint: Path, state: Mapping, data: Path) -> None:
+def _require_dictionaries(checkpoint: Path, state: Dict[str, Any], data: Path) -> None:
     """Refuse data without the dictionaries of a checkpoint's languages, or with other words than it was trained on."""
     dictionaries = read_dictionaries(data)
     _, languages = trained_on(state)
     if None in languages:
         languages = tuple(data_utils.infer_language_pair(str(data)))
-    for language in filter(None, languages):
+    known = [language for language in languages if language is not None]
+    for language in known:
         if language not in dictionaries:
             raise UserError(
                 f"{data}: no dict.{language}.txt in it, and {checkpoint} translates {'-'.join(map(str, languages))}; "
                 "name the data that it was trained on"
             )
-    if None not in languages:
-        source, target = (dictionaries[language] for language in languages)
+    if len(known) == 2:
+        source, target = (dictionaries[language] for language in known)
         refuse_other_dictionaries(str(checkpoint), state, source, target)

@@ -7,12 +7,13 @@ called, so that `doctor` runs in an environment where another command's librarie
 import argparse
 import importlib
 import logging
-import os
 import re
 import sys
+import traceback
 from typing import List, Optional, Tuple
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.cli.arguments import input_folder
+from fairseq_capsule.errors import UserError, one_line
 
 COMMANDS = {
     "analyze": "tables and plots of translations by length, coverage, overlap, routing iterations and cases",
@@ -69,7 +70,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     except UserError as error:
         message = str(error)
     except OSError as error:  # a full disk, a missing folder: already a line that names the file
-        message = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+        message = one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
         print(f"fairseq-capsule {command}: interrupted", file=sys.stderr)
         return 130
@@ -79,7 +80,7 @@ def main(argv: Optional[List[str]] = None) -> int:
 
 def _user_dir(argv: List[str]) -> Tuple[Optional[str], List[str]]:
     """The value of `--user-dir`, wherever it stands, and the other arguments."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser = argparse.ArgumentParser(prog="fairseq-capsule", add_help=False, allow_abbrev=False)
     parser.add_argument("--user-dir")
     found, rest = parser.parse_known_args(argv)
     return found.user_dir, rest
@@ -88,6 +89,14 @@ def _user_dir(argv: List[str]) -> Tuple[Optional[str], List[str]]:
 def _import_plugin(folder: str) -> None:
     from fairseq import utils
 
-    if not os.path.isfile(os.path.join(folder, "__init__.py")):
+    if not (input_folder(folder) / "__init__.py").is_file():
         raise UserError(f"--user-dir {folder}: no package there; name the folder that has its __init__.py")
-    utils.import_user_module(argparse.Namespace(user_dir=folder))
+    try:
+        utils.import_user_module(argparse.Namespace(user_dir=folder))
+    except (Exception, SystemExit) as error:  # whatever somebody's program raises
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        raise UserError(
+            f"--user-dir {folder}: it cannot be imported ({reason}, in {place.filename}, line {place.lineno}); "
+            "correct the plugin"
+        ) from error

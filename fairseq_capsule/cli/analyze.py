@@ -5,7 +5,7 @@ import json
 import logging
 from dataclasses import asdict
 from pathlib import Path
-from typing import List, Optional
+from typing import List
 
 from fairseq_capsule.analysis.cases import METRICS, case_report, compare
 from fairseq_capsule.analysis.coverage import coverage_report
@@ -32,7 +32,7 @@ from fairseq_capsule.cli.arguments import (
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import Measure, measures, require_own_reference
-from fairseq_capsule.evaluation.translations import Translations, read_outputs
+from fairseq_capsule.evaluation.translations import Outputs, read_outputs
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -140,7 +140,7 @@ def _lengths(args: argparse.Namespace) -> Report:
     return length_report(_names(args, args.outputs), outputs[0].sources, _bleu(outputs, args), groups)
 
 
-def _bleu(outputs: List[Translations], args: argparse.Namespace) -> Measure:
+def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
     """The measure that `score` calls by this name too."""
     name, reference = "tokenised_bleu", outputs[0].targets
     if args.reference:
@@ -160,10 +160,10 @@ def _coverage(args: argparse.Namespace) -> Report:
     for output in outputs:
         if not output.tokenised:
             raise UserError(f"{output.path}: words and punctuation are not apart; generate it without --tokenizer")
-    training = tuple(read_lines(path) for path in args.train or [])
-    if training and len(training[0]) != len(training[1]):
-        raise UserError(f"--train: {args.train[0]} has {len(training[0])} lines, {args.train[1]} {len(training[1])}")
-    return coverage_report(_names(args, args.outputs), outputs, training or ((), ()), args.runs)
+    source, target = map(read_lines, args.train) if args.train else ([], [])
+    if len(source) != len(target):
+        raise UserError(f"--train: {args.train[0]} has {len(source)} lines, {args.train[1]} {len(target)}")
+    return coverage_report(_names(args, args.outputs), outputs, (source, target), args.runs)
 
 
 def _overlap(args: argparse.Namespace) -> Report:
@@ -186,9 +186,11 @@ def _iterations(args: argparse.Namespace) -> Report:
 
 def _cases(args: argparse.Namespace) -> Report:
     paths = [args.first, args.second]
-    names = tuple(_names(args, paths))
+    of_first, of_second = _names(args, paths)
     first, second = read_outputs(paths, args.remove_bpe)
-    return case_report(names, compare(first, second, args.metric, args.lowercase), args.metric, args.count)
+    return case_report(
+        (of_first, of_second), compare(first, second, args.metric, args.lowercase), args.metric, args.count
+    )
 
 
 def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
@@ -227,8 +229,8 @@ def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
 
 def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> List[str]:
     """A name for each file: those of --names, or the files', with `folders` or as many more as tell them apart."""
-    names: Optional[List[str]] = args.names
-    if names is None:
+    names: List[str] = args.names or []
+    if args.names is None:
         for parts in range(1 + folders, 2 + folders + max(len(path.parts) for path in paths)):
             names = [str(Path(*path.parts[-parts:]).with_suffix("")) for path in paths]
             if len(set(names)) == len(names):

@@ -21,6 +21,7 @@ MOST = 10**9  # of a number that nothing smaller bounds
 MOST_SEED = 2**32 - 1  # numpy's
 MOST_NUMBERS = 10_000  # in a set of numbers
 MOST_ITERATIONS = 100
+LONGEST_LANGUAGE = 40
 DECIMAL = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -93,9 +94,9 @@ def label(text: str) -> str:
 
 
 def language_code(text: str) -> str:
-    """An argparse type: `de`, `en`. Moses' rules take any other name for a language without rules of its own."""
-    if not re.fullmatch("[a-z]{2}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no language code of two letters")
+    """An argparse type: `de`, `pt_BR`, `zh-Hans`. Moses has general rules for a language that it does not know."""
+    if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > LONGEST_LANGUAGE:
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no name of a language, such as de or pt_BR")
     return text
 
 
@@ -106,7 +107,7 @@ def language_of(reference: Path) -> str:
         UserError: it ends with none.
     """
     ending = reference.suffix[1:]
-    if not re.fullmatch("[a-z]{2}", ending):
+    if not re.fullmatch("[a-z]{2}([_-][A-Za-z0-9]+)*", ending):
         raise UserError(f"--lang is missing, and {reference} does not end with a language as test.de does: name it")
     return ending
 

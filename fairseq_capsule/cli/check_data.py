@@ -3,15 +3,20 @@
 import argparse
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 from fairseq_capsule.cli.arguments import input_folder, percentage, positive_int
-from fairseq_capsule.data.folder_checks import FolderCheck, Limits
+from fairseq_capsule.data.binarised_folder import check_binarised_folder
+from fairseq_capsule.data.folder_checks import Checked, Limits, check_folder, final_text
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     defaults = Limits()
     parser.add_argument(
-        "folder", type=input_folder, metavar="DIR", help="what scripts/prepare-*.sh made: OUT, not OUT/bin"
+        "folder",
+        type=input_folder,
+        metavar="DIR",
+        help="what scripts/prepare-*.sh made, OUT, or any folder that fairseq-preprocess made, of which less is seen",
     )
     parser.add_argument(
         "--longest",
@@ -36,17 +41,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
 
 
+def _check(folder: Path, limits: Limits) -> Checked:
+    """With the text where it is there, otherwise of the binarised data alone."""
+    if final_text(folder) or (folder / "settings").is_file():  # a prepared folder whose text is missing is damaged
+        return check_folder(folder, limits)
+    return check_binarised_folder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
+
+
 def run(args: argparse.Namespace) -> int:
-    check = FolderCheck(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
-    findings = list(check.findings())
+    checked = _check(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
+    findings = checked.findings
     if args.json:
-        splits = {name: asdict(split) for name, split in check.splits.items()}
-        print(json.dumps({"ok": not findings, "findings": [asdict(finding) for finding in findings], "splits": splits}))
+        print(json.dumps({"ok": not findings, **asdict(checked)}))
         return 1 if findings else 0
-    for name, split in check.splits.items():
+    for name, split in checked.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
         overlap = "" if name == "train" else f", {split.overlap} of them in train"
         print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
+    for note in checked.notes:
+        print(f"note: {note}")
     for finding in findings:
         print(finding)
     print(f"{len(findings)} to mend" if findings else "nothing to mend")

@@ -11,7 +11,7 @@ from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.folder import write_inspection, write_lists
-from fairseq_capsule.inspector.inspection import Source, inspect
+from fairseq_capsule.inspector.inspection import Source, inspect_sources
 from fairseq_capsule.inspector.page import INDEX
 from fairseq_capsule.inspector.sentences import sentences_of_data, sentences_of_text
 
@@ -48,7 +48,7 @@ def run(args: Namespace) -> None:
     hub = load_model(args, args.checkpoint)
     against = load_model(args, args.against) if args.against else None
     sentences = _sentences(hub, args)
-    inspections = inspect(hub, sentences, beam=args.beam, against=against)
+    inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     kind = type(hub.models[0]).__name__
     written = 0
     try:

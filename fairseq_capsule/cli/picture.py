@@ -7,7 +7,7 @@ from fairseq_capsule.cli.arguments import label, output_file, unicode_text
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspector.inspection import inspect
+from fairseq_capsule.inspector.inspection import inspect_sources
 from fairseq_capsule.inspector.sentences import sentences_of_text
 from fairseq_capsule.inspector.views import all_views
 
@@ -37,7 +37,7 @@ def run(args: Namespace) -> None:
     if args.out.suffix not in SUFFIXES:
         raise UserError(f"--out {args.out}: its name must end in one of {', '.join(SUFFIXES)}")
     hub = load_model(args, args.checkpoint)
-    (inspection,) = inspect(hub, sentences_of_text(hub, [args.text]))
+    (inspection,) = inspect_sources(hub, sentences_of_text(hub, [args.text]))
     places = {} if args.layer is None else {"layer": args.layer}
     names = SHORT.get(args.show, (args.show,))
     offered = {view.name for view in inspection.views}

@@ -5,12 +5,12 @@ import json
 from pathlib import Path
 
 import torch
-from fairseq import checkpoint_utils
 
-from fairseq_capsule.checkpoints.models import batches, load_with_data
+from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
 from fairseq_capsule.cli.arguments import input_file, input_folder, label
 from fairseq_capsule.criterions import BagOfWordsProbe
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS
+from fairseq_capsule.data.batches import batches
 from fairseq_capsule.errors import UserError
 
 
@@ -40,12 +40,7 @@ def _evaluate(path: Path, data: Path, split: str) -> dict:
     model, cfg, task = load_with_data(path, data)
     if cfg.criterion._name != "bag_of_words_probe":
         raise UserError(f"{path}: it was trained with {cfg.criterion._name}, not with bag_of_words_probe")
-    criterion: BagOfWordsProbe = task.build_criterion(cfg.criterion)
-    # fairseq's own commands restore a criterion's parameters in training alone.
-    criterion.load_state_dict(checkpoint_utils.load_checkpoint_to_cpu(str(path))["criterion"])
-    criterion.eval()
-    if torch.cuda.is_available():
-        criterion.cuda()
+    criterion: BagOfWordsProbe = load_criterion(path, cfg, task)
     totals = dict.fromkeys((f"bag_recall_{top}" for top in TOPS), 0.0)
     sentences = 0
     for sample in batches(task, split, f"probe {path.name}"):

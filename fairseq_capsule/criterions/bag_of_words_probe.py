@@ -1,7 +1,7 @@
 """How much of the target a vector of the source knows: a bag-of-words predictor (Weng et al. 2020, §3.6, Table 5)."""
 
 from dataclasses import dataclass, field
-from typing import List, Tuple
+from typing import List
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
+from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.modules.feed_forward import feed_forward
 
 READS = ChoiceEnum(["global", "last", "mean"])
@@ -101,7 +102,7 @@ def source_vector(model, net_input, reads: str) -> Tensor:
     model.train(training)
     if reads == "global":
         return encoded[_vectors(model)[0]][0]
-    states, padding_mask = _states(encoded)
+    states, padding_mask = encoder_states(encoded)
     if reads == "last":
         positions = torch.arange(states.size(1), device=states.device)
         last = positions.masked_fill(padding_mask, -1).amax(1)
@@ -113,13 +114,6 @@ def source_vector(model, net_input, reads: str) -> Tensor:
 def _vectors(model) -> List[str]:
     """The names under which mechanisms put a vector for the sentence into the encoder's output."""
     return [mechanism.name for mechanism in getattr(model.encoder, "mechanisms", ()) if mechanism.encodes]
-
-
-def _states(encoded) -> Tuple[Tensor, Tensor]:
-    """A Transformer's or an LSTM's encoder output as `[B, I, C]`, and its padding mask `[B, I]`."""
-    if isinstance(encoded, tuple):
-        return encoded[0].transpose(0, 1), encoded[3].t()
-    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
 
 
 def _source_dim(model) -> int:

@@ -2,11 +2,12 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Dict
+from typing import Any, Dict, Mapping, Optional
 
 from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
-from torch import Tensor
+from fairseq.models import BaseFairseqModel
+from torch import Tensor, nn
 
 from fairseq_capsule.criterions.routing_losses import LoggedLoss, RoutingLossesCriterion
 from fairseq_capsule.errors import UserError
@@ -66,9 +67,9 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
 
     def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
         """Each loss that is on, summed over the batch, in nats, without its weight."""
-        part = getattr(model.decoder, "past_future", None)
+        part: Any = getattr(model.decoder, "past_future", None)
         require_heads(part, self.weights)
-        routed = net_output[1].get("past_future") if any(self.weights.values()) else None
+        routed: Any = net_output[1].get("past_future") if any(self.weights.values()) else None
         target = sample["target"]
         padding_mask = target.eq(self.padding_idx)
         losses = {}
@@ -93,7 +94,7 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
         return losses
 
 
-def require_heads(part, weights: Dict[str, float]) -> None:
+def require_heads(part: Optional[nn.Module], weights: Mapping[str, float]) -> None:
     """Refuse a weight above 0 whose head a model's `past_future` part does not have."""
     for name, weight in weights.items():
         if weight and getattr(part, name, None) is None:
@@ -103,7 +104,7 @@ def require_heads(part, weights: Dict[str, float]) -> None:
             )
 
 
-def freeze_unused_heads(model, weights: Dict[str, float]) -> None:
+def freeze_unused_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
     """Freeze a model's heads that no loss reads: they would have no gradient."""
     part = getattr(model.decoder, "past_future", None)
     for name in ("bow", "bca"):

@@ -1,13 +1,15 @@
 """Label-smoothed cross-entropy with the further losses of a mechanism: what such criterions share."""
 
-from typing import Dict, Mapping, NamedTuple
+from dataclasses import dataclass
+from typing import Dict, Mapping
 
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
 from fairseq.logging import metrics
 from torch import Tensor
 
 
-class LoggedLoss(NamedTuple):
+@dataclass(frozen=True)
+class LoggedLoss:
     """How a loss is logged: its sum, divided by a count and by a unit.
 
     Attributes:
@@ -57,7 +59,8 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
         super().reduce_metrics(logging_outputs)
-        for name, (count, unit) in cls.logged.items():
+        for name, logged in cls.logged.items():
             if any(f"{name}_loss" in log for log in logging_outputs):
-                total, number = (sum(log.get(key, 0) for log in logging_outputs) for key in (f"{name}_loss", count))
-                metrics.log_scalar(f"{name}_loss", total / number / unit, number, round=3)
+                keys = f"{name}_loss", logged.count
+                total, number = (sum(log.get(key, 0) for log in logging_outputs) for key in keys)
+                metrics.log_scalar(f"{name}_loss", total / number / logged.unit, number, round=3)

@@ -1,0 +1,1 @@
+"""Prepared data: texts, subwords, dictionaries, binarised files, and what is wrong with them."""

@@ -18,7 +18,7 @@ OLD_MAGIC = b"TNTIDX\x00\x00"
 HEADER = struct.Struct("<9sQBQ")
 SIZE, POINTER = np.dtype("<i4"), np.dtype("<i8")
 # fairseq's codes of the types that fairseq-preprocess has written.
-TOKEN_TYPES = {4: np.dtype("<i4"), 5: np.dtype("<i8"), 8: np.dtype("<u2"), 9: np.dtype("<u4")}
+TOKEN_TYPES: Dict[int, np.dtype] = {4: np.dtype("<i4"), 5: np.dtype("<i8"), 8: np.dtype("<u2"), 9: np.dtype("<u4")}
 PIECE = 1 << 18  # numbers that are read at a time
 REMEDY = "binarise the text again"
 

@@ -1,28 +1,34 @@
 """The dictionaries of binarised data: how they are read, and whether a checkpoint was trained with the same words."""
 
+import hashlib
 import os
 import re
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple, Union
 
 from fairseq.data import Dictionary, data_utils
+from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 
 ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"
+DIGESTS = "dictionary_digests"  # in the state of a task
 
 
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
     """A dictionary of fairseq-preprocess.
 
     Raises:
-        UserError: not UTF-8, empty, a line that is not `SYMBOL COUNT`, or a symbol that stands there twice.
-        OSError: it cannot be read.
+        UserError: it cannot be read, is empty or not UTF-8, or has a line that is not `SYMBOL COUNT` or a symbol twice.
     """
+    try:
+        lines = read_lines(path)
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror}; name a folder that fairseq-preprocess made") from error
     seen = dict.fromkeys(Dictionary().symbols, 0)
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in enumerate(lines, start=1):
         entry = ENTRY.fullmatch(line)
         if not entry:
             raise UserError(f"{path}, line {number}: {line[:40]!r} is not 'SYMBOL COUNT'; {REMEDY}")
@@ -49,8 +55,9 @@ def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:
 def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Dictionary, target: Dictionary) -> None:
     """Refuse a checkpoint that was trained with other dictionaries.
 
-    Checkpoints hold no dictionary: sizes are always compared, words where the folder that the checkpoint was trained on
-    is there with a dictionary of that size; with another one it is another folder by now.
+    Checkpoints hold no dictionary, and older ones no digest of it: sizes are always compared, words by the digest, or
+    where the folder that the checkpoint was trained on is there with a dictionary of that size; with another one it is
+    another folder by now.
 
     Args:
         label: what the checkpoint is called in an error.
@@ -61,6 +68,7 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         UserError: they differ.
     """
     folder, languages = trained_on(state)
+    _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)
     for side, dictionary, language in zip(("encoder", "decoder"), (source, target), languages):
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
         if embeddings is not None and len(embeddings) != len(dictionary):
@@ -73,6 +81,37 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         if len(there) == len(dictionary) and there.symbols != dictionary.symbols:
             raise UserError(
                 f"{label}: the words of {file}, which it was trained with, are not the data's; "
+                "binarise the data with the checkpoint's dictionary"
+            )
+
+
+def keep_digests(task: FairseqTask) -> None:
+    """Let checkpoints of a task hold a digest of its dictionaries; refuse a checkpoint that holds another one.
+
+    fairseq saves a task's state with every checkpoint, and gives it to the task before it builds the checkpoint's
+    model. So a model calls this when it is built.
+
+    Raises:
+        UserError: the task has the state of a checkpoint that was trained with other dictionaries.
+    """
+    _refuse_other_digests("the checkpoint", task.state_dict(), task.source_dictionary, task.target_dictionary)
+    task.load_state_dict({DIGESTS: _digests(task.source_dictionary, task.target_dictionary)})
+
+
+def _digests(source: Dictionary, target: Dictionary) -> Dict[str, str]:
+    """Of the symbols in their order."""
+    named = (("source", source), ("target", target))
+    return {side: hashlib.sha256("\n".join(found.symbols).encode()).hexdigest() for side, found in named}
+
+
+def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target: Dictionary) -> None:
+    there = task_state.get(DIGESTS) if isinstance(task_state, dict) else None
+    if not isinstance(there, dict):  # of before version 0.2, or of fairseq's models
+        return
+    for side, digest in _digests(source, target).items():
+        if there.get(side, digest) != digest:
+            raise UserError(
+                f"{what} was trained with other words than those of the data's {side} dictionary; "
                 "binarise the data with the checkpoint's dictionary"
             )
 

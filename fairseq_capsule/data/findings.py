@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Optional
 
+from fairseq_capsule.errors import one_line
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -15,4 +17,4 @@ class Finding:
 
     def __str__(self) -> str:
         place = f"{self.file}, line {self.line}" if self.line else self.file
-        return f"{place}: {self.problem}" + (f" (and {self.lines - 1} more lines)" if self.lines > 1 else "")
+        return one_line(f"{place}: {self.problem}") + (f" (and {self.lines - 1} more lines)" if self.lines > 1 else "")

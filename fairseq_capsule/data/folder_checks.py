@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple
 
 from fairseq.data import Dictionary
 
@@ -37,17 +37,32 @@ class Split:
     overlap: int = 0
 
 
-class FolderCheck:
-    """The checks of one folder; `splits` has the figures of each split when `findings` has been read to its end."""
+@dataclass(frozen=True)
+class Checked:
+    """What is wrong with a folder, the figures of each of its splits, and what cannot be seen in it, a line each."""
+
+    findings: List[Finding]
+    splits: Dict[str, Split]
+    notes: Tuple[str, ...] = ()
+
+
+def check_folder(folder: Path, limits: Limits) -> Checked:
+    """Check a prepared folder.
+
+    Raises:
+        UserError: no folder that a prepare script finished.
+    """
+    check = _FolderCheck(folder, limits)
+    return Checked(list(check.findings()), check.splits)
+
+
+class _FolderCheck:
+    """The checks of one folder; `findings` fills `splits` on its way through the files."""
 
     def __init__(self, folder: Path, limits: Limits):
-        """
-        Raises:
-            UserError: no folder that a prepare script finished.
-        """
         self.folder, self.limits = folder, limits
         self.splits: Dict[str, Split] = {}
-        self.final = next((name for name in FINAL if (folder / name).is_dir()), None)
+        self.final = final_text(folder)
         self.dictionaries = _dictionaries(folder)
         self.languages = list(self.dictionaries)
         if not self.final:
@@ -63,7 +78,7 @@ class FolderCheck:
 
     def _of_contents(self) -> Iterator[Finding]:
         for language, dictionary in self.dictionaries.items():
-            yield from _order(f"bin/dict.{language}.txt", dictionary)
+            yield from dictionary_order(f"bin/dict.{language}.txt", dictionary)
         for stage in TEXTS:
             if stage != self.final and (self.folder / stage).is_dir():
                 for split in self._splits():
@@ -139,8 +154,9 @@ class FolderCheck:
         for language, dictionary in self.dictionaries.items():
             indices = [path for path in binarised_texts(self.folder / "bin", split) if language_of(path) == language]
             if not indices:
-                place, text = f"bin/{split}.*.{language}.idx", f"{self.final}/{split}.{language}"
-                reason = f", {self.final} has {split}" if (self.folder / text).is_file() else ""
+                place = f"bin/{split}.*.{language}.idx"
+                there = (self.folder / f"{self.final}/{split}.{language}").is_file()
+                reason = f", {self.final} has {split}" if there else ""
                 findings.append(Finding(place, None, f"missing{reason}: delete bin, prepare again"))
             comparisons.append([])
             for index in indices:
@@ -181,7 +197,16 @@ def _dictionaries(folder: Path) -> Dict[str, Dictionary]:
     return found
 
 
-def _order(file: str, dictionary: Dictionary) -> Iterator[Finding]:
+def final_text(folder: Path) -> Optional[str]:
+    """The name of the folder of the text that is binarised, or None where there is no such text."""
+    settings = folder / "settings"
+    pieces = settings.is_file() and b"\nbpe sentencepiece" in settings.read_bytes()
+    # Of SentencePiece the pieces are counted: long sentences leave the text after it was cut.
+    stages = ("clean", *FINAL) if pieces else (*FINAL, "clean")
+    return next((name for name in stages if (folder / name).is_dir()), None)
+
+
+def dictionary_order(file: str, dictionary: Dictionary) -> Iterator[Finding]:
     counts = dictionary.count[dictionary.nspecial :]
     rises = [line for line, (count, after) in enumerate(zip(counts, counts[1:]), start=2) if after > count]
     if rises:

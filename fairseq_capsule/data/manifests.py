@@ -49,7 +49,7 @@ def manifest_findings(folder: Path, expected: Collection[str], known: Collection
 def _changed(folder: Path, listed: Dict[str, str], known: Collection[str]) -> Iterator[Finding]:
     files: List[str] = [file for file in listed if file not in known]
     for file in tqdm(files, desc=NAME, unit=" files", delay=2, disable=None, leave=False):
-        if not re.fullmatch(r"[^/\0]+(/[^/\0]+)*", file) or ".." in file.split("/"):
+        if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
             yield Finding(NAME, None, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
         elif not (folder / file).is_file():
             yield Finding(file, None, f"missing, {NAME} lists it: delete what was made from it and prepare again")

@@ -1,0 +1,1 @@
+"""What this environment has and lacks: `fairseq-capsule doctor`."""

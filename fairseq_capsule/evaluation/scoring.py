@@ -19,16 +19,23 @@ from fairseq_capsule.evaluation.translations import Translations
 SEED_VARIABLE = "SACREBLEU_SEED"
 # Languages that are often prepared without their diacritics, which then cost a translation most of its matches.
 DIACRITICS_OPTIONAL = {"ro"}
+CHINESE = {"zho", "chi", "cmn", "yue"}
+
+
+def rules_of(language: str) -> str:
+    """The name by which Moses and sacrebleu know a language: `pt` of `pt_BR`, `zh` of `zh_CN` and `cmn`."""
+    name = re.split("[_-]", language)[0].lower()
+    return "zh" if name in CHINESE else name
 
 
 class Moses:
     """Moses' normalising, tokenising and detokenising of one language, with the settings of the training data."""
 
     def __init__(self, language: str):
-        self.language = language
-        self._normalizer = sacremoses.MosesPunctNormalizer(language)
-        self._tokenizer = sacremoses.MosesTokenizer(language)
-        self._detokenizer = sacremoses.MosesDetokenizer(language)
+        self.language = rules_of(language)
+        self._normalizer = sacremoses.MosesPunctNormalizer(self.language)
+        self._tokenizer = sacremoses.MosesTokenizer(self.language)
+        self._detokenizer = sacremoses.MosesDetokenizer(self.language)
 
     def tokenise(self, line: str) -> str:
         return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
@@ -94,7 +101,7 @@ def measures(
     """The four measures of one or more systems against the raw references, and of Romanian again without diacritics."""
     for measure in _measures(systems, references, language, lowercase):
         yield measure
-        if language in DIACRITICS_OPTIONAL:
+        if rules_of(language) in DIACRITICS_OPTIONAL:
             yield without_diacritics(measure)
 
 
@@ -123,7 +130,7 @@ def _measures(
     if targets and len(references) == 1 and all(system.tokenised and system.targets == targets for system in systems):
         text, tokenised_references = "the output's own tokens, against its T- lines", [targets]
     else:
-        text = f"Moses tokens of {language}"
+        text = f"Moses tokens of {moses.language}"
         tokenised_references = [_mapped(moses.tokenise, reference, "tokenise") for reference in references]
     tokenised_systems = [
         system.sentences if system.tokenised else _mapped(moses.tokenise, system.sentences, "tokenise")
@@ -148,7 +155,7 @@ def _measures(
     plain_systems = [detokenised(system, moses) for system in systems]
     plain_references = [list(reference) for reference in references]
     try:
-        bleu = BLEU(lowercase=lowercase, trg_lang=language)
+        bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
     except RuntimeError as error:  # Japanese and Korean need packages of their own
         raise UserError(" ".join(str(error).split())) from error
     text = "plain text, against the references as they are"

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Dict, List, Optional, Sequence
 
@@ -12,7 +13,8 @@ from fairseq_capsule.errors import UserError
 
 # S: source, T: target, H: hypothesis as generated, D: hypothesis after fairseq's own detokenising. Other lines (P-, A-,
 # the log) are passed over.
-GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>\d+)\t(?P<text>.*)")
+GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>[0-9]+)\t(?P<text>.*)")
+LONGEST_ID = 18  # digits
 NAMED_AT_MOST = 5
 
 
@@ -29,6 +31,14 @@ class Translations:
     tokenised: bool
     targets: Optional[List[str]] = None
     sources: Optional[List[str]] = None
+
+
+@dataclass(frozen=True)
+class Outputs(Translations):
+    """Translations of `fairseq-generate`, with the sources and targets that it read."""
+
+    targets: List[str]
+    sources: List[str]
 
 
 def read_translations(
@@ -51,7 +61,7 @@ def read_translations(
         UserError: an empty file, one that is not UTF-8, or a generated output with missing or repeated sentences.
     """
     lines = read_lines(path)
-    if not any(re.match(r"[HD]-\d+\t", line) for line in lines):
+    if not any(re.match(r"[HD]-[0-9]+\t", line) for line in lines):
         return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
 
     found = _generated(path, lines)
@@ -64,17 +74,20 @@ def read_translations(
     return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
 
 
-def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Translations]:
+def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Outputs]:
     """Read outputs of `fairseq-generate` on one and the same text, each with its sources and targets.
 
     Raises:
         UserError: as `read_translations`; a file that is no such output; or one of another text than the first one's.
     """
-    outputs = [read_translations(path, remove_bpe) for path in paths]
-    first = outputs[0]
-    for output in outputs:
-        if output.sources is None or output.targets is None:
-            raise UserError(f"{output.path}: it has no S- and T- lines; give an output of fairseq-generate")
+    outputs: List[Outputs] = []
+    for path in paths:
+        found = read_translations(path, remove_bpe)
+        if found.sources is None or found.targets is None:
+            raise UserError(f"{path}: it has no S- and T- lines; give an output of fairseq-generate")
+        output = Outputs(path, found.sentences, found.tokenised, found.targets, found.sources)
+        outputs.append(output)
+        first = outputs[0]
         if len(output.sentences) != len(first.sentences):
             raise UserError(
                 f"{output.path}: {len(output.sentences)} sentences, {first.path} has {len(first.sentences)}; "
@@ -104,6 +117,8 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
         match = GENERATED_LINE.fullmatch(line)
         if not match:
             continue
+        if len(match["id"]) > LONGEST_ID:
+            raise UserError(f"{path}, line {number}: {line[:40]!r} is the line of no sentence; generate it again")
         sentences, sentence, text = found[match["kind"]], int(match["id"]), match["text"]
         if match["kind"] in "ST":
             if sentence in sentences:
@@ -119,11 +134,13 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
             sentences.setdefault(sentence, text)  # of several hypotheses fairseq scores the first
     count = 1 + max(sentence for sentences in found.values() for sentence in sentences)
     for kind, sentences in found.items():
-        missing = [f"{kind}-{sentence}" for sentence in range(count) if sentence not in sentences]
+        missing = count - len(sentences)
         if sentences and missing:
-            shown = ", ".join(missing[:NAMED_AT_MOST]) + (", …" if len(missing) > NAMED_AT_MOST else "")
+            # Not all of them: one line may say that there are 10^18 sentences.
+            named = islice((sentence for sentence in range(count) if sentence not in sentences), NAMED_AT_MOST)
+            shown = ", ".join(f"{kind}-{sentence}" for sentence in named) + (", …" if missing > NAMED_AT_MOST else "")
             raise UserError(
-                f"{path}: {len(missing)} of {count} sentences missing ({shown}): interrupted, one shard of several, or "
+                f"{path}: {missing} of {count} sentences missing ({shown}): interrupted, one shard of several, or "
                 "--skip-invalid-size-inputs-valid-test; generate all of them"
             )
     return found

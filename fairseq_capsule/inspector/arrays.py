@@ -2,13 +2,13 @@
 
 from typing import Dict
 
-from torch import nn
+from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule.models.mechanism import mechanisms
 from fairseq_capsule.models.views import NamedArray, Sentence, evaluating
 
 
-def gather(model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+def gather(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
     """All arrays that the model has, by their names; recomputed, nothing is kept on the model.
 
     Each mechanism's `arrays` says which they are.

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from fairseq.hub_utils import GeneratorHubInterface
@@ -120,7 +120,7 @@ class Inspection:
         Raises:
             UserError: no such view or choice.
         """
-        chosen = self.view(view) if view or not self.views else self.views[0]
+        chosen = self.view(view or "view") if view or not self.views else self.views[0]
         return plot_view(chosen, self.arrays, {axis: str(label) for axis, label in choices.items()})
 
     def save(self, path: Union[str, Path]) -> None:
@@ -129,7 +129,7 @@ class Inspection:
         Beside an array `NAME` are `NAME.axes`, the names of its dimensions, and for each of these `NAME.AXIS`, the
         labels along it. `source` and `target` are the subwords.
         """
-        content: Dict[str, np.ndarray] = {"source": np.array(self.source), "target": np.array(self.target)}
+        content: Dict[str, Any] = {"source": np.array(self.source), "target": np.array(self.target)}
         for name, array in self.arrays.items():
             content[name] = array.values
             content[f"{name}.axes"] = np.array(list(array.axes))
@@ -145,7 +145,7 @@ class Inspection:
         write_whole(path, page_html(self).encode())
 
 
-def inspect(
+def inspect_sources(
     hub: GeneratorHubInterface,
     sources: Sequence[Source],
     *,

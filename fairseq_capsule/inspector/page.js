@@ -1,9 +1,10 @@
-// What is chosen stands in the address; whenever that changes, everything is drawn anew.
+// What is chosen is in the address; whenever that changes, everything is drawn anew.
 
 // ---- what is chosen
 
+let address = new URLSearchParams(location.hash.slice(1));
+
 function chosen() {
-  const address = new URLSearchParams(location.hash.slice(1));
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
   for (const [axis, labels] of Object.entries(view.choices)) {
@@ -16,12 +17,16 @@ function chosen() {
 }
 
 function choose(changes) {
-  const address = new URLSearchParams(location.hash.slice(1));
   for (const [name, value] of Object.entries(changes)) {
     if (value === null) address.delete(name);
     else address.set(name, value);
   }
-  location.replace("#" + address);
+  try {
+    history.replaceState(null, "", "#" + address);
+  } catch {
+    // A page inside another one, as in a notebook, has no address of its own.
+  }
+  render();
 }
 
 // ---- controls
@@ -120,7 +125,10 @@ function start() {
     event.preventDefault();
     step(control, !event.shiftKey);
   });
-  window.addEventListener("hashchange", render);
+  window.addEventListener("hashchange", () => {
+    address = new URLSearchParams(location.hash.slice(1));
+    render();
+  });
   let width = window.innerWidth;
   window.addEventListener("resize", () => {
     if (width !== (width = window.innerWidth)) render();

@@ -162,6 +162,7 @@ def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator
             scale=f"±difference of {panel.scale}",
             caption=text,
             distribution=None,
+            other=False,
         )
         yield {**asdict(difference), "difference": True}
 

@@ -1,6 +1,6 @@
 // Pictures of numbers: heat maps and bars, with their labels, on canvases.
 
-const FEWEST = 12; // pixels of a cell that has a label
+const FEWEST = 10; // pixels of a cell that has a label
 const MOST = [44, 26]; // width and height of the largest cell
 const LABELLED = 200; // more words than this have no room
 const MOST_BAR = 20; // height of a bar

@@ -5,7 +5,7 @@ from typing import List, Sequence
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.tokenizer import tokenize_line
 
-from fairseq_capsule.checkpoints.models import load_split
+from fairseq_capsule.data.batches import load_split
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.inspection import Source
 from fairseq_capsule.inspector.text import text_of

@@ -1,5 +1,7 @@
 """Checkpoints whose model has another number of routing iterations than the one that loads them."""
 
+from typing import Collection
+
 from torch import nn
 
 from fairseq_capsule.errors import UserError
@@ -19,11 +21,16 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
 
     def before_loading(module, state_dict, prefix, local_metadata, strict, *lists):
         saved = [name for name in state_dict if name.startswith(prefix)]
-        agreements = [name for name in saved if _is_agreement(module, name[len(prefix) :])]
+        agreements = [name for name in saved if _is_agreement(name[len(prefix) :], module.AGREEMENTS)]
         if module.iterations == 1:
             for name in agreements:
                 del state_dict[name]
-        elif strict and saved and not agreements and any(_is_agreement(module, name) for name in module.state_dict()):
+        elif (
+            strict
+            and saved
+            and not agreements
+            and any(_is_agreement(name, module.AGREEMENTS) for name in module.state_dict())
+        ):
             raise UserError(
                 f"{option}: the checkpoint has no weights of agreements, which more than one iteration needs; only 1 "
                 f"can be taken, or {alternative}"
@@ -32,5 +39,5 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
     routing.register_load_state_dict_pre_hook(before_loading)
 
 
-def _is_agreement(module: nn.Module, name: str) -> bool:
-    return name.partition(".")[0] in module.AGREEMENTS
+def _is_agreement(name: str, agreements: Collection[str]) -> bool:
+    return name.partition(".")[0] in agreements

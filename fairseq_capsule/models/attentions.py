@@ -1,10 +1,11 @@
 """What self-attention and cross-attention look at, before and after routing (Duan et al. 2020, Fig. 5)."""
 
-from typing import Dict, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-import torch
+from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
@@ -30,7 +31,15 @@ def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
     return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
 
 
-def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explanation]:
+def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
+    """What a Transformer's, an LSTM's or this package's encoder gives: its states `[B, I, C]` and their padding mask
+    `[B, I]`, True at padding. fairseq's LSTM has its padding on the right, whatever the source had."""
+    if isinstance(encoded, tuple):
+        return encoded[0].transpose(0, 1), encoded[3].t()
+    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
+
+
+def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
     """Recompute each encoder layer's attention of a batch, in eval mode.
 
     Args:
@@ -52,7 +61,7 @@ def encoder_attention(model: torch.nn.Module, src_tokens: Tensor) -> List[Explan
         return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
 
 
-def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
+def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
     """Recompute each decoder layer's attentions of a batch, in eval mode.
 
     Args:
@@ -91,7 +100,33 @@ def decoder_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tens
         return explanations
 
 
-def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
+def routing_attentions(
+    model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
+) -> Iterator[Tuple[str, RoutingSelfAttention, Tensor, Tensor]]:
+    """The self-attentions of a Transformer that route, with what they read of a batch, in eval mode.
+
+    Args:
+        model: a Transformer of this package.
+        src_tokens: `[B, L]`, padded on either side.
+        previous: what the decoder reads at its steps, `[B, T]`, the end of sentence first.
+
+    Yields:
+        "encoder" or "decoder", the attention, its input `[L, B, C]` and padding mask `[B, L]` (True marks padding).
+    """
+    with evaluating(model):
+        encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1), return_all_hiddens=True)
+        states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
+    read = (("encoder", src_tokens, encoded["encoder_states"]), ("decoder", previous, states))
+    for side, tokens, inputs in read:
+        part = getattr(model, side)
+        padding = tokens.eq(part.padding_idx)
+        for layer, x in zip(part.layers, inputs):
+            if isinstance(layer.self_attn, RoutingSelfAttention):
+                x = layer.self_attn_layer_norm(x) if layer.normalize_before else x
+                yield side, layer.self_attn, x, padding
+
+
+def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
     """What each step of an LSTM's decoder takes of the source, `[B, T, L]`; None where it has no attention.
 
     Args: as for `decoder_attention`; sentences sorted by their length, as fairseq's LSTM wants them.
@@ -114,7 +149,10 @@ def lstm_attention(model: torch.nn.Module, src_tokens: Tensor, previous: Tensor)
 
 
 def _explain(
-    layer: torch.nn.Module, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase],
+    x: Tensor,
+    mask: Optional[Tensor],
+    attn_mask: Optional[Tensor] = None,
 ) -> Explanation:
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)

@@ -8,15 +8,18 @@ from fairseq.models import (
     FairseqEncoder,
     FairseqEncoderDecoderModel,
     FairseqIncrementalDecoder,
+    register_model,
 )
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
+from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.capsnmt_config import CapsNMTConfig, presets
+from fairseq_capsule.models.capsnmt_config import PRESETS, CapsNMTConfig
 from fairseq_capsule.models.capsule_model import CapsuleModel
-from fairseq_capsule.models.flat_config import register_presets, validated
 from fairseq_capsule.models.mechanisms.aggregation import build_aggregation
+from fairseq_capsule.models.options import validated
+from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.routing import RoutingResult
 
@@ -63,7 +66,7 @@ class CapsNMTEncoder(FairseqEncoder):
         """What the sources `[B, I]`, padded on either side, become, or have become after so many `iterations`.
 
         Returns:
-            `RoutingResult(capsules [B, M, C], coupling [B, I, M], None)`, coupling in the order of `src_tokens`;
+            `RoutingResult(capsules [B, M, C], coupling [B, I, M])`, coupling in the order of `src_tokens`;
             None for simple aggregation.
         """
         padding = self.dictionary.pad()
@@ -72,12 +75,12 @@ class CapsNMTEncoder(FairseqEncoder):
         mask = tokens.eq(padding)
         embedded = self.dropout(self.embed_tokens(tokens))
         lengths = (~mask).sum(1).clamp(min=1)
-        capsules, coupling, _ = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
+        capsules, coupling = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
         if coupling is not None:
             places = src_tokens.ne(padding).long().cumsum(1).sub(1).clamp(min=0)
             coupling = coupling.gather(1, places.unsqueeze(-1).expand_as(coupling))
             coupling = coupling.masked_fill(src_tokens.eq(padding).unsqueeze(-1), 0)
-        return RoutingResult(capsules, coupling, None)
+        return RoutingResult(capsules, coupling)
 
     def max_positions(self):
         return self.max_source_positions
@@ -172,6 +175,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.set_incremental_state(incremental_state, "states", reordered)
 
 
+@register_model("capsnmt", dataclass=CapsNMTConfig)
 class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
     """CapsNMT, and simple aggregation in its place (Wang et al. 2019, Table 1)."""
 
@@ -184,6 +188,7 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         Raises:
             UserError: an option has a value that is not allowed, or dictionaries differ that are to be shared.
         """
+        keep_digests(task)
         config = validated(cfg, cls.config_type)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source != target:
@@ -235,4 +240,4 @@ def _embedding(dictionary, size: int) -> nn.Embedding:
     return embedding
 
 
-register_presets(CapsNMTModel, presets())
+register_presets(CapsNMTModel, PRESETS)

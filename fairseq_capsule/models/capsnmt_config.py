@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from fairseq.dataclass import ChoiceEnum
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import preset
 from fairseq_capsule.models.mechanism import check_mechanisms
 from fairseq_capsule.models.mechanisms.aggregation import AggregationConfig
+from fairseq_capsule.models.presets import Presets
 
 CONTEXTS = ChoiceEnum(["attention", "concat"])
 
@@ -42,15 +42,15 @@ class CapsNMTConfig(AggregationConfig):
         check_mechanisms(self)
 
 
-def presets():
-    """The config of every architecture, by its name."""
-    big = {"encoder_embed_dim": 1024, "decoder_embed_dim": 1024, "dropout": 0.3}
-    tiny = {"encoder_embed_dim": 128, "decoder_embed_dim": 128, "encoder_layers": 2, "decoder_layers": 2}
-    return {
-        "capsnmt": CapsNMTConfig,
-        "capsnmt_base": preset(CapsNMTConfig),
-        "capsnmt_big": preset(CapsNMTConfig, **big),
-        "capsnmt_tiny": preset(CapsNMTConfig, **tiny),
-        "simple_aggregation_base": preset(CapsNMTConfig, aggregation="simple"),
-        "simple_aggregation_tiny": preset(CapsNMTConfig, aggregation="simple", **tiny),
-    }
+_BIG = {"encoder_embed_dim": 1024, "decoder_embed_dim": 1024, "dropout": 0.3}
+_TINY = {"encoder_embed_dim": 128, "decoder_embed_dim": 128, "encoder_layers": 2, "decoder_layers": 2}
+PRESETS = Presets(
+    (CapsNMTConfig,),
+    {
+        "capsnmt_base": {},
+        "capsnmt_big": _BIG,
+        "capsnmt_tiny": _TINY,
+        "simple_aggregation_base": {"aggregation": "simple"},
+        "simple_aggregation_tiny": {"aggregation": "simple", **_TINY},
+    },
+)

@@ -2,16 +2,15 @@
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple, Type
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.capsule_model import CapsuleModel
-from fairseq_capsule.models.flat_config import preset, register_presets, validated
 from fairseq_capsule.models.mechanism import (
     EncodedSource,
     Mechanism,
@@ -23,6 +22,8 @@ from fairseq_capsule.models.mechanism import (
     options_off,
 )
 from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
+from fairseq_capsule.models.options import validated
+from fairseq_capsule.models.presets import Presets, register_presets
 
 ON_LSTMS = tuple(mechanism for mechanism in ON_TRANSFORMERS if mechanism.on_lstm)
 
@@ -44,13 +45,13 @@ def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
                 yield action.dest, Optional[action.type], field(default=None, metadata=metadata)
 
 
-_LSTMOptions = make_dataclass(
+_LSTMOptions: Any = make_dataclass(
     "_LSTMOptions", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__}
 )
 
 
 # The options of the mechanisms come with their values in a model that has none of them.
-_Mechanisms = make_dataclass(
+_Mechanisms: Any = make_dataclass(
     "_Mechanisms",
     (),
     bases=tuple(mechanism.options for mechanism in ON_LSTMS),
@@ -121,12 +122,13 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         return self.embed_tokens.weight if self.share_input_output_embed else self.fc_out.weight
 
 
+@register_model("capsule_lstm", dataclass=CapsuleLSTMConfig)
 class CapsuleLSTMModel(CapsuleModel, LSTMModel):
     """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1); with them off, fairseq's own."""
 
     config_type = CapsuleLSTMConfig
 
-    add_args = classmethod(BaseFairseqModel.add_args.__func__)
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg, task):
@@ -164,14 +166,13 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         return model
 
 
-def presets(mechanism: Mechanism) -> Dict[str, Type[CapsuleLSTMConfig]]:
-    """The config of a mechanism's preset, by the architecture's name."""
-    config = CapsuleLSTMConfig
-    if not issubclass(config, mechanism.options):
-        config = make_dataclass("ExtendedLSTMConfig", (), bases=(mechanism.options, config))
-    return {f"{mechanism.preset}_lstm": preset(config, **{**options_off(config()), **mechanism.on})}
+def presets(mechanism: Mechanism) -> Presets:
+    """A mechanism's preset: this mechanism on, all others off."""
+    known = issubclass(CapsuleLSTMConfig, mechanism.options)
+    bases = (CapsuleLSTMConfig,) if known else (CapsuleLSTMConfig, mechanism.options)
+    values = {**options_off(CapsuleLSTMConfig()), **mechanism.off, **mechanism.on}
+    return Presets(bases, {f"{mechanism.preset}_lstm": values})
 
 
-register_presets(CapsuleLSTMModel, {"capsule_lstm": preset(CapsuleLSTMConfig, **options_off(CapsuleLSTMConfig()))})
 for mechanism in ON_LSTMS:
     register_presets(CapsuleLSTMModel, presets(mechanism))

@@ -2,14 +2,27 @@
 
 from pathlib import Path
 
+from fairseq.models import BaseFairseqModel
+
 from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
+from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.beams import KnowsBeams
 from fairseq_capsule.models.memory import keep_memory
 
 
-class CapsuleModel:
+class CapsuleModel(BaseFairseqModel):
     """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
+
+    @classmethod
+    def build_model(cls, cfg, task):
+        """As fairseq's; the task keeps a digest of its dictionaries, which goes into the checkpoints.
+
+        Raises:
+            UserError: the task has the state of a checkpoint that was trained with other dictionaries.
+        """
+        keep_digests(task)
+        return super().build_model(cfg, task)
 
     @classmethod
     def from_pretrained(cls, model_name_or_path, checkpoint_file="model.pt", *args, **kwargs) -> CapsuleHub:
@@ -23,10 +36,9 @@ class CapsuleModel:
     def set_num_updates(self, num_updates: int) -> None:
         """As fairseq's: what its trainer says before every update. On a CPU the process keeps its memory from here on.
 
-        Importing the package, building a model and translating with it change nothing of the process.
+        Importing the package, building a model and translating with what a hub gives change nothing of the process.
         """
-        if next(self.parameters()).device.type == "cpu":
-            keep_memory()
+        self._keep_memory_of_a_cpu()
         super().set_num_updates(num_updates)
 
     def set_beam_size(self, beam_size: int) -> None:
@@ -38,13 +50,22 @@ class CapsuleModel:
     def prepare_for_inference_(self, cfg) -> None:
         """As fairseq's, which says nothing of a beam that holds no hypothesis until it searches with it.
 
+        On a CPU a command that was given the checkpoint (`--path`), such as fairseq-generate, keeps its memory from
+        here on: it translates what it is given and ends.
+
         Raises:
             UserError: a beam size below 1.
         """
         beam = getattr(cfg.generation, "beam", 1)
         if beam < 1:
             raise UserError(f"--beam must be at least 1, not {beam}")
+        if getattr(getattr(cfg, "common_eval", None), "path", None):
+            self._keep_memory_of_a_cpu()
         super().prepare_for_inference_(cfg)
+
+    def _keep_memory_of_a_cpu(self) -> None:
+        if next(self.parameters()).device.type == "cpu":
+            keep_memory()
 
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """As fairseq's, which would report another dictionary's embeddings as tensors that do not fit.

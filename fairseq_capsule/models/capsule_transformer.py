@@ -1,9 +1,9 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms; the system of each paper is a preset."""
 
 import re
-from typing import Dict, Tuple
+from typing import Any, Dict, Tuple
 
-from fairseq.models import BaseFairseqModel
+from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
@@ -11,9 +11,10 @@ from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.beams import KnowsBeams, project_source_once
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
-from fairseq_capsule.models.flat_config import register_presets, validated
 from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
 from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
+from fairseq_capsule.models.options import validated
+from fairseq_capsule.models.presets import register_presets
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
@@ -56,9 +57,8 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
 
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
         """As fairseq's; `extra` has what the mechanisms' `decode` give, under their names."""
-        if incremental_state == {}:  # the first step
-            self._project_source_once(encoder_out, incremental_state)
-        features, extra = super().extract_features(prev_output_tokens, encoder_out, incremental_state, *args, **kwargs)
+        attended = self._attended_source(encoder_out, incremental_state)
+        features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
         if not self.mechanisms:
             return features, extra
         states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
@@ -68,11 +68,26 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         )
         return features, {**extra, **outputs}
 
-    def _project_source_once(self, encoder_out, incremental_state):
+    def _attended_source(self, encoder_out, incremental_state):
+        """What fairseq's attentions are given of the source: while decoding, no mask if no source is padded.
+
+        At the first step the source is projected as well, once for all beams of a sentence.
+        """
+        if incremental_state is None:
+            return encoder_out
+        unpadded = {**encoder_out, "encoder_padding_mask": []}
+        if incremental_state:
+            kept = self.get_incremental_state(incremental_state, "source")
+            return encoder_out if kept is None else unpadded
         source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
+        attended = encoder_out
+        if not padding_mask.any():
+            self.set_incremental_state(incremental_state, "source", {"padding_mask": None})
+            attended, padding_mask = unpadded, None
         beams = self.beams_of(source)
         if beams > 1:
             project_source_once(self.layers, source, padding_mask, beams, incremental_state)
+        return attended
 
     @property
     def output_embeddings(self):
@@ -80,13 +95,14 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         return self.output_projection.weight
 
 
+@register_model("capsule_transformer", dataclass=CapsuleTransformerConfig)
 class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
 
     config_type = CapsuleTransformerConfig
 
     # TransformerModelBase would offer the options of its own nested config.
-    add_args = classmethod(BaseFairseqModel.add_args.__func__)
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg, task):
@@ -134,6 +150,5 @@ def _of_kept_layers(
     return pruned
 
 
-register_presets(CapsuleTransformerModel, {"capsule_transformer": CapsuleTransformerConfig})
 for mechanism in ON_TRANSFORMERS:
     register_presets(CapsuleTransformerModel, presets(mechanism))

@@ -1,12 +1,13 @@
 """The options of `capsule_transformer` and its presets: every mechanism in every size."""
 
 from dataclasses import make_dataclass
-from typing import Any, Dict, Type
+from typing import Any, Dict
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import FlatTransformerConfig, preset
+from fairseq_capsule.models.flat_config import FlatTransformerConfig
 from fairseq_capsule.models.mechanism import Mechanism, check_mechanisms, options_off
 from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
+from fairseq_capsule.models.presets import Presets
 
 
 def _check(config: FlatTransformerConfig) -> None:
@@ -20,12 +21,11 @@ def _check(config: FlatTransformerConfig) -> None:
     check_mechanisms(config)
 
 
-def _joined(name: str, *bases: type) -> Type[FlatTransformerConfig]:
-    return make_dataclass(name, (), bases=bases, namespace={"__module__": __name__, "__post_init__": _check})
-
-
-CapsuleTransformerConfig = _joined(
-    "CapsuleTransformerConfig", *(mechanism.options for mechanism in ON_TRANSFORMERS), FlatTransformerConfig
+CapsuleTransformerConfig = make_dataclass(
+    "CapsuleTransformerConfig",
+    (),
+    bases=(*(mechanism.options for mechanism in ON_TRANSFORMERS), FlatTransformerConfig),
+    namespace={"__module__": __name__, "__post_init__": _check},
 )
 CapsuleTransformerConfig.__doc__ = """The base preset: every option of fairseq's Transformer and of the mechanisms.
 
@@ -44,12 +44,11 @@ SIZES: Dict[str, Dict[str, Any]] = {
 }
 
 
-def presets(mechanism: Mechanism) -> Dict[str, Type[FlatTransformerConfig]]:
-    """The configs of a mechanism's presets, by the architectures' names: this mechanism on, all others off."""
-    config = CapsuleTransformerConfig
-    if not issubclass(config, mechanism.options):
-        config = _joined("ExtendedTransformerConfig", mechanism.options, config)
-    values = {**options_off(config()), **mechanism.on}
-    return {
-        f"{mechanism.preset}_transformer_{size}": preset(config, **values, **sizes) for size, sizes in SIZES.items()
-    }
+def presets(mechanism: Mechanism) -> Presets:
+    """A mechanism's presets, in every size: this mechanism on, all others off."""
+    known = issubclass(CapsuleTransformerConfig, mechanism.options)
+    bases = (CapsuleTransformerConfig,) if known else (CapsuleTransformerConfig, mechanism.options)
+    values = {**options_off(CapsuleTransformerConfig()), **mechanism.off, **mechanism.on}
+    return Presets(
+        bases, {f"{mechanism.preset}_transformer_{size}": {**values, **sizes} for size, sizes in SIZES.items()}
+    )

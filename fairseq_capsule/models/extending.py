@@ -1,10 +1,8 @@
 """Mechanisms of other packages."""
 
-from fairseq.models import MODEL_REGISTRY
-
 from fairseq_capsule.models import capsule_lstm, capsule_transformer
-from fairseq_capsule.models.flat_config import register_presets
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.presets import register_presets
 
 
 def add_mechanism(mechanism: Mechanism) -> Mechanism:
@@ -20,9 +18,7 @@ def add_mechanism(mechanism: Mechanism) -> Mechanism:
     mechanism = register_mechanism(mechanism)
     if mechanism.preset is None:
         return mechanism
-    families = [(capsule_transformer.CapsuleTransformerModel, capsule_transformer.presets(mechanism))]
+    register_presets(capsule_transformer.CapsuleTransformerModel, capsule_transformer.presets(mechanism))
     if mechanism.on_lstm:
-        families.append((capsule_lstm.CapsuleLSTMModel, capsule_lstm.presets(mechanism)))
-    for model, presets in families:
-        register_presets(model, {name: kind for name, kind in presets.items() if name not in MODEL_REGISTRY})
+        register_presets(capsule_lstm.CapsuleLSTMModel, capsule_lstm.presets(mechanism))
     return mechanism

@@ -4,11 +4,27 @@ A mechanism is an instance of a subclass of `Mechanism`, registered by `register
 commands, tables, inspector and tests read the registry and name no mechanism.
 """
 
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    FrozenSet,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 from fairseq.dataclass import FairseqDataclass
-from torch import Tensor, nn
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
+from torch import Tensor
 
+from fairseq_capsule.models.statistics import Statistics
 from fairseq_capsule.models.views import NamedArray, Sentence, View
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
@@ -84,11 +100,11 @@ class Mechanism:
         parameters of; empty if it has none."""
         return {}
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         """Add parts to fairseq's Transformer encoder, which is complete otherwise; `config` is fairseq's nested one,
         with the options of all mechanisms under their own names."""
 
-    def encode(self, encoder: nn.Module, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
         """A tensor `[B, …]` that the decoder reads under the mechanism's name, or None.
 
         Args:
@@ -102,7 +118,7 @@ class Mechanism:
         """Whether `encode` is overridden: only then the encoder keeps the outputs of its layers for it."""
         return type(self).encode is not Mechanism.encode
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         """Add parts to fairseq's decoder, which is complete otherwise.
 
         Args:
@@ -113,7 +129,7 @@ class Mechanism:
 
     def decode(
         self,
-        decoder: nn.Module,
+        decoder: FairseqDecoder,
         features: Tensor,
         source: EncodedSource,
         incremental_state: Optional[IncrementalState],
@@ -125,9 +141,22 @@ class Mechanism:
         """
         return features, None
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         """What the model routed in a sentence and its translation, recomputed; the model is in eval mode, without
         gradients. Empty for a model without this mechanism."""
+        return {}
+
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """What `--log-routing` logs of a batch: whether the routing learns. Called in eval mode, without gradients,
+        and only for a model that contains the mechanism.
+
+        Args:
+            source: source tokens `[B, I]`, padded on either side.
+            previous: what the decoder reads at its steps, `[B, T]`, padded on the right.
+
+        Returns:
+            Means by their names, which are logged as `MECHANISM_NAME`; always the same names for one model.
+        """
         return {}
 
 
@@ -156,7 +185,9 @@ def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
     return tuple(mechanism for mechanism in mechanisms() if mechanism.is_on(config))
 
 
-def add_parts(side: nn.Module, parts: Tuple[Mechanism, ...], build: Callable[[Mechanism], None]) -> None:
+def add_parts(
+    side: Union[FairseqEncoder, FairseqDecoder], parts: Tuple[Mechanism, ...], build: Callable[[Mechanism], None]
+) -> None:
     """Let mechanisms build their parts of an encoder or decoder.
 
     `side.mechanisms` are these then, and `side.added_parameters` the names of the parameters that they added.
@@ -171,7 +202,7 @@ def add_parts(side: nn.Module, parts: Tuple[Mechanism, ...], build: Callable[[Me
 
 def decode_with(
     parts: Iterable[Mechanism],
-    decoder: nn.Module,
+    decoder: FairseqDecoder,
     features: Tensor,
     source: EncodedSource,
     incremental_state: Optional[IncrementalState],

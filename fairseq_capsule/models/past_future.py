@@ -1,9 +1,10 @@
 """PAST and FUTURE on top of a fairseq decoder's last layer: the module, and what it keeps while decoding."""
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 from fairseq.incremental_decoding_utils import with_incremental_state
+from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_capsule.models.agreements import allow_other_iterations
@@ -25,6 +26,10 @@ class PastFuture(KnowsBeams, HolisticContext):
 
     Args: those of `HolisticContext`.
     """
+
+    # Of fairseq's decorator.
+    get_incremental_state: Callable[..., Any]
+    set_incremental_state: Callable[..., None]
 
     def forward(
         self,
@@ -114,12 +119,14 @@ def build_past_future(config: Any, source_dim: int, state_dim: int) -> PastFutur
     )
 
 
-def knows_bags(model: torch.nn.Module) -> bool:
+def knows_bags(model: BaseFairseqModel) -> bool:
     """Whether a model has the heads that predict bags of words from PAST and FUTURE."""
     return getattr(getattr(model.decoder, "past_future", None), "bow", None) is not None
 
 
-def bag_inputs(model: torch.nn.Module, sample: Dict[str, Any], padding: int) -> Tuple[Tensor, ...]:
+def bag_inputs(
+    model: BaseFairseqModel, sample: Dict[str, Any], padding: int
+) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """What `losses.bag_overlap` reads of a batch: `W^P Ω^P`, `W^F Ω^F`, `E`, `y` and its padding mask.
 
     Args:

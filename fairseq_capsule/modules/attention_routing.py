@@ -125,11 +125,6 @@ class AttentionRouting(nn.Module):
             logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
         )
 
-    def forward_last(self, queries: Tensor, keys: Tensor, logits: Tensor, row: Tensor) -> Tensor:
-        """The last query's row of `forward`, `[B, H, 1, L]`.
-
-        Args:
-            queries, keys, logits: as in `route_last_token`; positions of 0 may follow the last.
-            row: the last row of `E`, `[B, H, 1, L]`.
-        """
-        return row + route_last_token(queries, keys, logits, self.iterations)[..., : row.size(3)]
+    def forward_last(self, row: Tensor, queries: Tensor, keys: Tensor, logits: Tensor, scale: float) -> Tensor:
+        """The last query's row of `forward`, `[B, H, 1, L]`; arguments as in `route_last_token`."""
+        return route_last_token(row, queries, keys, logits, self.iterations, scale=scale)

@@ -75,13 +75,11 @@ class CapsuleAggregation(nn.Module):
             iterations: stop after so many of the routing's iterations, to see what they came to; all by default.
 
         Returns:
-            `RoutingResult(capsules [B, M, d], coupling [B, I, M], None)`; coupling is 0 at padding.
+            `RoutingResult(capsules [B, M, d], coupling [B, I, M])`; coupling is 0 at padding.
         """
-        parents = hidden.new_zeros(())
+        parents = self._parent_positions(hidden)
         if self.position_aware:
             hidden = hidden + _positions(hidden, padding_mask)
-            numbers = torch.arange(1, self.num_capsules + 1, device=hidden.device)
-            parents = sinusoids(numbers, hidden.size(-1)).to(hidden.dtype)
         votes = [by_output(cast_votes(hidden, weight).relu()) for weight in self.vote_weight]
         if len(votes) < self.iterations:
             votes *= self.iterations
@@ -102,10 +100,22 @@ class CapsuleAggregation(nn.Module):
             padding_mask=padding_mask,
             competition=self.competition,
             agreement=agreement,
-            final_logits=False,
         )
         scaled = self.capsule_scale * routed.capsules
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
+
+    def squashed(self, capsules: Tensor) -> Tensor:
+        """The capsules `[B, M, d]` of a result as the routing squashed them: without positions, not scaled."""
+        if self.result_positions:
+            capsules = capsules - self._parent_positions(capsules)
+        return capsules / self.capsule_scale
+
+    def _parent_positions(self, like: Tensor) -> Tensor:
+        """Sinusoids `[M, d]` of the parents' places, or 0, in the precision of `like` `[..., d]`."""
+        if not self.position_aware:
+            return like.new_zeros(())
+        numbers = torch.arange(1, self.num_capsules + 1, device=like.device)
+        return sinusoids(numbers, like.size(-1)).to(like.dtype)
 
 
 class SimpleAggregation(nn.Module):
@@ -126,7 +136,8 @@ class SimpleAggregation(nn.Module):
         mean = (hidden * valid).sum(1) / number.clamp(min=1)
         order = valid.cumsum(1) * valid  # the n-th word has n
         ends = [(hidden * (order == place)).sum(1) for place in (1, number.unsqueeze(1))]
-        return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None, None)  # type: ignore[arg-type]
+        # Nothing is routed: None stands for the coupling that every other routing has.
+        return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None)  # type: ignore[arg-type]
 
 
 def _positions(hidden: Tensor, padding_mask: Optional[Tensor]) -> Tensor:

@@ -65,10 +65,10 @@ class CapsulePooling(nn.Module):
         """The routing of `forward`'s words, or what it came to after so many `iterations`.
 
         Returns:
-            `RoutingResult(capsules [B, K, d_c], coupling [B, I, K], None)`.
+            `RoutingResult(capsules [B, K, d_c], coupling [B, I, K])`.
         """
         routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations or self.iterations)
-        return RoutingResult(routed.capsules[0], routed.coupling[0], None)
+        return RoutingResult(routed.capsules[0], routed.coupling[0])
 
     def weights(self, capsules: Tensor) -> Tensor:
         """How much of each of the capsules `[B, K, d_c]` the attentive pooling takes, `a` `[B, K]` (Eq. 8-9).
@@ -120,9 +120,7 @@ def _route(
     """The capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
     weight = stacked([pooling.vote_weight for pooling in poolings])
     votes = cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
-    return dynamic_routing(
-        by_output(votes), iterations, padding_mask=padding_mask, competition="input", final_logits=False
-    )
+    return dynamic_routing(by_output(votes), iterations, padding_mask=padding_mask, competition="input")
 
 
 def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:

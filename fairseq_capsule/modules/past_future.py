@@ -60,7 +60,7 @@ class PastFutureRouting(nn.Module):
             padding_mask: `[B, I]`, True marks source words that take no part.
 
         Returns:
-            `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M], None)`, `M` what a word can go to: `N`
+            `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M])`, `M` what a word can go to: `N`
             capsules, or the classes of CLF; coupling is 0 at padding.
         """
         return self.route(self.prepare(source, padding_mask), state, padding_mask)
@@ -107,16 +107,16 @@ class GuidedDynamicRouting(PastFutureRouting):
             return SourceParts(values)
         _, of_vote, of_capsule = self._blocks()
         keys = votes @ of_vote.t()
-        capsules = dynamic_routing(values, 1, final_logits=False).capsules
+        capsules = dynamic_routing(values, 1).capsules
         return SourceParts(values, keys, squared_exponential(keys), capsules @ of_capsule.t())
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
         if self.agreement_weight is None:
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
-            capsules, coupling, _ = dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask, final_logits=False)
+            capsules, coupling = dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
             # Without agreements they are the same at every step.
             size = (-1, state.size(1), -1, -1)
-            return RoutingResult(capsules.expand(size), coupling.expand(size), None)
+            return RoutingResult(capsules.expand(size), coupling.expand(size))
         of_state, _, of_capsule = self._blocks()
         return guided_routing(
             parts.values,
@@ -200,7 +200,7 @@ def _classify(
     """Values `[B, I, 2, D]`, keys `[B, I, 1, K]`, states `[B, T, 1, K]` and weight `[classes, K]`."""
     scores = additive_scores(states, keys, weight, exponentials).squeeze(3)
     coupling = masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
-    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], values)), coupling, None)
+    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], values)), coupling)
 
 
 @in_float32
@@ -208,4 +208,4 @@ def _attend(values: Tensor, keys: Tensor, queries: Tensor, padding_mask: Optiona
     """Values and keys `[B, I, 2, D]`, queries `[B, T, 2, D]`."""
     scores = torch.einsum("btnd,bind->btin", queries, keys) / math.sqrt(queries.size(-1))
     coupling = masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
-    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, values), coupling, None)
+    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, values), coupling)

@@ -5,14 +5,15 @@ from fairseq_capsule.routing.attention import horizontal_routing, vertical_routi
 from fairseq_capsule.routing.contractions import dot_product_agreement
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
 from fairseq_capsule.routing.guided import guided_routing
-from fairseq_capsule.routing.last_token import block_logits, missing_positions, route_last_token
+from fairseq_capsule.routing.last_token import append_block_logits, block_size, missing_positions, route_last_token
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash, squash_scale
+from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
 
 __all__ = [
     "RoutingResult",
     "additive_scores",
-    "block_logits",
+    "append_block_logits",
+    "block_size",
     "dot_product_agreement",
     "dynamic_routing",
     "guided_routing",
@@ -23,7 +24,6 @@ __all__ = [
     "missing_positions",
     "route_last_token",
     "squash",
-    "squash_scale",
     "squared_exponential",
     "vertical_routing",
 ]

@@ -27,15 +27,13 @@ def vertical_routing(
     iterations: int,
     *,
     padding_mask: Optional[Tensor] = None,
-    key_padding_mask: Optional[Tensor] = None,
 ) -> Tuple[Tensor, Tensor]:
     """Vertical routing: heads are routed to query positions (Duan et al. 2020, Alg. 2 up to `Ω` and `B`).
 
     Args:
-        logits: `[B, H, L, K]`, the scaled products of queries and keys.
+        logits: `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded keys.
         iterations: routing iterations, at least 1.
         padding_mask: `[B, L]`, True marks padded queries.
-        key_padding_mask: `[B, K]`, True marks padded keys.
 
     Returns:
         The output capsules `Ω` `[B, L, K]`, 0 at padded queries, and the vote weights `B` `[B, H, L]`, the last
@@ -45,7 +43,7 @@ def vertical_routing(
         ValueError: fewer than 1 iteration.
     """
     _check(iterations)
-    votes = _clean(logits, padding_mask, key_padding_mask).transpose(1, 2)
+    votes = _zero(logits, padding_mask).transpose(1, 2)
     capsules, weights = route_heads(votes, iterations, padding_mask)
     return capsules, weights.transpose(1, 2)
 
@@ -56,17 +54,15 @@ def horizontal_routing(
     iterations: int,
     *,
     padding_mask: Optional[Tensor] = None,
-    key_padding_mask: Optional[Tensor] = None,
     causal: bool = False,
     factors: Optional[Tuple[Tensor, Tensor]] = None,
 ) -> Tensor:
     """Horizontal routing: for each position, the tokens up to it are routed to heads (Duan et al. 2020, Alg. 3).
 
     Args:
-        logits: `[B, H, L, K]`, the scaled products of queries and keys.
+        logits: `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded keys.
         iterations: routing iterations, at least 1.
         padding_mask: `[B, L]`, True marks padded queries.
-        key_padding_mask: `[B, K]`, True marks padded keys.
         causal: whether keys after a query are left out of its votes, as in a decoder (§3.4.3).
         factors: `(q [B, H, L, d], k [B, H, K, d])` with `logits = q kᵀ`. The rank `d` of the logits makes the cost
             quadratic in length instead of cubic; used where that is faster.
@@ -80,10 +76,10 @@ def horizontal_routing(
     _check(iterations)
     pay = BLOCKS_PAY if causal else FACTORS_PAY * (0 if factors is None else factors[0].size(3))
     if factors is None or logits.size(3) < pay:
-        votes = _clean(logits, padding_mask, key_padding_mask)
+        votes = _zero(logits, padding_mask)
         capsules = positional_routing(votes.tril() if causal else votes, iterations)
     else:
-        queries, keys = _zero(factors[0], padding_mask), _zero(factors[1], key_padding_mask)
+        queries, keys = _zero(factors[0], padding_mask), factors[1]
         if causal:
             capsules = causal_routing(queries, keys, iterations)
         else:
@@ -99,9 +95,3 @@ def _check(iterations: int) -> None:
 def _zero(rows: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
     """Rows `[B, H, L, D]` with those that `padding_mask` `[B, L]` marks set to 0."""
     return rows if padding_mask is None else rows.masked_fill(padding_mask[:, None, :, None], 0)
-
-
-def _clean(logits: Tensor, padding_mask: Optional[Tensor], key_padding_mask: Optional[Tensor]) -> Tensor:
-    """Logits whose padded rows and columns are 0, so that they add nothing to a norm or a product."""
-    logits = _zero(logits, padding_mask)
-    return logits if key_padding_mask is None else logits.masked_fill(key_padding_mask[:, None, None, :], 0)

@@ -20,39 +20,43 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from fairseq_capsule.routing.autocast import without_autocast
-from fairseq_capsule.routing.squash import squash_scale, squash_scale_derivative
+from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
-# Positions in a block, also in what decoding keeps. Measured on one core, 8 heads of 64, in CPU time: with 32 or 128
-# training is slower at 1,024 words (727 and 628 instead of 582 ms). With 32 a decoding step at 33 to 64 words is slower
-# as well, since the prefix is two blocks then.
+# Positions in a block, also in what decoding keeps of a long prefix (last_token.py). Measured on one core, 8 heads of
+# 64, in CPU time: with 32 or 128 training is slower at 1,024 words (727 and 628 instead of 582 ms). With 128 or more a
+# decoding step is slower from 161 words on.
 BLOCK = 64
 # Routings at a time in training; only the positions up to the last of them are computed. Measured with the block.
 ROWS = 128
+# The dimensions of a capsule's components: blocks, and positions in a block.
+ALL = (2, 4)
 
 
 class CausalVotes:
     """The votes of `n` blocks of positions; a position whose query and key are 0 takes no part.
 
     Args:
-        queries: `[B, H, n, b, d]`, scaled.
+        queries: `[B, H, n, b, d]`.
         keys: `[B, H, n, b, d]`.
         triangles: `[B, H, n, b, b]`, the votes within each block, 0 above the diagonal.
+        scale: a vote is the product of query and key times this.
     """
 
-    def __init__(self, queries: Tensor, keys: Tensor, triangles: Tensor):
+    def __init__(self, queries: Tensor, keys: Tensor, triangles: Tensor, scale: float = 1.0):
         self.queries, self.keys, self.triangles = queries, keys, triangles
         self.many = queries.size(2) > 1
         if self.many:
-            # `[n, n]`, 1 where the column's block is before the row's. Products with it are one pass over the blocks;
-            # cumsum, and what makes its result exclusive, are three to five.
-            self.earlier = queries.new_ones(queries.size(2), queries.size(2)).tril_(-1)
+            # `[n, n]`, the scale where the column's block is before the row's: every vote outside the triangles is
+            # computed through it. Products with it are one pass over the blocks; cumsum, and what makes its result
+            # exclusive, are three to five.
+            self.earlier = queries.new_full((queries.size(2), queries.size(2)), scale).tril_(-1)
 
     def after(self, couplings: Tensor) -> Optional[Tensor]:
-        """`Σ r_t q_t` over all blocks after each block, `[B, H, n, c, d]`; None if there is one block."""
+        """`Σ r_t q_t` over all blocks after each block, scaled, `[B, H, n, c, d]`; None if there is one."""
         return _cumulate(couplings @ self.queries, self.earlier.mT) if self.many else None
 
     def before(self, capsules: Tensor) -> Optional[Tensor]:
-        """`Σ u_k k_k` over all blocks before each block, `[B, H, n, c, d]`; None if there is one block."""
+        """`Σ u_k k_k` over all blocks before each block, scaled, `[B, H, n, c, d]`; None if there is one."""
         return _cumulate(capsules @ self.keys, self.earlier) if self.many else None
 
     def totals(self) -> Tensor:
@@ -153,20 +157,20 @@ class _CausalRouting(torch.autograd.Function):
             part = CausalVotes(*(whole[:, :, : rows.blocks].contiguous() for whole in votes))
             sums = rows.of(totals).unsqueeze(2) @ part.keys.mT
             sums = sums.sub_(offsets[:, :, : rows.blocks].unsqueeze(3)).mul_(rows.mask)
-            squared_norm = _squared_norm(sums)
-            kept += [sums, squared_norm]
+            parts = _norm_parts(sums)
+            kept += [sums, *parts]
             weights = None
             for _ in range(iterations - 1):
-                capsules = sums * squash_scale(squared_norm)
+                capsules = sums / parts.divisor
                 before = part.before(capsules)
                 agreements = part.agreements(capsules, before)
                 weights = agreements if weights is None else weights.add_(agreements)
                 couplings = weights.softmax(dim=1).mul_(rows.mask)
                 after = part.after(couplings)
                 sums = part.sums(couplings, after)
-                squared_norm = _squared_norm(sums)
-                kept += [before, couplings, after, sums, squared_norm]
-            capsules = sums * squash_scale(squared_norm)
+                parts = _norm_parts(sums)
+                kept += [before, couplings, after, sums, *parts]
+            capsules = sums / parts.divisor
             columns = min(rows.blocks * queries.size(3), length)
             rows.of(result)[..., :columns] = capsules.transpose(2, 3).flatten(3)[..., :columns]
         ctx.iterations, ctx.chunk = iterations, chunk
@@ -186,19 +190,24 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
     votes_gradient = [torch.zeros_like(whole) for whole in votes]
     totals_gradient = torch.zeros_like(totals)
     offsets_gradient = queries.new_zeros(queries.shape[:4])
-    each = 2 + 5 * (ctx.iterations - 1)
+    each = 3 + 6 * (ctx.iterations - 1)
     for index, rows in enumerate(_Rows.all(gradient.size(2), ctx.chunk, queries)):
         part = CausalVotes(*(whole[:, :, : rows.blocks].contiguous() for whole in votes))
         part_gradient = [whole[:, :, : rows.blocks] for whole in votes_gradient]
-        first, steps = kept[index * each : index * each + 2], kept[index * each + 2 : (index + 1) * each]
+        of_rows = kept[index * each : (index + 1) * each]
+        squashed = [of_rows[start : start + 3] for start in range(0, each, 6)]
+        products = [of_rows[start : start + 3] for start in range(3, each, 6)]
+        slopes = curvatures([NormParts(*parts) for _, *parts in squashed])
         columns = rows.blocks * queries.size(3)
         capsules_gradient = rows.of(gradient)[..., :columns]
         capsules_gradient = pad(capsules_gradient, (0, columns - capsules_gradient.size(3)))
         capsules_gradient = capsules_gradient.unflatten(3, (rows.blocks, -1)).transpose(2, 3)
+        sums, _, divisor = squashed[-1]
+        capsules = sums / divisor
         weights_gradient = None
-        for i in reversed(range(ctx.iterations - 1)):
-            before, couplings, after, *squashed = steps[5 * i : 5 * i + 5]
-            sums_gradient = _squash_backward(capsules_gradient, *squashed)
+        for i in reversed(range(1, ctx.iterations)):
+            before, couplings, after = products[i - 1]
+            sums_gradient = squash_gradient(capsules_gradient, capsules, divisor, slopes[i], dim=ALL)
             before_gradient = part.before(sums_gradient)
             _add_gradient(part_gradient, couplings, after, sums_gradient, before_gradient)
             coupling_gradient = part.agreements(sums_gradient, before_gradient)
@@ -207,21 +216,16 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
             # A weight is the sum of all agreements so far: an agreement's gradient is that of all weights from it on.
             weights_gradient = logits_gradient if weights_gradient is None else weights_gradient.add_(logits_gradient)
 
-            sums, squared_norm = steps[5 * i - 2 : 5 * i] if i else first
+            sums, _, divisor = squashed[i - 1]
+            capsules = sums / divisor
             after_gradient = part.after(weights_gradient)
             capsules_gradient = part.sums(weights_gradient, after_gradient)
-            capsules = sums * squash_scale(squared_norm)
             _add_gradient(part_gradient, weights_gradient, after_gradient, capsules, before)
-        sums_gradient = _squash_backward(capsules_gradient, *first).mul_(rows.mask)
+        sums_gradient = squash_gradient(capsules_gradient, capsules, divisor, slopes[0], dim=ALL).mul_(rows.mask)
         rows.of(totals_gradient).add_((sums_gradient @ part.keys).sum(2))
         part_gradient[1].add_(sums_gradient.mT @ rows.of(totals).unsqueeze(2))
         offsets_gradient[:, :, : rows.blocks] -= sums_gradient.sum(3)
     return *votes_gradient, totals_gradient, offsets_gradient
-
-
-def _squash_backward(gradient: Tensor, sums: Tensor, squared_norm: Tensor) -> Tensor:
-    norm_gradient = squash_scale_derivative(squared_norm) * (gradient * sums).sum((2, 4), keepdim=True)
-    return (gradient * squash_scale(squared_norm)).addcmul_(norm_gradient, sums, value=2)
 
 
 def _add_gradient(
@@ -238,5 +242,5 @@ def _add_gradient(
         keys.add_(capsules.mT @ after)
 
 
-def _squared_norm(sums: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(sums, dim=(2, 4), keepdim=True).square()
+def _norm_parts(sums: Tensor) -> NormParts:
+    return norm_parts(torch.linalg.vector_norm(sums, dim=ALL, keepdim=True))

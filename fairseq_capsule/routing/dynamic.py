@@ -1,4 +1,7 @@
-"""Dynamic routing by agreement: the one loop that every system of this package runs."""
+"""Dynamic routing by agreement: the loop that routes the words of a sentence to capsules.
+
+The routings of attention logits have other forms of this loop, in `vertical.py`, `positional.py` and `causal.py`.
+"""
 
 from typing import Callable, NamedTuple, Optional, Sequence, Union
 
@@ -17,12 +20,10 @@ class RoutingResult(NamedTuple):
     Attributes:
         capsules: output capsules `[..., N, D]`.
         coupling: the share of each input in each output that made these capsules, `[..., M, N]`.
-        logits: the coupling's logits after the last agreement, `[..., M, N]`; None where they were not asked for.
     """
 
     capsules: Tensor
     coupling: Tensor
-    logits: Optional[Tensor]
 
 
 @in_float32
@@ -31,11 +32,9 @@ def dynamic_routing(
     iterations: int,
     *,
     padding_mask: Optional[Tensor] = None,
-    output_padding_mask: Optional[Tensor] = None,
     competition: str = "output",
     agreement: Optional[Callable[[Tensor, Tensor], Tensor]] = None,
     initial_logits: Optional[Tensor] = None,
-    final_logits: bool = True,
 ) -> RoutingResult:
     """Route input capsules to output capsules by agreement (Sabour et al. 2017, Procedure 1; Duan et al. 2020, Alg. 1).
 
@@ -44,17 +43,15 @@ def dynamic_routing(
             iteration. Leading dimensions may broadcast against those of the agreement's logits and are never expanded.
         iterations: how often coupling and capsules are computed, at least 1.
         padding_mask: `[..., M]`, True marks input capsules that take no part.
-        output_padding_mask: `[..., N]`, True marks output capsules that take no part.
         competition: who shares a coupling of 1: "output", the outputs an input may go to (softmax over `N`); "leaky",
             the same with a share for none of them; "input", the inputs of an output (softmax over `M`).
         agreement: a function of votes `[..., M, N, D]` and capsules `[..., N, D]` that gives what is added to the
             logits `[..., M, N]`; their dot product by default.
         initial_logits: `[..., M, N]`, what the first coupling is made of (Sabour et al.'s log priors); 0 by default.
-        final_logits: whether to add the last agreement to the logits too; if not, they are None.
 
     Returns:
-        `RoutingResult(capsules, coupling, logits)`. Coupling and logits of anything padded are exactly 0 and so is its
-        gradient; an output without valid inputs is 0.
+        `RoutingResult(capsules, coupling)`. The coupling of a padded input is exactly 0 and so is its gradient; an
+        output without valid inputs is 0.
 
     Raises:
         ValueError: fewer than 1 iteration, an unknown competition, or votes for another number of iterations.
@@ -68,25 +65,14 @@ def dynamic_routing(
         raise ValueError(f"{iterations} iterations need as many votes, not {len(votes)}")
 
     agreement = agreement or dot_product_agreement
-    mask = _pair_mask(padding_mask, output_padding_mask)
+    mask = None if padding_mask is None else padding_mask.unsqueeze(-1)
     logits = votes[0].new_zeros(votes[0].shape[:-1]) if initial_logits is None else initial_logits
     for iteration, vote in enumerate(votes, start=1):
         coupling = _coupling(logits, competition, mask)
         capsules = squash(weighted_sum(coupling, vote))
-        if iteration < iterations or final_logits:
+        if iteration < iterations:
             logits = logits + agreement(vote, capsules)
-    if not final_logits:
-        return RoutingResult(capsules, coupling, None)
-    return RoutingResult(capsules, coupling, logits if mask is None else logits.masked_fill(mask, 0))
-
-
-def _pair_mask(padding_mask: Optional[Tensor], output_padding_mask: Optional[Tensor]) -> Optional[Tensor]:
-    """`[..., M, N]`, or what broadcasts to it: True where the input or the output is padded."""
-    inputs = None if padding_mask is None else padding_mask.unsqueeze(-1)
-    outputs = None if output_padding_mask is None else output_padding_mask.unsqueeze(-2)
-    if inputs is None or outputs is None:
-        return outputs if inputs is None else inputs
-    return inputs | outputs
+    return RoutingResult(capsules, coupling)
 
 
 def _coupling(logits: Tensor, competition: str, mask: Optional[Tensor]) -> Tensor:

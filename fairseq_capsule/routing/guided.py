@@ -41,7 +41,7 @@ def guided_routing(
             gradient is wanted.
 
     Returns:
-        `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J], None)`.
+        `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J])`.
 
     Raises:
         ValueError: fewer than 2 iterations; with one there is nothing to guide.
@@ -54,13 +54,12 @@ def guided_routing(
         return additive_scores(states + capsule_part, keys, vectors, exponentials).squeeze(-1)
 
     # A word's coupling depends on no other word: one without votes may be let run along and be marked at the end.
-    capsules, coupling, _ = dynamic_routing(
+    capsules, coupling = dynamic_routing(
         votes.unsqueeze(1),
         iterations - 1,
         agreement=lambda _, capsules: scores(capsules @ capsule_weight.t()),
         initial_logits=scores(first_part.unsqueeze(1)),
-        final_logits=False,
     )
     if padding_mask is not None:
         coupling = coupling.masked_fill(padding_mask[:, None, :, None], 0)
-    return RoutingResult(capsules, coupling, None)
+    return RoutingResult(capsules, coupling)

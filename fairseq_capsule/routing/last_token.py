@@ -1,5 +1,7 @@
 """Causal positional routing of the newest position alone, for decoding step by step (routing/causal.py)."""
 
+from typing import Optional
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -7,21 +9,32 @@ from torch.nn.functional import pad
 from fairseq_capsule.routing.causal import BLOCK, CausalVotes
 from fairseq_capsule.routing.precision import in_float32
 
+# A prefix of up to so many positions is one block: none is completed, and an iteration is two products. Measured on one
+# core, 5 hypotheses, 8 heads of 64, in CPU time, a step's routing and what it keeps: at 72 / 96 / 127 / 160 / 192 words
+# 0.6 / 0.8 / 1.4 / 3.0 / 4.0 ms as one block, 1.9 / 1.9 / 2.0 / 3.3 / 3.8 ms as blocks of 64.
+WHOLE = 160
+# The block of such a prefix is as wide as the next multiple of this. What is kept is then widened at few steps.
+WIDTH = 32
+
 
 @in_float32
-def route_last_token(queries: Tensor, keys: Tensor, logits: Tensor, iterations: int) -> Tensor:
-    """The last of the routings of `horizontal_routing(logits, iterations, causal=True)`, for decoding step by step.
+def route_last_token(
+    row: Tensor, queries: Tensor, keys: Tensor, logits: Tensor, iterations: int, *, scale: float = 1.0
+) -> Tensor:
+    """The last row of `E + Ω`, where `Ω` is `horizontal_routing(E, iterations, causal=True)`.
 
     Time and memory grow linearly with the length.
 
     Args:
-        queries: `[B, H, L, d]` of the whole prefix, scaled; rows of 0 take no part.
-        keys: `[B, H, L, d]`; rows of 0 take no part.
-        logits: `[B, H, L, b]`, in row `t` the `block_logits` of position `t`.
+        row: the last row of the logits `E`, `[B, H, 1, L]`.
+        queries: `[B, H, L, d]` of the whole prefix; rows of 0 take no part. Positions of 0 may follow the last.
+        keys: likewise.
+        logits: `[B, H, L, b]`, likewise; in row `t` what `append_block_logits` adds for position `t`.
         iterations: routing iterations, at least 1.
+        scale: the logits are `scale` times the products of queries and keys.
 
     Returns:
-        The last position's output capsules `[B, H, 1, L]`.
+        `[B, H, 1, L]`.
 
     Raises:
         ValueError: fewer than 1 iteration.
@@ -34,19 +47,28 @@ def route_last_token(queries: Tensor, keys: Tensor, logits: Tensor, iterations: 
     if missing:
         queries, keys, logits = (pad(rows, (0, 0, 0, missing)) for rows in (queries, keys, logits))
     logits = logits[..., :block]
-    votes = CausalVotes(*(rows.unflatten(2, (-1, block)) for rows in (queries, keys, logits)))
-    sums, divisor = votes.totals(), queries.size(1)
+    votes = CausalVotes(*(rows.unflatten(2, (-1, block)) for rows in (queries, keys, logits)), scale=scale)
+    one = row.new_ones(())
+    sums = votes.totals()
+    divisor = _divisor(sums, one, queries.size(1))
     weights = None
     for _ in range(iterations - 1):
-        capsules = _squashed(sums, divisor)
-        agreements = votes.agreements(capsules, votes.before(capsules))
-        weights = agreements if weights is None else weights + agreements
+        # An agreement with the sum is divided instead of the sum itself: so it is added in the same kernel.
+        agreements = votes.agreements(sums, votes.before(sums))
+        weights = agreements / divisor if weights is None else torch.addcdiv(weights, agreements, divisor)
         couplings = weights.softmax(dim=1)
-        sums, divisor = votes.sums(couplings, votes.after(couplings)), 1
-    return _squashed(sums, divisor).transpose(2, 3).flatten(3)[..., :length]
+        sums = votes.sums(couplings, votes.after(couplings))
+        divisor = _divisor(sums, one)
+    capsules = sums.transpose(2, 3).flatten(3)[..., : row.size(3)]
+    return torch.addcdiv(row, capsules, divisor.squeeze(2))
 
 
-def missing_positions(length: int, block: int = BLOCK) -> int:
+def block_size(length: int) -> int:
+    """The positions in a block at a length of the prefix."""
+    return BLOCK if length > WHOLE else length + -length % WIDTH
+
+
+def missing_positions(length: int, block: int) -> int:
     """How many positions of 0 complete the last block; 0 if there is but one, which may be shorter.
 
     `route_last_token` takes any length. It is spared a copy of what it is given if these positions are there already.
@@ -54,13 +76,40 @@ def missing_positions(length: int, block: int = BLOCK) -> int:
     return -length % block if length > block else 0
 
 
-def block_logits(logits: Tensor, block: int = BLOCK) -> Tensor:
-    """Of the last position's logits `[B, H, 1, L]` those within its own block, `[B, H, 1, b]`, 0 after it."""
-    inside = (logits.size(3) - 1) % block + 1
-    return pad(logits[..., -inside:], (0, block - inside))
+def append_block_logits(kept: Optional[Tensor], row: Tensor, block: int, missing: int = 0) -> Tensor:
+    """Add those of the last position's logits that are within its own block.
+
+    Args:
+        kept: `[B, H, L-1, b']`, what this function returned for the position before; None at the first one. Blocks may
+            have been smaller, or, if there was but one, larger.
+        row: the last position's logits, `[B, H, 1, L]`.
+        block: `b`.
+        missing: positions of 0 that follow.
+
+    Returns:
+        `[B, H, L + missing, b]`; a row is 0 after its own position.
+    """
+    inside = (row.size(3) - 1) % block + 1
+    row = row[:, :, 0, -inside:]
+    if kept is None:
+        return pad(row, (0, (missing + 1) * block - inside)).unflatten(2, (-1, block))
+    if kept.size(3) != block:
+        kept = _in_blocks(kept, block)
+    # The zeros after the first position are as many as any position requires.
+    parts = [kept.flatten(2), row, kept[:, :, 0, inside:]]
+    if missing:
+        parts.append(row.new_zeros(*row.shape[:2], missing * block))
+    return torch.cat(parts, dim=2).unflatten(2, (-1, block))
 
 
-def _squashed(sums: Tensor, divisor: int) -> Tensor:
-    """`squash(sums / divisor)`, in the fewest kernels. Where all is 0 the norm's reciprocal is infinite and gives 0."""
+def _in_blocks(logits: Tensor, block: int) -> Tensor:
+    """Logits of positions in one block, `[B, H, L, b']`, within blocks of another size, `[B, H, L, b]`."""
+    logits = pad(logits, (0, -logits.size(3) % block))
+    rows = logits.split(block, dim=2)
+    return torch.cat([part[..., i * block : (i + 1) * block] for i, part in enumerate(rows)], dim=2)
+
+
+def _divisor(sums: Tensor, one: Tensor, number: int = 1) -> Tensor:
+    """`x` in `squash(sums / number) = sums / x`: with their norm `n`, `n + number²/n`. Infinite where all is 0."""
     norm = torch.linalg.vector_norm(sums, dim=(2, 4), keepdim=True)
-    return sums / norm.add(norm.reciprocal(), alpha=divisor * divisor)
+    return torch.addcdiv(norm, one, norm, value=number * number)

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.autocast import without_autocast
-from fairseq_capsule.routing.squash import NormParts, Slopes, norm_parts, slopes_of_all, squash_gradient
+from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
 
 def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] = None) -> Tensor:
@@ -74,17 +74,17 @@ def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
     votes, basis, *kept = ctx.saved_tensors
     last, size = ctx.iterations - 1, len(kept) // ctx.iterations
     couplings, inverses, divisors, squashed, *metrical = (kept[part::size] for part in range(size))
-    slopes = slopes_of_all([NormParts(*parts) for parts in zip(inverses, divisors)])
+    slopes = list(zip(divisors, curvatures([NormParts(*parts) for parts in zip(inverses, divisors)])))
 
     # capsules = f(n) S with n = S · M and M = S metric
     metric = basis_gradient = metric_gradient = None
     if basis is None:
-        sums_gradient = squash_gradient(gradient, squashed[last], slopes[last])
+        sums_gradient = squash_gradient(gradient, squashed[last], *slopes[last])
     else:
         sums, measured = metrical
         metric = basis.transpose(2, 3) @ basis
         basis_gradient = gradient.transpose(2, 3) @ squashed[last]
-        scaled, n_gradient = _metrical_gradient(gradient @ basis, squashed[last], slopes[last])
+        scaled, n_gradient = _metrical_gradient(gradient @ basis, squashed[last], *slopes[last])
         sums_gradient = scaled.addcmul_(n_gradient, measured[last], value=2)
         metric_gradient = sums[last].transpose(2, 3) @ (sums[last] * n_gradient)
 
@@ -102,9 +102,9 @@ def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
         votes_gradient = _add_product(votes_gradient, weights_gradient.transpose(2, 3), squashed[i])
         squashed_gradient = weights_gradient @ votes
         if metric is None:
-            sums_gradient = squash_gradient(squashed_gradient, squashed[i], slopes[i])
+            sums_gradient = squash_gradient(squashed_gradient, squashed[i], *slopes[i])
         else:
-            scaled, n_gradient = _metrical_gradient(squashed_gradient, squashed[i], slopes[i])
+            scaled, n_gradient = _metrical_gradient(squashed_gradient, squashed[i], *slopes[i])
             measure_gradient = scaled.addcmul_(n_gradient, sums[i])
             metric_gradient = _add_product(metric_gradient, sums[i].transpose(2, 3), measure_gradient)
             sums_gradient = _add_product(n_gradient * measured[i], measure_gradient, metric)
@@ -122,10 +122,10 @@ def _norm(sums: Tensor, measured: Optional[Tensor]) -> Tensor:
     return (sums * measured).sum(-1, keepdim=True).relu_().sqrt_()
 
 
-def _metrical_gradient(gradient: Tensor, squashed: Tensor, slopes: Slopes) -> Tuple[Tensor, Tensor]:
+def _metrical_gradient(gradient: Tensor, squashed: Tensor, divisor: Tensor, curvature: Tensor) -> Tuple[Tensor, Tensor]:
     """Of `squashed = f(n) x`, the gradients by `x` with `n` fixed, and by `n`."""
-    along = (gradient * squashed).sum(-1, keepdim=True).mul_(slopes.curvature).mul_(slopes.scale)
-    return gradient * slopes.scale, along.mul_(0.5)
+    along = (gradient * squashed).sum(-1, keepdim=True).mul_(curvature).div_(divisor)
+    return gradient / divisor, along.mul_(0.5)
 
 
 def _add_product(total: Optional[Tensor], left: Tensor, right: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """The non-linearities of routing."""
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -10,26 +10,6 @@ from fairseq_capsule.routing.precision import in_float32
 
 # A softmax over a last dimension shorter than this runs several times faster as one over the first.
 FEW = 32
-
-
-def squash_scale(squared_norm: Tensor) -> Tensor:
-    """The factor `‖s‖/(1+‖s‖²)` by which squashing multiplies a capsule, from its squared norm of any shape.
-
-    A squared norm may come from dot products and fall below 0 by rounding; it counts as 0. There the factor and its
-    gradient are exactly 0, where a square root alone would give an infinite one.
-    """
-    square = squared_norm.relu()  # whose gradient is chosen, not multiplied: nothing infinite comes through at 0
-    return square.sqrt() / (1 + square)
-
-
-def squash_scale_derivative(squared_norm: Tensor) -> Tensor:
-    """The derivative of `squash_scale` by the squared norm `n`: `(1-n)/(2√n(1+n)²)`, and 0 where `n ≤ 0`."""
-    # With f the scale it is f (1/(1+n) - 1/2) / n; where f is exactly 0, so is the result.
-    square = squared_norm.relu()
-    divisor = 1 + square
-    scale = square.sqrt() / divisor
-    slope = torch.addcdiv(scale, scale, divisor, value=-2)
-    return slope.div_(square.clamp_(min=torch.finfo(square.dtype).tiny)).mul_(-0.5)
 
 
 @in_float32
@@ -66,38 +46,30 @@ def norm_parts(norm: Tensor) -> NormParts:
     return NormParts(inverse, norm.add_(inverse))
 
 
-class Slopes(NamedTuple):
-    """What the gradient of squashing multiplies with: with `i = 1/‖s‖` and `u` the squashed capsule it is
-    `f g + c (g · u) u`.
+def curvature(inverse: Tensor) -> Tensor:
+    """What the gradient of squashing multiplies with: with `i = 1/‖s‖` and `u` the squashed capsule that gradient is
+    `g / (‖s‖ + i) + c (g · u) u`, and `c = i³ - i`.
 
-    Attributes:
-        scale: `f = 1/(‖s‖ + i)`, 0 at `s = 0`.
-        curvature: `c = i (i - 2f)/f`; at `s = 0`, where it is multiplied by 0, the largest number.
+    Args:
+        inverse: `i`, which is overwritten. At 0, where it is infinite, the result is finite, since `u` is 0 there.
     """
-
-    scale: Tensor
-    curvature: Tensor
-
-
-def slopes(parts: NormParts) -> Slopes:
-    """The slopes at norms, of whose shape they are."""
-    inverse, divisor = parts
-    scale = divisor.reciprocal()
-    curvature = torch.add(inverse, scale, alpha=-2).mul_(inverse).mul_(divisor)
-    return Slopes(scale, curvature.clamp_(max=torch.finfo(inverse.dtype).max))
+    largest = 0.99 * torch.finfo(inverse.dtype).max ** (1 / 3)
+    inverse.clamp_(max=largest)
+    return inverse.pow(3).sub_(inverse)
 
 
-def slopes_of_all(parts: Sequence[NormParts]) -> List[Slopes]:
-    """The slopes of several iterations, in as many kernels as those of one."""
-    inverses, divisors = zip(*parts)
-    scales, curvatures = slopes(NormParts(torch.stack(inverses), torch.stack(divisors)))
-    return [Slopes(*of_one) for of_one in zip(scales, curvatures)]
+def curvatures(parts: Sequence[NormParts]) -> List[Tensor]:
+    """The curvatures of several iterations, in as many kernels as those of one."""
+    return list(curvature(torch.stack([part.inverse for part in parts])))
 
 
-def squash_gradient(gradient: Tensor, squashed: Tensor, slopes: Slopes, dim: int = -1) -> Tensor:
-    """The gradient of a loss by `s`, from its gradient by `squashed = squash(s, dim)` and the slopes at `s`."""
-    along = (gradient * squashed).sum(dim, keepdim=True).mul_(slopes.curvature)
-    return (gradient * slopes.scale).addcmul_(along, squashed)
+def squash_gradient(
+    gradient: Tensor, squashed: Tensor, divisor: Tensor, curvature: Tensor, dim: Union[int, Tuple[int, ...]] = -1
+) -> Tensor:
+    """The gradient of a loss by `s`, from its gradient by `squashed = squash(s, dim)`; `divisor` is that of the norms
+    of `s`."""
+    along = (gradient * squashed).sum(dim, keepdim=True).mul_(curvature)
+    return (gradient / divisor).addcmul_(along, squashed)
 
 
 class _Squash(torch.autograd.Function):
@@ -114,8 +86,8 @@ class _Squash(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
-        squashed, *parts = ctx.saved_tensors
-        return squash_gradient(gradient, squashed, slopes(NormParts(*parts)), ctx.dim), None
+        squashed, inverse, divisor = ctx.saved_tensors
+        return squash_gradient(gradient, squashed, divisor, curvature(inverse.clone()), ctx.dim), None
 
 
 @in_float32

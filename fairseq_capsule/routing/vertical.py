@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.autocast import without_autocast
-from fairseq_capsule.routing.squash import NormParts, norm_parts, slopes_of_all, squash_gradient
+from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
 
 def route_heads(votes: Tensor, iterations: int, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
@@ -69,7 +69,8 @@ class _VerticalRouting(torch.autograd.Function):
 def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tensor:
     rows, *kept = ctx.saved_tensors
     couplings, capsules = kept[::4], kept[1::4]
-    slopes = slopes_of_all([NormParts(*parts) for parts in zip(kept[2::4], kept[3::4])])
+    divisors = kept[3::4]
+    slopes = curvatures([NormParts(*parts) for parts in zip(kept[2::4], divisors)])
     by_position = weights_gradient.shape
     weights_gradient = weights_gradient.reshape(-1, 1, by_position[2])  # [N, 1, H]
     squashed_gradient = torch.baddbmm(capsules_gradient.reshape(len(rows), 1, -1), weights_gradient, rows)
@@ -78,7 +79,7 @@ def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tenso
     of_keys: List[Tensor] = []
     for i in reversed(range(len(couplings))):
         coupling = couplings[i]
-        sums_gradient = squash_gradient(squashed_gradient, capsules[i], slopes[i])
+        sums_gradient = squash_gradient(squashed_gradient, capsules[i], divisors[i], slopes[i])
         of_heads += [weights_gradient, coupling]
         of_keys += [capsules[i], sums_gradient]
         if i == 0:

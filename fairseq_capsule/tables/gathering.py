@@ -1,10 +1,13 @@
 """Our figures of a table, out of the folders of its runs. Nothing is computed here that takes time."""
 
+import math
 import re
 import statistics
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple, Union
 
+from fairseq_capsule.analysis.reports import escaped
+from fairseq_capsule.errors import one_line
 from fairseq_capsule.tables.definitions import Column, Row, Table
 from fairseq_capsule.tables.measures import (
     MEASURES,
@@ -53,6 +56,8 @@ class Figures:
 Found = Union[str, Tuple[Value, Optional[float], Optional[float]]]
 # Of one column: figures by the words of the source that they are of; "" for a column without such points.
 Points = Dict[str, Figures]
+# What reading a figure in something else than a report raises.
+NO_REPORT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,11 @@ def _points(table: Table, row: Row, column: Column, scale: Scale, seeds: List[in
     for run, other in runs:
         if not applies(column.measure, run):
             return {"": Figures(missing="")}
-        figure = (
-            _score(run, other, column, places)
-            if MEASURES[column.measure].source is None
-            else _report(run, column, places)
-        )
+        find = _score if MEASURES[column.measure].source is None else _report
+        try:
+            figure = find(run, other, column, places)
+        except NO_REPORT:
+            figure = "its report is damaged: delete it and measure again"
         if isinstance(figure, str):
             reasons.append(figure)
         else:
@@ -111,6 +116,13 @@ def _points(table: Table, row: Row, column: Column, scale: Scale, seeds: List[in
     return {"": Figures(values, *(tuple(x for x in kind if x is not None) for kind in (differences, ps)))}
 
 
+def _number(found: Any) -> float:
+    """Raise a ValueError for a figure that is no finite number."""
+    if type(found) not in (int, float) or not math.isfinite(found):
+        raise ValueError(f"no figure: {found!r}")
+    return found
+
+
 def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Found:
     """The mean over splits, its difference to the other run's, and p where there is one split."""
     values, differences, ps = [], [], []
@@ -120,11 +132,11 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Fo
         scores = places.run_folder(run).evaluation(split).scores()
         if scores is None:
             return _why(run, places) or f"{split} is not scored"
-        values.append(MEASURES[column.measure].read(scores))
+        values.append(_number(MEASURES[column.measure].read(scores)))
         tested = _tested(scores, other, column, places)
         if tested:
-            differences.append(tested["difference"])
-            ps.append(tested["p"])
+            differences.append(_number(tested["difference"]))
+            ps.append(_number(tested["p"]))
     whole = len(differences) == len(values)
     return (
         statistics.mean(values),
@@ -140,14 +152,16 @@ def _tested(scores: Dict[str, Any], other: Optional[Run], column: Column, places
     return scores["scores"][MEASURES[column.measure].score]["against"]
 
 
-def _report(run: Run, column: Column, places: Places) -> Found:
+def _report(run: Run, _: Optional[Run], column: Column, places: Places) -> Found:
     source = MEASURES[column.measure].source
     found = read_json(report_file(run, source, places))
     if found is None:
         reason = reason_file(report_file(run, source, places))
         untrained = None if source in TIMED else _why(run, places)
         return untrained or (reason.read_text().strip() if reason.exists() else f"{source} is not measured")
-    return MEASURES[column.measure].read(found), None, None
+    value = MEASURES[column.measure].read(found)
+    checked = {point: _number(each) for point, each in value.items()} if isinstance(value, dict) else _number(value)
+    return checked, None, None
 
 
 def _why(run: Run, places: Places) -> Optional[str]:
@@ -167,7 +181,10 @@ def _label(table: Table, column: Column, scale: Scale, seeds: List[int], places:
             run, _ = compared_runs(table, row, column, scale, seed, places)
             for split in column.splits if applies(column.measure, run) else ():
                 scores = places.run_folder(run).evaluation(split).scores()
-                if scores:
-                    score = scores["scores"][MEASURES[column.measure].score]
-                    return f"{score['label']} ({score['text']}; `{score['signature']}`)"
+                try:
+                    score = scores["scores"][MEASURES[column.measure].score] if scores else None
+                    label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
+                except NO_REPORT:
+                    continue
+                return f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
     return None

@@ -194,7 +194,7 @@ MEASURES: Dict[str, Measure] = {
 }
 TIMED = {"throughput-train", "throughput-generate", "latency"}
 SCORED = {"lengths", "length-groups", "longer-than", "coverage"}  # sources that read what evaluate.sh generated
-RATIOS = ("speed_train", "speed_generate")
+RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # the configurations of the models that speeds are ratios to
 
 
@@ -212,6 +212,7 @@ def applies(measure: str, run: Run) -> bool:
 def read_json(path: Path) -> Optional[Dict[str, Any]]:
     """The object in a file, None where it is missing or none."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
         return None
+    return found if isinstance(found, dict) else None

@@ -10,13 +10,16 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from fairseq_capsule.checkpoints.baseline import init_from_baseline
+from fairseq_capsule.checkpoints.like_baseline import take_architecture
 from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
+from fairseq_capsule.models.mechanism import active_mechanisms
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
-from fairseq_capsule.tasks.baseline import init_from_baseline
+from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
 
 
 @dataclass
@@ -25,9 +28,20 @@ class CapsuleTranslationConfig(TranslationConfig):
         default=None,
         metadata={"help": "checkpoint of a fairseq model of the same kind and sizes, whose parameters are taken over"},
     )
+    like_baseline: bool = field(
+        default=False,
+        metadata={"help": "take sizes and shared embeddings from the checkpoint of --init-from-baseline, too"},
+    )
     eval_overlap: bool = field(
         default=False,
         metadata={"help": "report at validation how many words of each bag PAST and FUTURE know (Zheng et al., §4.3)"},
+    )
+    log_routing: bool = field(
+        default=False,
+        metadata={"help": "log at validation what the routing does: entropy of couplings, norms of capsules, ..."},
+    )
+    log_routing_interval: int = field(
+        default=0, metadata={"help": "log it for the training batch of every N updates too; 0: at validation alone"}
     )
 
 
@@ -65,11 +79,24 @@ class CapsuleTranslationTask(TranslationTask):
     def build_model(self, cfg, from_checkpoint=False):
         """Build a model; unless it will be read from a checkpoint, start it from the baseline.
 
+        With `--like-baseline` the sizes in `cfg` are replaced by the baseline's.
+
         Raises:
-            UserError: a baseline that does not fit, or `--eval-overlap` for a model without the head that it reads.
+            UserError: a baseline that does not fit or is not named, `--eval-overlap` for a model without the head that
+                it reads, or `--log-routing` for a model that routes nothing.
         """
+        if self.cfg.log_routing_interval < 0:
+            raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
+        if self.cfg.log_routing_interval and not self.cfg.log_routing:
+            raise UserError("--log-routing-interval needs --log-routing")
+        if self.cfg.like_baseline and not from_checkpoint:
+            if not self.cfg.init_from_baseline:
+                raise UserError("--like-baseline takes the sizes of the checkpoint of --init-from-baseline: name it")
+            take_architecture(cfg, self.cfg.init_from_baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
+        if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):
+            raise UserError("--log-routing: the model routes nothing; leave the option out")
         if self.cfg.eval_overlap and not knows_bags(model):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
@@ -92,10 +119,21 @@ class CapsuleTranslationTask(TranslationTask):
             freeze_unused_heads(model, {})
         return criterion
 
+    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
+        loss, sample_size, logging_output = super().train_step(
+            sample, model, criterion, optimizer, update_num, ignore_grad
+        )
+        interval = self.cfg.log_routing_interval
+        if interval and update_num % interval == 0:
+            logging_output.update(routing_sums(self.model, sample["net_input"]))
+        return loss, sample_size, logging_output
+
     def valid_step(self, sample, model, criterion):
         loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_overlap:
             logging_output.update(self._overlap(sample, model))
+        if self.cfg.log_routing:
+            logging_output.update(routing_sums(self.model, sample["net_input"]))
         return loss, sample_size, logging_output
 
     @torch.no_grad()
@@ -105,6 +143,7 @@ class CapsuleTranslationTask(TranslationTask):
 
     def reduce_metrics(self, logging_outputs, criterion):
         super().reduce_metrics(logging_outputs, criterion)
+        log_routing(logging_outputs)
         for content in ("past", "future"):
             number = sum(log.get(f"_overlap_{content}_sentences", 0) for log in logging_outputs)
             if number > 0:

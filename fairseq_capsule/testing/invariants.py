@@ -8,11 +8,12 @@ from types import MappingProxyType
 from typing import Any, Callable, Dict, Mapping, Tuple
 
 import torch
-from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.criterions import FairseqCriterion
+from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_model
 from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.models.mechanism import options_off
 from fairseq_capsule.testing.small_models import (
@@ -187,7 +188,7 @@ def _assert_close(got: Tensor, expected: Any) -> None:
     torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
 
 
-def _train_step(model: nn.Module, criterion: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+def _train_step(model: BaseFairseqModel, criterion: FairseqCriterion, batch: Mapping[str, Any]) -> Tensor:
     model.zero_grad()
     loss, sample_size, _ = criterion(model, batch)
     (loss / sample_size).backward()

@@ -4,13 +4,14 @@ from argparse import Namespace
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
 
 import torch
-from fairseq.criterions import CRITERION_REGISTRY
+from fairseq.criterions import CRITERION_REGISTRY, FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
-from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from torch import Tensor, nn
+from torch import Tensor
 
+from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
 
 WORDS = 40  # of the invented language
@@ -45,7 +46,7 @@ def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
 
 def build_small(
     arch: str, options: Mapping[str, Any] = {}, task: Optional[TranslationTask] = None, seed: int = 1
-) -> nn.Module:
+) -> BaseFairseqModel:
     """The architecture at width 32 with 2+2 layers, in eval mode; random numbers are added to all parameters, so that
     none is zero."""
     torch.manual_seed(seed)
@@ -58,7 +59,7 @@ def build_small(
     return model.eval()
 
 
-def criterion_of(model: nn.Module) -> Tuple[str, Dict[str, float]]:
+def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
     """The name and the options of the criterion with every loss that the model has the parameters of."""
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         losses = mechanism.losses(model.cfg)
@@ -67,24 +68,22 @@ def criterion_of(model: nn.Module) -> Tuple[str, Dict[str, float]]:
     return "label_smoothed_cross_entropy", {}
 
 
-def make_criterion(model: nn.Module, task: TranslationTask) -> nn.Module:
+def make_criterion(model: BaseFairseqModel, task: TranslationTask) -> FairseqCriterion:
     """The criterion that `criterion_of` names, with label smoothing."""
     name, losses = criterion_of(model)
     return CRITERION_REGISTRY[name](task, sentence_avg=False, label_smoothing=0.1, **losses)
 
 
-def logits_of(model: nn.Module, batch: Mapping[str, Any]) -> Tensor:
+def logits_of(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
     """The model's logits of a batch `[B, T, V]`, without gradients."""
     with torch.no_grad():
         return model(**batch["net_input"])[0]
 
 
-def encode(model: nn.Module, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
+def encode(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
     """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`, where True marks padding."""
     encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
-    if isinstance(encoded, tuple):  # fairseq's LSTM encoder
-        return encoded[0].transpose(0, 1), encoded[3].t()
-    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
+    return encoder_states(encoded)
 
 
 def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed: int = 3) -> List[Dict[str, Any]]:

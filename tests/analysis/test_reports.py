@@ -61,3 +61,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "kind.md").mkdir()
     with pytest.raises(UserError, match="kind.md: not written: Is a directory"):
         report().write(tmp_path)
+
+
+@pytest.mark.parametrize("control", [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)])
+def test_text_with_controls_stays_in_its_cell(control):
+    (line,) = f"| {escaped(f'a{control}b')} |".splitlines()
+    assert line.isprintable()

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from tests.checkpoints import hostile
+from tests.checkpoints.marker import OPEN
 
 # What fairseq's own modules see when they evaluate: names that exist, and do something when they are called.
 NAMES = st.sampled_from(["open", "utils", "torch", "os", "x", "eval", "__import__", "print", "nn", "list", "dict"])
@@ -54,4 +54,4 @@ def larger(inner):
 
 
 EXPRESSIONS = st.recursive(LEAVES, larger, max_leaves=8)
-CALLED = st.recursive(st.just(hostile.OPEN), larger, max_leaves=4)
+CALLED = st.recursive(st.just(OPEN), larger, max_leaves=4)

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from fairseq_capsule.checkpoints.config import FREE_TEXT, check_config
 from fairseq_capsule.checkpoints.literals import literal
 from fairseq_capsule.errors import UserError
-from tests.checkpoints import hostile
 from tests.checkpoints.expressions import CALLED, EXPRESSIONS
+from tests.checkpoints.marker import MARKER
 
 FAIRSEQ = Path(fairseq.__file__).parent
 OPTIONS = st.sampled_from(["decoder_attention", "adaptive_softmax_cutoff", "encoder_layers", "lr", "beam"])
@@ -55,7 +55,7 @@ def test_whatever_calls_is_refused(text, option):
     assert not accepted(**{option: text.encode()})
     with contextlib.suppress(ValueError):
         utils.eval_str_dict(text)  # which may hold it as a text, and evaluates it no further
-    assert not hostile.MARKER.exists()
+    assert not MARKER.exists()
 
 
 WORDS = st.text(st.characters(categories="L"))

@@ -8,6 +8,7 @@ from fairseq import checkpoint_utils
 
 from fairseq_capsule.errors import UserError
 from tests.checkpoints import hostile
+from tests.checkpoints.marker import MARKER
 from tests.checkpoints.ways_in import WAYS
 from tests.integration.commands import last_line, run
 
@@ -31,7 +32,7 @@ def written(place):
 def no_marker(monkeypatch):
     monkeypatch.setenv("SECRET", "a secret of the environment")
     yield
-    assert not hostile.MARKER.exists()
+    assert not MARKER.exists()
 
 
 @pytest.mark.parametrize("kind", hostile.HOSTILE)

@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from fairseq_capsule.errors import UserError
 from tests.checkpoints import hostile
 from tests.checkpoints.expressions import CALLED
+from tests.checkpoints.marker import MARKER
 from tests.checkpoints.ways_in import SETTINGS, TASK, WAYS
 from tests.zoo import ARCHITECTURES, SMALL
 
@@ -63,4 +64,4 @@ def test_what_calls_does_not_come_in(place, nothing_starts, text, way, option, o
     form = hostile.option(option, text)[f"{option}, {'args' if older else 'cfg'}"]
     with nothing_starts(), pytest.raises((UserError, SystemExit), match=f"not loaded: its option .*{option}"):
         getattr(place, way)(place.write("calls.pt", form(state)))
-    assert not hostile.MARKER.exists()
+    assert not MARKER.exists()

@@ -9,6 +9,7 @@ import torch
 from fairseq import checkpoint_utils, options, utils
 from fairseq.data import indexed_dataset
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models.ema import build_ema
 from fairseq.tasks import setup_task
 from fairseq.trainer import Trainer
 from fairseq_cli import generate, interactive, validate
@@ -16,8 +17,8 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_capsule import cli
 from fairseq_capsule.checkpoints import hub
+from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
-from fairseq_capsule.tasks.baseline import init_from_baseline
 from tests.integration.commands import REPOSITORY, SMALL
 from tests.zoo import make_sentences, make_task
 
@@ -46,7 +47,7 @@ class Place:
         self.trainer.train_step([next(epochs.next_epoch_itr())])
         self.trainer.consolidate_optimizer()
         state = self.trainer.state_dict()
-        state["extra_state"].update(train_iterator=epochs.state_dict(), val_loss=1.0)
+        state["extra_state"].update(train_iterator=epochs.state_dict(), val_loss=1.0, ema=state["model"])
         self._state = utils.move_to_cpu(state)
         self.good = self.write("good.pt", self.state())
 
@@ -157,6 +158,11 @@ class Place:
 
     def finetune_from_model(self, checkpoint):
         self._resume(finetune_from_model=str(checkpoint))
+
+    def ema_seed_model(self, checkpoint):
+        cfg = copy.deepcopy(self.cfg.ema)
+        cfg.ema_seed_model = str(checkpoint)
+        build_ema(self.trainer.model, cfg, "cpu")
 
     def resume(self, checkpoint):
         run = self.folder / "resumed"

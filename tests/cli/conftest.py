@@ -7,6 +7,7 @@ import pytest
 
 import fairseq_capsule
 from fairseq_capsule.cli import main
+from tests.cli.scored import GENERATED, REFERENCES, write
 from tests.cli.world import make_world
 from tests.processes import run_forked
 
@@ -39,6 +40,17 @@ def refused(command):
         return line[len(start) :]
 
     return run
+
+
+@pytest.fixture
+def reference(tmp_path):
+    return write(tmp_path / "reference.de", REFERENCES)
+
+
+@pytest.fixture
+def generated(tmp_path):
+    (tmp_path / "generated").write_text(GENERATED, encoding="utf-8")
+    return tmp_path / "generated"
 
 
 @pytest.fixture(scope="session")

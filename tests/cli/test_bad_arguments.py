@@ -257,6 +257,48 @@ def test_wrong_arguments(names, dest, fault, world, tmp_path, capsys):
     assert not list(tmp_path.rglob("*.part"))
 
 
+def a_plugin(text):
+    def make(place, valid):
+        place.mkdir()
+        (place / "__init__.py").write_bytes(text)
+        return place
+
+    return make
+
+
+PLUGINS = {
+    **{name: fault for name, fault in INPUT_FOLDER.items() if fault[0]},
+    "without __init__.py": (True, lambda place, valid: valid),
+    "raises": (True, a_plugin(b"1 / 0")),
+    "raises lines": (True, a_plugin(b"raise ValueError('a\\nb' * 1000)")),
+    "no Python": (True, a_plugin(b"def\n")),
+    "binary": (True, a_plugin(bytes(range(256)))),
+    "lacks a module": (True, a_plugin(b"import nothing_of_that_name")),
+    "exits": (True, a_plugin(b"import sys; sys.exit(0)")),
+    "is right": (False, a_plugin(b"")),
+}
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("fault", PLUGINS)
+def test_wrong_plugins(fault, before, world, tmp_path, capsys):
+    """`--user-dir` is the program's own, not a command's."""
+    must_refuse, make = PLUGINS[fault]
+    plugin = f"--user-dir={make(tmp_path / f'plugin_{before}_{len(fault)}', world / 'data')}"
+    command = ["score", str(world / "first.out"), str(world / "text.de"), "--samples", "10"]
+    status, error = run([plugin, *command] if before else [*command, plugin], capsys)
+    assert (status == 0) == (not must_refuse)
+    if must_refuse:
+        (line,) = error.splitlines()
+        assert line.startswith("fairseq-capsule") and "error: " in line and len(line) < 1000
+
+
+def test_a_plugin_without_a_value(capsys):
+    status, error = run(["size", "--user-dir"], capsys)
+    assert status == 2
+    assert error.splitlines()[-1] == "fairseq-capsule: error: argument --user-dir: expected one argument"
+
+
 @pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
 def test_every_argument_has_a_type(names, parser):
     """One without is checked late, or never."""

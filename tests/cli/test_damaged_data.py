@@ -228,6 +228,10 @@ DAMAGES = {
         "manifest.tsv",
         lambda data, other: extend(data / "manifest.tsv", b"file\t/etc/passwd\tx\t1\n"),
     ),
+    "a manifest of names that are none": (
+        "manifest.tsv",
+        lambda data, other: extend(data / "manifest.tsv", b"file\ta\x1b[2J\0\xff\tx\t1\n"),
+    ),
     "another dictionary in the folder itself": (
         "dict.en.txt",
         lambda data, other: copy_files(other, data, "dict.en.txt"),

@@ -1,4 +1,4 @@
-"""`fairseq-capsule score`: the same BLEU as fairseq's, labels and signatures, the paired bootstrap, what is refused."""
+"""`fairseq-capsule score`: the same BLEU as fairseq's, labels and signatures, the paired bootstrap."""
 
 import json
 import os
@@ -7,63 +7,10 @@ import re
 import pytest
 import sacrebleu
 
-from fairseq_capsule.evaluation.scoring import _agrees, split_compounds
+from fairseq_capsule.evaluation.scoring import split_compounds
+from tests.cli.scored import GENERATED, REFERENCES, TRANSLATIONS, write
 
 MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
-
-REFERENCES = [
-    'Er fragt: "Gut & schön?", und geht.',
-    "Die U-Bahn fährt am Rot-Kreuz-Platz vorbei.",
-    "Ein Hund läuft über die grüne Wiese.",
-    "Zwei Kinder spielen mit einem roten Ball im Sand.",
-]
-
-# As fairseq-generate prints it: batches in the order of length, several hypotheses, log lines and all.
-GENERATED = """\
-2024-01-01 00:00:00 | INFO | fairseq_cli.generate | loading model(s) from checkpoint_best.pt
-S-2\tA dog runs across the green meadow .
-T-2\tEin Hund läuft über die grüne Wiese .
-H-2\t-0.3\tEin Hund läuft über die gr@@ üne Wiese .
-D-2\t-0.3\tEin Hund läuft über die gr@@ üne Wiese .
-P-2\t-0.3 -0.3
-H-2\t-0.9\tEine Katze schläft .
-D-2\t-0.9\tEine Katze schläft .
-S-0\tHe asks : &quot; Good &amp; nice ? &quot; , and goes .
-T-0\tEr fragt : &quot; Gut &amp; schön ? &quot; , und geht .
-H-0\t-0.5\tEr fragt : &quot; Gut &amp; schön ? &quot; , und geht .
-D-0\t-0.5\tEr fragt : &quot; Gut &amp; schön ? &quot; , und geht .
-S-3\tTwo children play with a red ball in the sand .
-T-3\tZwei Kinder spielen mit einem roten Ball im Sand .
-H-3\t-0.7\tZwei Kinder spielen mit dem roten Ball .
-D-3\t-0.7\tZwei Kinder spielen mit dem roten Ball .
-S-1\tThe underground passes Rot-Kreuz-Platz .
-T-1\tDie U-Bahn fährt am Rot-Kreuz-Platz vorbei .
-H-1\t-0.4\tDie U-Bahn fährt am Rot-Kreuz-Platz .
-D-1\t-0.4\tDie U-Bahn fährt am Rot-Kreuz-Platz .
-Generate test with beam=5: BLEU4 = 75.00, 90.0/80.0/70.0/60.0 (BP=1.000, ratio=1.000, syslen=1, reflen=1)
-"""
-TRANSLATIONS = [
-    'Er fragt: "Gut & schön?", und geht.',
-    "Die U-Bahn fährt am Rot-Kreuz-Platz.",
-    "Ein Hund läuft über die grüne Wiese.",
-    "Zwei Kinder spielen mit dem roten Ball.",
-]
-
-
-def write(path, lines):
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def reference(tmp_path):
-    return write(tmp_path / "reference.de", REFERENCES)
-
-
-@pytest.fixture
-def generated(tmp_path):
-    (tmp_path / "generated").write_text(GENERATED, encoding="utf-8")
-    return tmp_path / "generated"
 
 
 @pytest.fixture
@@ -257,108 +204,3 @@ class TestAgainst:
         assert printed["scores"]["tokenised_bleu"]["text"] == "Moses tokens of de"
         printed = score(generated, reference, "--against", generated, "--samples", 20)
         assert printed["scores"]["tokenised_bleu"]["text"] == "the output's own tokens, against its T- lines"
-
-
-class TestDoubts:
-    def test_lower_cased_translations(self, command, reference, tmp_path):
-        lower = write(tmp_path / "lower", [line.lower() for line in REFERENCES])
-        assert "--lowercase compares without case" in command("score", lower, reference).err
-        assert command("score", lower, reference, "--lowercase").err == ""
-
-    def test_none(self, command, generated, reference):
-        assert command("score", generated, reference).err == ""
-
-
-class TestOtherReferences:
-    @pytest.fixture
-    def other(self, tmp_path):
-        return write(tmp_path / "other.de", ["Etwas ganz anderes.", "Noch etwas.", "Und mehr.", "Schluss."])
-
-    def test_another_text_s_reference(self, command, refused, generated, other):
-        assert refused("score", generated, other).startswith(f"{other}: 4 of the 4 T- lines of {generated} differ")
-        assert command("score", generated, other, "--other-reference").status == 0
-
-    def test_the_right_reference_in_another_order(self, refused, generated, tmp_path):
-        path = write(tmp_path / "order.de", REFERENCES[1:] + REFERENCES[:1])
-        assert "--other-reference" in refused("score", generated, path)
-
-    def test_of_plain_text_nothing_is_known(self, command, reference, other):
-        assert command("score", reference, other).status == 0
-
-    def test_one_of_several_is_enough(self, command, generated, reference, other):
-        assert command("score", generated, other, reference).status == 0
-
-    def test_the_other_system_s_too(self, refused, generated, reference, tmp_path):
-        text = GENERATED
-        for line in re.findall(r"T-\d+\t.*", GENERATED):
-            text = text.replace(line, line.partition("\t")[0] + "\tEs war einmal .")
-        another = tmp_path / "another.out"
-        another.write_text(text, encoding="utf-8")
-        assert f"T- lines of {another} differ" in refused("score", generated, reference, "--against", another)
-
-    @pytest.mark.parametrize(
-        "target, reference",
-        [
-            ("er fragt : &quot; gut &amp; schön ? &quot;", 'Er fragt: "Gut & schön?"'),
-            ("er f@@ragt <<unk>> und <<unk>> .", "Er fragt: laut und leise."),
-            ("<<unk>> <<unk>>", "Ganz unbekannt"),
-            ("sa rosteasca", "Să rostească"),
-            ("Să rostească", "Să rostească".translate(str.maketrans("ș", "ş"))),
-            ("他 说 : １２ 月", "他说：12月"),
-        ],
-    )
-    def test_what_preparing_does_is_no_difference(self, target, reference):
-        assert _agrees(target, reference)
-
-    @pytest.mark.parametrize("target, reference", [("ein <<unk>> haus", "Haus ein"), ("ein haus", "ein Haus steht")])
-    def test_what_is_a_difference(self, target, reference):
-        assert not _agrees(target, reference)
-
-
-class TestRefusals:
-    def test_unequal_counts(self, refused, generated, reference, tmp_path):
-        short = write(tmp_path / "short", REFERENCES[:3])
-        assert refused("score", generated, short).startswith(f"{short}: 3 sentences, {generated} has 4")
-        assert refused("score", reference, reference, "--against", short).startswith(f"{short}: 3 sentences")
-        assert refused("score", reference, reference, short).startswith(f"{short}: 3 sentences")
-
-    def test_empty(self, refused, reference, tmp_path):
-        empty = write(tmp_path / "empty", [])
-        assert refused("score", empty, reference).startswith(f"{empty}: empty")
-        assert refused("score", reference, empty).startswith(f"{empty}: empty")
-
-    def test_no_file(self, refused, reference, tmp_path):
-        assert refused("score", tmp_path / "no", reference) == f"{tmp_path / 'no'}: No such file or directory"
-        assert refused("score", tmp_path, reference) == f"{tmp_path}: a folder; name a file"
-
-    def test_encoding(self, refused, reference, tmp_path):
-        latin = tmp_path / "latin"
-        latin.write_bytes("\n".join(REFERENCES).encode("latin-1"))
-        assert refused("score", latin, reference).startswith(f"{latin}, line 1: not UTF-8")
-
-    @pytest.mark.parametrize(
-        "pattern, replacement, problem",
-        [
-            (r"(?m)^[STHD]-1\t.*\n", "", ": 1 of 4 sentences missing (S-1)"),
-            (r"(?m)^[HD]-[13]\t.*\n", "", ": 2 of 4 sentences missing (H-1, H-3)"),
-            (r"(?m)^T-3\t.*\n", "", ": 1 of 4 sentences missing (T-3)"),
-            (r"(?m)^S-3\t", "S-2\t", ", line 13: S-2 stands there twice"),
-            (r"(?m)^D-1\t.*\n", "D-1\t-0.\n", ", line 20: cut short behind the score -0."),
-        ],
-    )
-    def test_damaged_output(self, refused, generated, reference, pattern, replacement, problem):
-        generated.write_text(re.sub(pattern, replacement, GENERATED), encoding="utf-8")
-        line = refused("score", generated, reference)
-        assert line.startswith(f"{generated}{problem}")
-
-    def test_language(self, command, reference, capsys):
-        with pytest.raises(SystemExit):
-            command("score", reference, reference, "--lang", "german")
-        assert "--lang: 'german' is no language code of two letters" in capsys.readouterr().err
-
-    def test_no_language(self, refused, reference, tmp_path):
-        nameless = write(tmp_path / "reference", REFERENCES)
-        assert refused("score", reference, nameless).startswith(f"--lang is missing, and {nameless} does not end with")
-
-    def test_a_full_disk(self, refused, generated, reference):
-        assert refused("score", generated, reference, "--output", "/dev/full").startswith("/dev/full: not written")

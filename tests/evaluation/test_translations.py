@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.translations import read_outputs, read_translations
 
 LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , ▁ he ▁ say s .", "H": "▁ He ▁ come s ."}
@@ -35,3 +36,13 @@ def test_words_are_not_pieces(tmp_path):
     path.write_text("H-0\t-0.1\tein Ha@@ us ▁ da\n", encoding="utf-8")
     found = read_translations(path)
     assert found.sentences == ["ein Haus ▁ da"] and found.tokenised
+
+
+@pytest.mark.parametrize("number", ["9" * 10, "9" * 18, "9" * 19, "9" * 5000])
+@pytest.mark.parametrize("kind", "SH")
+def test_a_number_of_a_sentence_that_cannot_be(tmp_path, kind, number):
+    """At once: neither time nor memory goes by the number."""
+    path = tmp_path / "generate.out"
+    path.write_text(f"H-0\t-0.1\ta\nS-0\ta\n{kind}-{number}\t-0.1\ta\n")
+    with pytest.raises(UserError, match="sentences missing|the line of no sentence"):
+        read_translations(path)

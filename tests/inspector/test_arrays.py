@@ -80,9 +80,13 @@ def test_past_and_future(arch, options, left_pad):
     routed = forward.extra["past_future"]
     places = forward.inside if arch.endswith("lstm") else forward.source
     shares = routed.assignment[forward.row][forward.steps][:, places].numpy()
-    assert axes(arrays["assignment"]) == ["target", "source", "content"]
-    assert arrays["assignment"].axes["content"] == ("PAST", "FUTURE", "redundant")[: shares.shape[-1]]
-    np.testing.assert_allclose(arrays["assignment"].values, shares, atol=1e-5)
+    name, other = "assignment", "past_future_attention"
+    if options.get("past_future") == "attn":
+        name, other = other, name
+        np.testing.assert_allclose(arrays[name].values.sum(1), 1, rtol=1e-5)
+    assert other not in arrays and axes(arrays[name]) == ["target", "source", "content"]
+    assert arrays[name].axes["content"] == ("PAST", "FUTURE", "redundant")[: shares.shape[-1]]
+    np.testing.assert_allclose(arrays[name].values, shares, atol=1e-5)
     heads = model.decoder.past_future.bow
     assert ("past_words" in arrays) == (heads is not None)
     if heads is not None:

@@ -6,9 +6,10 @@ import sys
 import numpy as np
 import pytest
 
-from fairseq_capsule.checkpoints.hub import load
 from fairseq_capsule.cli import main
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import load
+from fairseq_capsule.inspector import inspect as inspect_with
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, train
 
@@ -39,40 +40,74 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def files_of(number, views=ATTENTION):
-    return [f"{number}-{view.replace('_', '-')}.png" for view in views] + [f"{number}.html", f"{number}.npz"]
+LISTS = ["index.html", "sentences.js"]
+
+
+def files_of(name, views=ATTENTION):
+    return [f"{name}-{view.replace('_', '-')}.png" for view in views] + [f"{name}.html", f"{name}.npz"]
 
 
 def test_sentences_of_the_data_beside_a_plain_model(inspect, data, tmp_path, plain, capsys):
     assert inspect("--ids", "3,17", "--against", plain) == 0
     assert "index.html: sentences: 2; Attention of the encoder, Attention of the decoder" in capsys.readouterr().out
-    assert names(tmp_path / "out") == sorted([*files_of(3), *files_of(17), "index.html"])
+    assert names(tmp_path / "out") == sorted([*files_of("test-3"), *files_of("test-17"), *LISTS])
     source = (data.parent / "test.en").read_text().splitlines()[17]
-    with np.load(tmp_path / "out/17.npz") as archive:
+    with np.load(tmp_path / "out/test-17.npz") as archive:
         assert archive["source"].tolist() == [*source.split(), "</s>"]
         assert archive["encoder_vertical.axes"].tolist() == ["layer", "head", "query", "key"]
         assert archive["encoder_attention"].shape[:2] == (2, 4)
         assert archive["against.encoder_attention"].shape[:2] == (1, 2)
         assert archive["against.cross_attention"].shape[2:] == archive["cross_attention"].shape[2:]
-    assert (tmp_path / "out/3-cross-attention.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "out/test-3-cross-attention.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "out/test-3.html").read_text(encoding="utf-8")
+    for told in ("capsule_transformer", f"Checkpoint: {plain}", str(data), "BLEU ", "other model's", "routes nothing"):
+        assert told in page
+
+
+def test_a_second_run_adds_its_pages(inspect, tmp_path, plain):
+    assert inspect("--ids", "1,2") == 0
+    assert inspect("--text", "a b", "--beam", "1") == 0
+    assert inspect("--ids", "2", checkpoint=plain) == 0
+    assert inspect("--ids", "2") == 0
+    pages = [*files_of("test-1"), *files_of("test-2"), *files_of("test-2-2"), *files_of("text-1")]
+    assert names(tmp_path / "out") == sorted([*pages, *LISTS])
+    index = (tmp_path / "out/index.html").read_text(encoding="utf-8")
+    for page in ("test-1", "test-2", "test-2-2", "text-1"):
+        assert f'href="{page}.html"' in index
+
+
+def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypatch, capsys):
+    from fairseq_capsule.inspector import inspection
+
+    written = inspection.Inspection.save
+
+    def save(self, path):
+        if self.number == 2:
+            raise UserError("no room")
+        written(self, path)
+
+    monkeypatch.setattr(inspection.Inspection, "save", save)
+    assert inspect("--ids", "1,2") == 1
+    assert "no room" in capsys.readouterr().err
+    assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")
 
 
 def test_a_plain_model_says_which_pictures_it_can_give(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
     assert "a TransformerModel routes nothing, its attention is all there is to show" in capsys.readouterr().out
-    assert names(tmp_path / "out") == sorted([*files_of(1), "index.html"])
+    assert names(tmp_path / "out") == sorted([*files_of("text-1"), *LISTS])
 
 
 def test_text_of_any_kind(inspect, tmp_path):
     lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 40]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert inspect("--file", tmp_path / "lines.txt") == 0
-    assert len(names(tmp_path / "out")) == 5 * 5 + 1
+    assert len(names(tmp_path / "out")) == 5 * 5 + len(LISTS)
     for number, line in enumerate(lines, start=1):
-        with np.load(tmp_path / f"out/{number}.npz") as archive:
+        with np.load(tmp_path / f"out/line-{number}.npz") as archive:
             words = [word if word in "abcdefghijkl" else f"<unk>:{word}" for word in line.split()]
             assert archive["source"].tolist() == [*words, "</s>"]
-    assert "<b>a</b>" not in (tmp_path / "out/4.html").read_text(encoding="utf-8")
+    assert "<b>a</b>" not in (tmp_path / "out/line-4.html").read_text(encoding="utf-8")
     assert "&lt;b&gt;" in (tmp_path / "out/index.html").read_text(encoding="utf-8")
 
 
@@ -121,6 +156,7 @@ def test_from_python(data, trained, plain):
     (inspection,) = hub.inspect("a b c")
     assert inspection.translation == hub.translate("a b c") and inspection.source == ("a", "b", "c", "</s>")
     assert [view.name for view in inspection.views] == ATTENTION and inspection.routed
+    assert repr(inspect_with(hub, "a b c")) == repr([inspection])
     assert (
         inspection.plot("cross_attention", layer=1, head=2).get_suptitle() == "Attention to the source, layer 1, head 2"
     )
@@ -166,7 +202,7 @@ def test_importing_the_package_imports_nothing_that_looks_inside():
 def test_loading_and_drawing_say_nothing_and_an_inspection_is_a_summary(data, trained):
     code = f"""
 import logging
-from fairseq_capsule.checkpoints.hub import load
+from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 hub = load("{trained}/checkpoint3.pt", "{data}")
 CapsuleTransformerModel.from_pretrained("{trained}", "checkpoint3.pt", "{data}")

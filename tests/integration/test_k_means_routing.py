@@ -69,7 +69,7 @@ def test_it_trains_translates_and_is_shown(k_means_routing, data, tmp_path):
     command = [sys.executable, "-m", "fairseq_capsule.cli", "--user-dir", k_means_routing, "inspect", checkpoint, data]
     subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
     assert (tmp_path / "pages" / "0-k-means.png").stat().st_size > 0
-    assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "0.html").read_text(encoding="utf-8")
+    assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")
 
 
 def test_its_iterations_are_an_option_of_analyze(k_means_routing):

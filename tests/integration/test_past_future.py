@@ -46,10 +46,13 @@ def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines,
     assert len(texts) == 20 and texts == baseline_texts
     assert scores == pytest.approx(baseline_scores, abs=1e-4)
 
-    output = train(data, tmp_path, *start, "--max-epoch", 1, arch=arch)
+    logged = ("--log-routing", "--log-routing-interval", 1)
+    output = train(data, tmp_path, *start, *logged, "--max-epoch", 1, arch=arch)
     for part in ("train", "valid"):
         line = next(line for line in output.splitlines() if re.search(rf"\b{part}( \| |:)epoch 001 \| ", line))
         assert all(f"| {name} " in line for name in ("loss", "nll_loss", "ppl", "bow_loss", "bca_loss")), line
+        shares = re.findall(r"\| routing_past_future_(?:past|future|redundant) (\S+)", line)
+        assert sum(map(float, shares)) == pytest.approx(1, abs=1e-3)
         assert ("| overlap_past " in line and "| overlap_future " in line) == (part == "valid"), line
     assert "Loaded checkpoint" in train(data, tmp_path, *start, "--max-epoch", 2, arch=arch)
 

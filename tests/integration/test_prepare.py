@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from fairseq_capsule.cli import main
 from tests.integration.commands import REPOSITORY
 from tests.integration.preparing import Workplace, contents, read
 
@@ -98,6 +99,11 @@ def test_pieces_are_the_text_and_the_model_is_fairseq_s(pieces):
         assert (pieces.out / f"bin/dict.{language}.txt").read_bytes() == (pieces.out / "dict.txt").read_bytes()
     assert len(Dictionary.load(str(pieces.out / "dict.txt"))) <= 120 + 10
     assert ["version", "sentencepiece"] in [line.split("\t")[:2] for line in read(pieces.out / "manifest.tsv")]
+
+
+def test_check_data_finds_nothing_and_knows_which_text_is_binarised(pieces, capsys):
+    """A tiny text has unknown pieces; that is no fault of the folder."""
+    assert main(["check-data", str(pieces.out), "--most-unknown", "100"]) == 0, capsys.readouterr().out
 
 
 def test_run_again_it_does_nothing_and_another_text_is_another_corpus(pieces, texts, tmp_path):

@@ -7,9 +7,11 @@ import torch
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import parse_layers
+from fairseq_capsule.models.options import layer_set
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
+from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing.causal import BLOCK
+from fairseq_capsule.routing.last_token import WHOLE, WIDTH
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
@@ -48,7 +50,7 @@ def test_which_layers_route():
     "text, expected", [("all", [1, 2, 3, 4, 5, 6]), ("1-3", [1, 2, 3]), ("4-6", [4, 5, 6]), ("6, 1-2,2", [1, 2, 6])]
 )
 def test_sets_of_layers(text, expected):
-    assert parse_layers("encoder_routing_layers", text, 6) == expected
+    assert layer_set("encoder_routing_layers", text, 6) == expected
 
 
 @pytest.mark.parametrize(
@@ -131,11 +133,70 @@ def test_the_source_is_projected_once_a_sentence(arch, hint, rows):
             torch.testing.assert_close(kept[name].to(part), part, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
+@pytest.mark.parametrize("hint", [1, 2])
+def test_a_source_without_padding_is_decoded_without_a_mask(arch, hint):
+    model = build(arch)
+    model.set_beam_size(hint)
+    words = torch.tensor([[2, 5, 6, 7], [2, 8, 9, 4]])
+    for lengths, masked in (([(5, 4)], False), ([(5, 4), (3, 4)], True)):
+        batch = make_batch(make_sentences(lengths))["net_input"]
+        state = {}
+        with torch.no_grad():
+            encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
+            rows = torch.arange(len(lengths)).repeat_interleave(2 // len(lengths))
+            encoder_out = model.encoder.reorder_encoder_out(encoder_out, rows)
+            expected = model.decoder(words, encoder_out=encoder_out)[0]
+            for step in range(4):
+                logits = model.decoder(words[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+                torch.testing.assert_close(logits[:, -1], expected[:, step], rtol=1e-5, atol=1e-5)
+        for layer in model.decoder.layers:
+            kept = layer.encoder_attn._get_input_buffer(state)
+            assert (kept["prev_key_padding_mask"] is not None) == masked
+
+
+def test_any_layer_gives_the_alignment():
+    """Other layers are not asked for their attention."""
+    model = build("capsule_transformer")
+    batch = make_batch(make_sentences(LENGTHS))["net_input"]
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
+        for layer in range(2):
+            used = []
+            hooks = [
+                each.encoder_attn.register_forward_hook(lambda _, __, output: used.append(output[1]))
+                for each in model.decoder.layers
+            ]
+            _, extra = model.decoder(batch["prev_output_tokens"], encoder_out=encoder_out, alignment_layer=layer)
+            for hook in hooks:
+                hook.remove()
+            assert [weights is not None for weights in used] == [index == layer for index in range(2)]
+            torch.testing.assert_close(extra["attn"][0], used[layer].mean(0))
+
+
+def test_packed_projections_are_the_projections():
+    """In training queries, keys and values are one product; a module that something is hooked into is called."""
+    torch.manual_seed(1)
+    attention = RoutingSelfAttention(12, 3, AttentionRouting(3)).double()
+    x = torch.randn(5, 2, 12, dtype=torch.float64, requires_grad=True)
+    called = []
+    found = []
+    for hooked in (False, True):
+        if hooked:
+            for projection in (attention.q_proj, attention.k_proj, attention.v_proj):
+                projection.register_forward_pre_hook(lambda module, _: called.append(module))
+        output = attention(x, need_weights=False)[0]
+        found.append([output, *torch.autograd.grad(output.square().sum(), [x, *attention.parameters()])])
+        assert len(called) == 3 * hooked
+    for packed, apart in zip(*found):
+        torch.testing.assert_close(packed, apart, rtol=0, atol=1e-12)
+
+
 def test_decoding_beyond_a_block():
     """Step by step equals at once on both sides of the blocks' ends, under reorderings within the beams and when a
     sentence is dropped; what is kept grows linearly; a step changes nothing of what an earlier one kept."""
     model = build("capsule_transformer", {"decoder_layers": 1})
-    beam, steps = 2, 2 * BLOCK + 2
+    beam, steps = 2, WHOLE + BLOCK
     batch = make_batch(make_sentences([(7, 5), (4, 5), (10, 5)]))
     kept_numbers = {}
     torch.manual_seed(1)
@@ -157,23 +218,25 @@ def test_decoding_beyond_a_block():
             before = {name: dict(part) for name, part in state.items()}
             prefix = tokens[:, : step + 1]
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
-            [kept] = [part for part in state.values() if "prev_query" in part]
+            [kept] = [part for part in state.values() if "prev_logits" in part]
             kept_numbers[step + 1] = sum(t.numel() for t in kept.values() if t is not None) / len(tokens)
-            if step % BLOCK not in (0, 1, BLOCK - 2, BLOCK - 1):
+            if step % WIDTH not in (0, 1, WIDTH - 1):  # WIDTH divides all lengths at which something changes
                 continue
             expected = model.decoder(prefix, encoder_out=encoder_out)[0]
             torch.testing.assert_close(logits[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
             again = model.decoder(prefix, encoder_out=encoder_out, incremental_state=before)[0]
             assert torch.equal(again, logits)
     assert len(tokens) == 2 * beam
-    assert all(numbers == length * kept_numbers[1] for length, numbers in kept_numbers.items())
+    of_position = 3 * 32 + 4 * BLOCK  # query, key and value, and for each head its logits within a block
+    assert all(numbers <= length * (3 * 32 + 4 * WHOLE) for length, numbers in kept_numbers.items())
+    assert all(kept_numbers[length] == length * of_position for length in kept_numbers if length > WHOLE)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_decoding_beyond_a_block_in_half_precision(dtype):
     model = build("capsule_transformer", {"decoder_layers": 1}).to(dtype)
     batch = make_batch(make_sentences([(7, 5)]))
-    tokens = torch.randint(4, 40, (1, BLOCK + 3), generator=torch.Generator().manual_seed(1))
+    tokens = torch.randint(4, 40, (1, WHOLE + 3), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
         whole = model.decoder(tokens, encoder_out=encoder_out)[0]

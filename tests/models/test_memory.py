@@ -1,4 +1,5 @@
-"""In a training on a CPU glibc keeps the memory of large tensors, and nowhere else; users' settings stay."""
+"""Where a command trains or translates on a CPU glibc keeps the memory of large tensors, and nowhere else; users'
+settings stay."""
 
 import ctypes
 import os
@@ -10,7 +11,9 @@ import pytest
 
 PROGRAM = """
 import ctypes
+import sys
 import torch
+from omegaconf import OmegaConf
 from tests.zoo import build
 
 class Mallinfo(ctypes.Structure):
@@ -27,8 +30,15 @@ def is_mapped():
     return mallinfo().hblks > before
 
 model = build("capsnmt_tiny")
+def prepare(path):
+    model.prepare_for_inference_(OmegaConf.create({"generation": {"beam": 5}, "common_eval": {"path": path}}))
+
+prepare(None)
 print(is_mapped())
-model.set_num_updates(1)
+if sys.argv[1] == "trains":
+    model.set_num_updates(1)
+else:
+    prepare("model.pt")
 print(is_mapped())
 """
 glibc = pytest.mark.skipif(
@@ -38,18 +48,19 @@ glibc = pytest.mark.skipif(
 
 @glibc
 @pytest.mark.parametrize(
-    "settings, mapped_in_training",
+    "command, settings, mapped",
     [
-        ({}, False),
-        ({"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, False),
-        ({"MALLOC_TRIM_THRESHOLD_": "131072"}, True),
-        ({"GLIBC_TUNABLES": "glibc.malloc.top_pad=131072"}, True),
+        ("trains", {}, False),
+        ("translates", {}, False),
+        ("trains", {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}, False),
+        ("trains", {"MALLOC_TRIM_THRESHOLD_": "131072"}, True),
+        ("translates", {"GLIBC_TUNABLES": "glibc.malloc.top_pad=131072"}, True),
     ],
     ids=str,
 )
-def test_large_tensors_are_mapped_anew(settings, mapped_in_training):
-    """Before a training always, in it only where a user has made settings."""
+def test_large_tensors_are_mapped_anew(command, settings, mapped):
+    """Before a command always, also with what a hub prepares; in it only where a user has made settings."""
     others = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_") and k != "GLIBC_TUNABLES"}
-    run = [sys.executable, "-W", "ignore", "-c", PROGRAM]
+    run = [sys.executable, "-W", "ignore", "-c", PROGRAM, command]
     said = subprocess.run(run, env={**others, **settings}, capture_output=True, text=True, check=True).stdout
-    assert said.split() == ["True", str(mapped_in_training)]
+    assert said.split() == ["True", str(mapped)]

@@ -1,16 +1,18 @@
 """An architecture is the same from the command line, from Hydra and from Python."""
 
+import pickle
 from argparse import Namespace
 from dataclasses import fields
 
 import pytest
 from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq.models import MODEL_DATACLASS_REGISTRY
+from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.models.transformer.transformer_config import TransformerConfig
 
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig
+from fairseq_capsule.models.mechanism import options_off
 from tests.integration.commands import PLUGIN
 from tests.zoo import ARCHITECTURES
 
@@ -45,6 +47,29 @@ def test_sizes_and_mechanisms(size, width, layers):
         assert (config.encoder_embed_dim, config.decoder_embed_dim) == (width, width)
         assert (config.encoder_layers, config.decoder_layers) == (layers, layers)
         assert (config.past_future, config.encoder_routing) == (past_future, encoder_routing)
+
+
+@pytest.mark.parametrize("arch", ARCHITECTURES)
+def test_classes_of_presets_can_be_pickled(arch):
+    for kind in (MODEL_REGISTRY[arch], MODEL_DATACLASS_REGISTRY[arch]):
+        for base in kind.__mro__:
+            if base.__module__.startswith("fairseq_capsule."):
+                assert pickle.loads(pickle.dumps(base)) is base
+    config = MODEL_DATACLASS_REGISTRY[arch]()
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+def test_classes_of_presets_have_names_of_their_own():
+    for registry in (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY):
+        names = [registry[arch].__qualname__ for arch in ARCHITECTURES]
+        assert len({*names}) == len(names)
+
+
+def test_the_lstm_alone_has_no_mechanism():
+    config = CapsuleLSTMConfig()
+    off = options_off(config)
+    assert off
+    assert {name: getattr(config, name) for name in off} == off
 
 
 def test_the_base_preset_is_fairseqs_transformer():

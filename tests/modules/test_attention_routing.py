@@ -17,8 +17,8 @@ def test_forward_adds_both_capsules():
     with torch.no_grad():
         routing.acceptance.weight.normal_()
         routing.acceptance.bias.normal_()
-    omega, weights = vertical_routing(logits, 3, padding_mask=mask, key_padding_mask=mask)
-    horizontal = horizontal_routing(logits, 3, padding_mask=mask, key_padding_mask=mask)
+    omega, weights = vertical_routing(logits, 3, padding_mask=mask)
+    horizontal = horizontal_routing(logits, 3, padding_mask=mask)
     for b in range(3):
         votes = torch.stack([weights[b, h, ~mask[b]].sum() for h in range(3)])
         shares = (routing.acceptance.weight @ votes + routing.acceptance.bias).softmax(0)

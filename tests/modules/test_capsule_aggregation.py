@@ -61,7 +61,7 @@ def test_a_scale_is_of_the_capsules_and_not_of_their_positions(position_aware):
     squashed = module(hidden)
     module.capsule_scale = 5.0
     places = sinusoids(torch.arange(1, 4), 7) * position_aware
-    capsules, coupling, _ = module(hidden)
+    capsules, coupling = module(hidden)
     torch.testing.assert_close(capsules - places, 5 * (squashed.capsules - places), rtol=1e-10, atol=1e-10)
     assert torch.equal(coupling, squashed.coupling)
 
@@ -70,7 +70,7 @@ def test_positions_may_be_in_agreements_alone():
     module, hidden = make()
     whole = module(hidden)
     module.result_positions = False
-    capsules, coupling, _ = module(hidden)
+    capsules, coupling = module(hidden)
     places = sinusoids(torch.arange(1, 4), 7)
     torch.testing.assert_close(capsules + places, whole.capsules, rtol=1e-10, atol=1e-10)
     assert torch.equal(coupling, whole.coupling)

@@ -46,25 +46,21 @@ def route(votes, iterations, competition="output"):
     return capsules, coupling, logits
 
 
-def dynamic_routing(votes, iterations, *, padding_mask=None, output_padding_mask=None, competition="output"):
-    """`[B, M, N, D]` votes, or a list of them; capsules, coupling and logits, 0 wherever something is padded."""
+def dynamic_routing(votes, iterations, *, padding_mask=None, competition="output"):
+    """`[B, M, N, D]` votes, or a list of them; capsules and coupling, 0 at padded inputs."""
     votes = [votes] * iterations if torch.is_tensor(votes) else votes
     batch, n_inputs, n_outputs, size = votes[0].shape
     capsules = votes[0].new_zeros(batch, n_outputs, size)
     coupling = votes[0].new_zeros(batch, n_inputs, n_outputs)
-    logits = votes[0].new_zeros(batch, n_inputs, n_outputs)
     for b in range(batch):
-        inputs = [m for m in range(n_inputs) if padding_mask is None or not padding_mask[b, m]]
-        outputs = [n for n in range(n_outputs) if output_padding_mask is None or not output_padding_mask[b, n]]
-        if not inputs or not outputs:
+        inputs = _valid(n_inputs, padding_mask, b)
+        if not inputs:
             continue
-        c, r, w = route([[[v[b, m, n] for n in outputs] for m in inputs] for v in votes], iterations, competition)
-        for j, n in enumerate(outputs):
-            capsules[b, n] = c[j]
-            for i, m in enumerate(inputs):
-                coupling[b, m, n] = r[i][j]
-                logits[b, m, n] = w[i][j]
-    return capsules, coupling, logits
+        c, r, _ = route([[[*v[b, m]] for m in inputs] for v in votes], iterations, competition)
+        capsules[b] = torch.stack(c)
+        for i, m in enumerate(inputs):
+            coupling[b, m] = torch.stack(r[i])
+    return capsules, coupling
 
 
 def vertical_routing(logits, iterations, *, padding_mask=None, key_padding_mask=None):

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import block_logits, horizontal_routing, route_last_token
+from fairseq_capsule.routing import append_block_logits, horizontal_routing, route_last_token
 from fairseq_capsule.routing.attention import BLOCKS_PAY
 from fairseq_capsule.routing.causal import BLOCK, causal_routing
 from tests.references import routing as reference
@@ -72,10 +72,9 @@ def test_any_blocks_equal_none(batch, heads, length, size, iterations, block, ro
 @pytest.mark.parametrize("length", [BLOCKS_PAY - 1, BLOCKS_PAY, BLOCKS_PAY + 1, 5 * BLOCK, 5 * BLOCK + 1])
 def test_both_forms_agree_at_the_length_that_chooses(length):
     q, k, mask = factors(2, 2, length, 8)
-    masks = dict(padding_mask=mask, key_padding_mask=mask.flip(0))
     same_with_gradient(
-        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, factors=(q, k), **masks),),
-        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, **masks),),
+        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, factors=(q, k), padding_mask=mask),),
+        lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, padding_mask=mask),),
         q,
         k,
     )
@@ -125,9 +124,12 @@ def test_nothing_larger_than_the_logits():
 
 
 def last_tokens(q, k, block):
-    """What a decoder keeps of the logits of a prefix `[B, H, L, d]`: `[B, H, L, b]`."""
-    rows = [block_logits(q[:, :, t : t + 1] @ k[:, :, : t + 1].mT, block) for t in range(q.size(2))]
-    return torch.cat(rows, dim=2)
+    """The last row of the logits of a prefix `[B, H, L, d]`, and what a decoder keeps of the others."""
+    kept = None
+    for t in range(q.size(2)):
+        row = q[:, :, t : t + 1] @ k[:, :, : t + 1].mT
+        kept = append_block_logits(kept, row, block)
+    return row, kept
 
 
 @settings(max_examples=40, deadline=None)
@@ -137,19 +139,42 @@ def last_tokens(q, k, block):
     iterations=st.integers(1, 4),
     block=st.integers(1, 12),
     complete=st.booleans(),
-    scale=st.sampled_from([0.0, 1.0, 20.0]),
+    size=st.sampled_from([0.0, 1.0, 20.0]),
+    scale=st.sampled_from([1.0, 0.3]),
     seed=st.integers(0, 1000),
 )
-def test_the_last_token_alone(heads, length, iterations, block, complete, scale, seed):
+def test_the_last_token_alone(heads, length, iterations, block, complete, size, scale, seed):
     q, k, mask = factors(2, heads, length, 3, seed)
-    q, k = zeroed(mask, scale * q, k)
-    logits = last_tokens(q, k, block)
+    q, k = zeroed(mask, size * q, k)
+    row, logits = last_tokens(q, k, block)
     whole = horizontal_routing(q @ k.mT, iterations, causal=True)[:, :, -1:]
     if complete and length > block:  # zeros after the last position change nothing
         q, k, logits = (torch.nn.functional.pad(rows, (0, 0, 0, -length % block)) for rows in (q, k, logits))
-    last = route_last_token(q, k, logits, iterations)
-    torch.testing.assert_close(last[..., :length], whole, rtol=0, atol=1e-12)
-    assert not last[..., length:].any()
+    last = route_last_token(row, q / scale, k, logits, iterations, scale=scale)
+    torch.testing.assert_close(last - row, whole, rtol=0, atol=1e-12)
+
+
+@given(
+    length=st.integers(1, 12),
+    block=st.integers(1, 14),
+    one_block_of=st.one_of(st.none(), st.integers(0, 4)),
+    missing=st.integers(0, 4),
+)
+def test_kept_logits_are_the_triangles_of_the_blocks(length, block, one_block_of, missing):
+    """Also where the earlier positions were one block of another size."""
+    q, k, _ = factors(1, 2, length, 3, padded=False)
+    whole = (q @ k.mT).tril()
+    row, _ = last_tokens(q, k, block)
+    before = block if one_block_of is None else length - 1 + one_block_of
+    kept = last_tokens(q[:, :, :-1], k[:, :, :-1], before)[1] if length > 1 else None
+    logits = append_block_logits(kept, row, block, missing)
+    assert logits.shape == (1, 2, length + missing, block)
+    assert not logits[:, :, length:].any()
+    for t in range(length):
+        start = t - t % block
+        inside = whole[:, :, t, start : start + block]
+        torch.testing.assert_close(logits[:, :, t, : inside.size(2)], inside)
+        assert not logits[:, :, t, inside.size(2) :].any()
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -159,13 +184,15 @@ def test_half_precision_is_routed_in_float32(dtype):
     whole = horizontal_routing(logits, 3, causal=True, factors=(q, k))
     assert whole.dtype == dtype
     torch.testing.assert_close(whole, causal_routing(q.float(), k.float(), 3).to(dtype))
-    kept = last_tokens(q, k, BLOCK)
-    last = route_last_token(q, k, kept, 3)
+    row, kept = last_tokens(q, k, BLOCK)
+    last = route_last_token(row, q, k, kept, 3)
     assert last.dtype == dtype
-    torch.testing.assert_close(last, route_last_token(q.float(), k.float(), kept.float(), 3).to(dtype))
+    in_float32 = route_last_token(row.float(), q.float(), k.float(), kept.float(), 3)
+    torch.testing.assert_close(last, in_float32.to(dtype))
 
 
 def test_no_iterations():
     q, k, _ = factors(1, 2, 3, 2)
+    row, kept = last_tokens(q, k, 2)
     with pytest.raises(ValueError, match="at least 1, not 0"):
-        route_last_token(q, k, last_tokens(q, k, 2), 0)
+        route_last_token(row, q, k, kept, 0)

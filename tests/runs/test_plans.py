@@ -37,7 +37,7 @@ def asked(tmp_path):
     for name in ("train.en-de.en.bin", "train.en-de.de.bin", "dict.en.txt", "dict.de.txt", "valid.en-de.en.bin"):
         (data / name).write_text(name)
     given = {"config": str(tmp_path / "configuration.yaml"), "data": str(data), "out": str(tmp_path / "out")}
-    options = dict.fromkeys(["gpus", "processes", "nodes", "effective-tokens", "visible"], "")
+    options = dict.fromkeys(["gpus", "processes", "nodes", "effective-tokens", "visible", "like-baseline"], "")
     return {**given, **options, "precision": "fp32", "plugin": str(REPOSITORY / "fairseq_capsule")}
 
 
@@ -84,7 +84,9 @@ def test_any_value_of_a_configuration(asked, tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("option", ["gpus", "processes", "nodes", "effective-tokens", "precision", "visible"])
+@pytest.mark.parametrize(
+    "option", ["gpus", "processes", "nodes", "effective-tokens", "precision", "visible", "like-baseline"]
+)
 def test_any_option(asked, option):
     write(asked)
 
@@ -214,22 +216,64 @@ def test_what_the_configuration_says(run):
 
 
 @pytest.mark.parametrize(
-    "keep, message",
+    "keep, taken, note",
     [
-        (
-            {"keep_last_epochs": 10},
-            "has 3 checkpoints (checkpointE.pt), and last:10 averages 10; say --checkpoints last:3",
-        ),
-        ({"keep_last_epochs": 10**30}, "checkpoint.keep_last_epochs wants a whole number from -1 on up to 1000000000"),
+        ({"keep_last_epochs": 10}, "last3", "has 3 of the 10 checkpoints that are averaged by default; taking last:3"),
+        ({"keep_last_epochs": 2}, "last2", ""),
+        ({"keep_last_epochs": -1}, "best", ""),
+        ({}, "best", ""),
     ],
 )
-def test_too_few_checkpoints(run, keep, message):
-    RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))
-    assert message in evaluated(run)
-    for path in Path(run["run"]).glob("checkpoint[0-9b]*.pt"):
+def test_as_many_checkpoints_as_there_are(run, keep, taken, note):
+    folder = Path(run["run"])
+    (folder / "checkpoint_best.pt").touch()
+    RunFolder(folder).write_settings(Settings({**CONFIG, "checkpoint": keep}))
+    plan = evaluated(run)
+    assert plan.checkpoint.stem.endswith(taken) and plan.note.endswith(note) and bool(plan.note) == bool(note)
+    asked = "last:4 averages 4; say --checkpoints last:3 or checkpoint_"
+    assert asked in evaluated({**run, "checkpoints": "last:4"})
+    for path in folder.glob("checkpoint[0-9]*.pt"):
         path.unlink()
-    assert message.startswith("checkpoint.") or evaluated(run).endswith("; say --checkpoints checkpoint_last.pt")
+    assert evaluated(run).checkpoint.name == "checkpoint_best.pt"
+    (folder / "checkpoint_best.pt").unlink()
+    assert evaluated(run).endswith("; say --checkpoints checkpoint_last.pt")
     assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
+
+
+def test_a_number_of_checkpoints_that_is_none(run):
+    keep = {"keep_last_epochs": 10**30}
+    RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))
+    assert "checkpoint.keep_last_epochs wants a whole number from -1 on up to 1000000000" in evaluated(run)
+
+
+@pytest.mark.parametrize(
+    "prepared, scoring",
+    [
+        ("bpe sentencepiece\nsource en\ntarget de\ntokenise moses\n", "--tokenized yes"),
+        ("source en\ntarget de\ntokenise none\n", "--tokenized no"),
+        ("source en\ntarget de\ntokenise characters,jieba\n", "--tokenized yes"),
+        ("source de\ntarget en\ntokenise characters,moses\n", "--tokenized no --remove-bpe sentencepiece"),
+        ("script prepare-multi30k.sh\nmerges 10000\n", ""),
+        ("tokenise $(id)\ntokenise\n\xff\n", ""),
+        (None, ""),
+    ],
+)
+def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scoring):
+    if prepared is not None:
+        (Path(run["data"]) / "settings").write_text(prepared, encoding="latin-1")
+    assert evaluating.fields(evaluated(run))["scoring"] == scoring
+
+
+def test_like_a_baseline(asked, tmp_path):
+    (tmp_path / "base.pt").touch()
+    path = str(tmp_path / "base.pt")
+    plan = planned({**write(asked), "like-baseline": path}, "model.dropout=0.2")
+    assert f"++task.init_from_baseline='{path}'" in plan.command and "++task.like_baseline=true" in plan.command
+    assert plan.settings.get("task.init_from_baseline") == path and plan.settings.get("task.like_baseline") is True
+    assert "no such checkpoint" in planned({**asked, "like-baseline": f"{path}x"})
+    for sign in ("", "+", "++"):
+        twice = planned({**asked, "like-baseline": path}, f"{sign}task.init_from_baseline=x")
+        assert "leave out task.init_from_baseline" in twice
 
 
 def test_any_value_of_the_settings(run, tmp_path):

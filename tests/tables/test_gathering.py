@@ -219,3 +219,42 @@ def test_quoted_rows_and_stand_ins_are_said(runs):
     text = markdown(runs.gathered("duan-table1"))
     assert "| Hassan et al. (2018), Transformer-Big | 24.20 |  |  |  |" in text
     assert "multi30k stands for wmt17-zh-en; tokenised BLEU (its tokens; `case:lc`)." in text
+
+
+GOOD = {"score": 30.0, "label": "BLEU", "text": "t", "signature": "s", "against": {"difference": 1.0, "p": 0.5}}
+WRONG = [None, "x", "<b>", [], [1], {}, {"x": 1}, True, 10**400]
+DAMAGED = [
+    *("", "[", "[1]", "1", "NaN", "[" * 100_000, "\ud800"),
+    *({}, {"scores": None}, {"scores": []}, {"scores": {}}, {"scores": {"tokenised_bleu": 1}}),
+    *({"scores": {"tokenised_bleu": {**GOOD, "score": wrong}}} for wrong in [*WRONG, float("nan"), float("inf")]),
+]
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=lambda content: str(content)[:60])
+def test_a_damaged_report_is_missing(runs, content):
+    for title in (TRANSFORMER, ENCODER):
+        runs.finish(title)
+        path = runs.folder(title) / "evaluation/test/scores.json"
+        path.parent.mkdir(parents=True)
+        text = content if isinstance(content, str) else json.dumps(content)
+        path.write_bytes(text.encode(errors="surrogatepass"))
+    results = runs.gathered("duan-table2")
+    assert not results.cells["encoder"][0][""].values
+    assert "missing" in markdown(results)
+
+
+@pytest.mark.parametrize("part", ["difference", "p"])
+@pytest.mark.parametrize("wrong", WRONG[1:], ids=str)
+def test_a_damaged_comparison_is_missing(runs, part, wrong):
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(ENCODER, 31.0, against=TRANSFORMER, **{"difference": 1.0, "p": 0.5, part: wrong})
+    assert not runs.gathered("duan-table2").cells["encoder"][0][""].values
+
+
+def test_labels_are_text(runs):
+    runs.score(ENCODER, 31.0)
+    path = runs.folder(ENCODER) / "evaluation/test/scores.json"
+    hostile = {**GOOD, "label": "<script>", "text": "a\n# b", "signature": "` <b>"}
+    path.write_text(json.dumps({"scores": {"tokenised_bleu": hostile}}))
+    page = markdown(runs.gathered("duan-table2"))
+    assert "&lt;script" in page and "<script" not in page and "\n# b" not in page and "` <b>`" in page

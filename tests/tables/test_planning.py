@@ -9,9 +9,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import REPOSITORY, load_table
-from fairseq_capsule.tables.measures import applies, model_options
+from fairseq_capsule.tables.measures import RATIOS, applies, model_options
 from fairseq_capsule.tables.planning import described, needed_by, plan, refuse_missing_folders
-from fairseq_capsule.tables.runs import Places, Run, run_of
+from fairseq_capsule.tables.runs import GIVEN, Places, Run, run_of
 from fairseq_capsule.tables.scales import load_scale
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
@@ -144,6 +144,21 @@ def test_speeds_are_beside_a_model_of_the_same_size(name, scale, places, monkeyp
             theirs = systems.build(systems.baseline_of(arch), task, **systems.baseline_options(arch, **options))
         sizes = [{name: tuple(value.shape) for name, value in model.named_parameters()} for model in (ours, theirs)]
         assert sizes[1].items() <= sizes[0].items(), run.name
+
+
+@pytest.mark.parametrize("measure", RATIOS)
+def test_no_model_has_a_ratio_to_itself(measure, places):
+    """It would be a 1.00 that nobody measured; every table with such a column has a row without one."""
+    found = 0
+    for name in sorted(path.stem for path in (REPOSITORY / "configs" / "tables").glob("*.yaml")):
+        table = load_table(name)
+        for column in (column for column in table.columns if column.measure == measure):
+            runs = [run_of(table, row, column, PAPER, 1, places) for row in table.in_order()]
+            own = [run for run in runs if run.config in ("transformer", "lstm", GIVEN)]
+            assert own and not any(applies(measure, run) for run in own)
+            assert any(applies(measure, run) for run in runs)
+            found += 1
+    assert found
 
 
 def test_seeds_are_trainings_of_their_own(places):

@@ -6,11 +6,13 @@ from typing import Any, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from torch import nn
+from fairseq.models import BaseFairseqModel
+from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.agreements import allow_other_iterations
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.statistics import Statistics, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, named, numbers
 from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 
@@ -94,7 +96,7 @@ class Aggregation(Mechanism):
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         aggregation = getattr(model.encoder, "aggregation", None)
         if not isinstance(aggregation, CapsuleAggregation):
             return {}
@@ -102,6 +104,14 @@ class Aggregation(Mechanism):
         coupling = torch.cat([model.encoder.aggregate(sentence.source, count).coupling for count in counts])
         axes = {"iteration": numbers(len(coupling)), "source": sentence.source_words}
         return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
+
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """The entropy of each word's couplings, and the norms of the capsules as they were squashed."""
+        aggregation = model.encoder.aggregation
+        routed = model.encoder.aggregate(source)
+        norm, dead = capsule_norms(aggregation.squashed(routed.capsules))
+        padding = source.eq(model.encoder.dictionary.pad()).unsqueeze(-1)
+        return {"entropy": coupling_entropy(routed.coupling, -1, padding), "norm": norm, "dead": dead}
 
 
 def build_aggregation(config: Any) -> nn.Module:

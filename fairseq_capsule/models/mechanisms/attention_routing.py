@@ -1,21 +1,25 @@
 """Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple, Union
 
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
-from torch import nn
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
-from fairseq_capsule.models.flat_config import option, parse_layers
+from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention, routing_attentions
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.models.options import layer_set, option
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
 DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
@@ -122,19 +126,19 @@ class RoutedAttention(Mechanism):
     plain = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})
 
     def check(self, config: Any) -> None:
-        parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
         for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
             if routing != "none" and getattr(config, name + "_xformers_att_config"):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
         if config.cross_self_attention and config.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         parts = config.encoder_routing
         if parts == "none":
             return
         kept = config.kept_layers["encoder"]
-        routed = parse_layers("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
+        routed = layer_set("encoder_routing_layers", config.encoder_routing_layers, config.trained_layers["encoder"])
         for index in (place for place, layer in enumerate(kept) if layer + 1 in routed):
             routing = AttentionRouting(
                 config.encoder.attention_heads,
@@ -144,7 +148,7 @@ class RoutedAttention(Mechanism):
             )
             route_self_attention(encoder.layers[index], routing)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         if config.decoder_routing == "none":
             return
         for index in range(len(decoder.layers)):  # a loop over layers would drop some under --decoder-layerdrop
@@ -152,8 +156,11 @@ class RoutedAttention(Mechanism):
                 config.decoder.attention_heads, vertical=False, iterations=config.routing_iterations, causal=True
             )
             route_self_attention(decoder.layers[index], routing)
+            # In evaluation fairseq's layers all return their attention to the source, and the decoder drops it. That of
+            # the layer that gives the alignment is asked for anyway.
+            decoder.layers[index].need_attn = False
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         found: Dict[str, NamedArray] = {}
         if isinstance(model.encoder, TransformerEncoderBase):
             found.update(_explained("encoder", encoder_attention(model, sentence.source), sentence.source_words))
@@ -173,8 +180,20 @@ class RoutedAttention(Mechanism):
             found["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
         return found
 
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """The entropy of the couplings and the norms of the capsules of each part, over all layers that route."""
+        return added_up(
+            [
+                {f"{side}_{name}": mean for name, mean in found.items()}
+                for side, attention, x, padding in routing_attentions(model, source, previous)
+                for found in _statistics(attention.routing, attention.logits(x, padding), padding)
+            ]
+        )
 
-def route_self_attention(layer: nn.Module, routing: AttentionRouting) -> None:
+
+def route_self_attention(
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase], routing: AttentionRouting
+) -> None:
     """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
         raise UserError(
@@ -205,6 +224,43 @@ def _explained(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> 
         if parts and (routes or attribute == "after"):
             found[f"{side}_{name}"] = by_layer(parts, head=numbers(parts[0][1].size(1)), query=words, key=words)
     return found
+
+
+def _statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> List[Statistics]:
+    """Those of each part of a layer's routing, from its logits `[B, H, L, L]` and padding mask `[B, L]`.
+
+    The couplings come from the plain routing loop: the fast functions do not return them.
+    """
+    length = logits.size(2)
+    if routing.causal:
+        logits = logits.tril()
+    found = []
+    if routing.acceptance is not None:
+        # Heads are routed to the positions: a padded position takes no share.
+        start = logits.new_zeros(logits.shape[:3])
+        start = start.masked_fill(padding[:, None, :], torch.finfo(start.dtype).min)
+        routed = dynamic_routing(logits, routing.iterations, initial_logits=start)
+        found.append(_named("vertical", routed, padding[:, None, :], padding))
+    if routing.horizontal:
+        # For each position the tokens up to it are routed to the heads.
+        later = torch.ones(length, length, dtype=torch.bool, device=logits.device).triu(1)
+        left_out = later | padding[:, None, :]
+        votes = logits.transpose(1, 2).unsqueeze(1)
+        start = logits.new_zeros(len(logits), length, length, logits.size(1))
+        routed = dynamic_routing(votes, routing.iterations, padding_mask=left_out, initial_logits=start)
+        unused = (left_out | padding[:, :, None]).unsqueeze(-1)
+        found.append(_named("horizontal", routed, unused, padding[:, :, None]))
+    return found
+
+
+def _named(part: str, routed: RoutingResult, inputs: Tensor, outputs: Tensor) -> Statistics:
+    """Statistics of a routing whose couplings `inputs` masks and whose capsules `outputs` masks."""
+    norm, dead = capsule_norms(routed.capsules, outputs)
+    return {
+        f"{part}_entropy": coupling_entropy(routed.coupling, -1, inputs),
+        f"{part}_norm": norm,
+        f"{part}_dead": dead,
+    }
 
 
 ATTENTION_ROUTING = register_mechanism(RoutedAttention())

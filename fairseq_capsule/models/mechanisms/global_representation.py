@@ -5,12 +5,14 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
+from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
 
@@ -139,7 +141,7 @@ class GlobalVector(Mechanism):
                 f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}: make them equal"
             )
 
-    def build_encoder(self, encoder: nn.Module, config: Any) -> None:
+    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         embed_dim = config.encoder.embed_dim
         aggregate = config.global_aggregation == "gru"
 
@@ -157,18 +159,22 @@ class GlobalVector(Mechanism):
         layers = config.encoder.layers if aggregate else 1
         encoder.global_representation = GlobalRepresentation(embed_dim, [pooling() for _ in range(layers)], aggregate)
 
-    def encode(self, encoder: nn.Module, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
         return encoder.global_representation(layers, padding_mask)
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         decoder.context_gate = ContextGate(state_dim) if config.global_gate == "context" else PlainSum()
 
     def decode(
-        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+        self,
+        decoder: FairseqDecoder,
+        features: Tensor,
+        source: EncodedSource,
+        incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, None]:
         return decoder.context_gate(features, source.vectors[self.name]), None
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
@@ -184,13 +190,34 @@ class GlobalVector(Mechanism):
             found["global_gate_mean"] = named(gate.mean(1), target=steps)
         return found
 
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """The entropy of each capsule's couplings over the words and the capsules' norms, over all layers; the mean of
+        the gate."""
+        mask = source.eq(model.encoder.padding_idx)
+        encoded = model.encoder(source, (~mask).sum(1), return_all_hiddens=True)
+        poolings = model.encoder.global_representation.poolings
+        layers = []
+        for pooling, state in zip(poolings, layer_outputs(encoded)[-len(poolings) :]):
+            if isinstance(pooling, CapsulePooling):
+                routed = pooling.capsules(state, mask)
+                norm, dead = capsule_norms(routed.capsules)
+                entropy = coupling_entropy(routed.coupling, -2, mask.unsqueeze(-1))
+                layers.append({"entropy": entropy, "norm": norm, "dead": dead})
+        found = added_up(layers)
+        if isinstance(model.decoder.context_gate, ContextGate):
+            state, _ = TransformerDecoderBase.extract_features(model.decoder, previous, encoded)
+            gate = model.decoder.context_gate.gate(state, encoded[self.name][0])
+            found["gate"] = mean_where(gate, previous.ne(model.decoder.padding_idx).unsqueeze(-1))
+        return found
+
 
 def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
-    if not isinstance(poolings[0], CapsulePooling):
+    of_capsules = [pooling for pooling in poolings if isinstance(pooling, CapsulePooling)]  # all of them, or none
+    if not of_capsules:
         return {}
     couplings, weights = [], []
-    first = len(states) - len(poolings)  # without aggregation there is the last layer's pooling alone
-    for number, (pooling, state) in enumerate(zip(poolings, states[first:]), start=first + 1):
+    first = len(states) - len(of_capsules)  # without aggregation there is the last layer's pooling alone
+    for number, (pooling, state) in enumerate(zip(of_capsules, states[first:]), start=first + 1):
         routed = [pooling.capsules(state, iterations=count) for count in range(1, pooling.iterations + 1)]
         couplings.append((number, torch.stack([each.coupling for each in routed], dim=1)))
         if pooling.query is not None:

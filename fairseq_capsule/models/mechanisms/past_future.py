@@ -4,12 +4,16 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
 
 import numpy as np
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from torch import Tensor, nn
+from fairseq.models import BaseFairseqModel, FairseqDecoder
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
 from fairseq_capsule.models.past_future import build_past_future
+from fairseq_capsule.models.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, evaluating, named, numbers
 from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
@@ -141,15 +145,19 @@ class PastAndFuture(Mechanism):
         weights = {name: float(config.guided_heads in (name, "both")) for name in ("bow", "bca")}
         return {f"{name}_weight": weight for name, weight in weights.items()} if any(weights.values()) else {}
 
-    def build_decoder(self, decoder: nn.Module, config: Any, source_dim: int, state_dim: int) -> None:
+    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         decoder.past_future = build_past_future(config, source_dim, state_dim)
 
     def decode(
-        self, decoder: nn.Module, features: Tensor, source: EncodedSource, incremental_state: Optional[IncrementalState]
+        self,
+        decoder: FairseqDecoder,
+        features: Tensor,
+        source: EncodedSource,
+        incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, PastFutureOutput]:
         return decoder.past_future(features, source.states, source.padding_mask, incremental_state)
 
-    def arrays(self, model: nn.Module, sentence: Sentence) -> Dict[str, NamedArray]:
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         if getattr(model.decoder, "past_future", None) is None:
             return {}
         routed = past_future(model, sentence.source, sentence.previous)
@@ -166,6 +174,25 @@ class PastAndFuture(Mechanism):
             found[f"{name}_probabilities"] = named(bag.probabilities[0], **axes)
         return found
 
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """The share of the source words in each content, the entropy of the couplings, the capsules' norms.
+
+        Two attentions (`--past-future attn`) share no word out: there are no shares, and the entropy is over the words.
+        """
+        encoded = model.encoder(source, source.ne(model.encoder.padding_idx).sum(1))
+        routed = model.decoder(previous, encoder_out=encoded)[1][self.name]
+        step_padding = previous.eq(model.decoder.dictionary.pad())[:, :, None]
+        padding = (step_padding | encoder_states(encoded)[1][:, None, :]).unsqueeze(-1)
+        shares_out = not isinstance(model.decoder.past_future.routing, PastFutureAttention)
+        contents = torch.cat([routed.past, routed.future], -1)
+        norm, dead = capsule_norms(contents.unflatten(-1, (2 * routed.capsules_per_content, -1)), step_padding)
+        found = {"entropy": coupling_entropy(routed.coupling, -1 if shares_out else -2, padding)}
+        if shares_out:
+            shares = routed.assignment
+            for number, content in enumerate(CONTENTS[: shares.size(-1)]):
+                found[content.lower()] = mean_where(shares[..., number], ~padding.squeeze(-1))
+        return {**found, "norm": norm, "dead": dead}
+
 
 class BagWords(NamedTuple):
     """The most probable words of a bag at each step, the first the most probable one; both `[B, T, K]`."""
@@ -174,7 +201,7 @@ class BagWords(NamedTuple):
     probabilities: Tensor
 
 
-def past_future(model: nn.Module, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
+def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
     """PAST and FUTURE of a batch, in eval mode, by one pass over finished translations.
 
     Args:
@@ -192,7 +219,7 @@ def past_future(model: nn.Module, src_tokens: Tensor, previous: Tensor) -> PastF
         return model(src_tokens, lengths, previous)[1]["past_future"]
 
 
-def bag_words(model: nn.Module, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
+def bag_words(model: BaseFairseqModel, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
     """The `top` words that `past` and `future` make most probable at each step, `softmax(E W Ω)` (§3.3).
 
     Empty for a model without the parameters of the bag-of-words loss (`--guided-heads none` or `bca`).

@@ -4,10 +4,11 @@ import logging
 from typing import Dict, List, Set
 
 import torch
-from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
-from torch import Tensor, nn
+from fairseq.models import BaseFairseqModel
+from torch import Tensor
 
+from fairseq_capsule.checkpoints.reading import read_checkpoint
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
 
@@ -17,15 +18,16 @@ logger = logging.getLogger(__name__)
 WITHOUT_MEANING = ("version", "_float_tensor")
 
 
-def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary):
+def init_from_baseline(
+    model: BaseFairseqModel, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary
+):
     """Take over every parameter of a baseline; the model's others keep their initialisation. Their number is logged.
 
     Raises:
         UserError: the baseline has another dictionary, other dimensions, parameters that have no place in the model, or
             two embeddings where the model shares one.
     """
-    # Through the module: the plugin's own reader stands there.
-    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    state = read_checkpoint(path)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"--init-from-baseline {path}: it holds no model")
     refuse_other_dictionaries(f"--init-from-baseline {path}", state, source_dictionary, target_dictionary)
@@ -61,7 +63,7 @@ def init_from_baseline(model: nn.Module, path: str, source_dictionary: Dictionar
     )
 
 
-def _check_sharing(path: str, model: nn.Module, baseline: Dict[str, Tensor]) -> None:
+def _check_sharing(path: str, model: BaseFairseqModel, baseline: Dict[str, Tensor]) -> None:
     """Names of one and the same parameter must have one and the same value."""
     seen: Dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
@@ -75,7 +77,7 @@ def _check_sharing(path: str, model: nn.Module, baseline: Dict[str, Tensor]) -> 
             )
 
 
-def _added_parameters(model: nn.Module) -> Set[str]:
+def _added_parameters(model: BaseFairseqModel) -> Set[str]:
     """The names of the parameters that mechanisms added to fairseq's model."""
     sides = (("encoder", model.encoder), ("decoder", model.decoder))
     return {f"{side}.{name}" for side, part in sides for name in getattr(part, "added_parameters", ())}

@@ -1,0 +1,93 @@
+"""The sizes and the shared embeddings of a trained baseline, for a model that is to start from it."""
+
+import logging
+import re
+from argparse import Namespace
+from collections.abc import Mapping
+from typing import Any, Dict, List
+
+from fairseq import checkpoint_utils
+from omegaconf.errors import OmegaConfBaseException
+from torch import Tensor
+
+from fairseq_capsule.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+# The options of fairseq's Transformer and LSTM that decide which parameters there are, and what is computed with them.
+SIZE = re.compile(r"(encoder|decoder)_(layers|((ffn|out)_)?embed_dim|(input|output)_dim|hidden_size|attention_heads)")
+POSITIONS = re.compile(r"max_(source|target)_positions")
+CHOICE = re.compile(
+    r"(encoder|decoder)_(normalize_before|learned_pos|attention)|share_(all_embeddings|decoder_input_output_embed)"
+    r"|activation_fn|layernorm_embedding|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
+)
+# A checkpoint without one of these, where the model has it, is of another kind.
+NEEDED = re.compile(r"(encoder|decoder)_(layers|embed_dim|hidden_size|attention_heads)")
+
+
+def take_architecture(config: Any, path: str) -> None:
+    """Give a model that is to be built the sizes, the layers' options and the shared embeddings of a baseline.
+
+    Args:
+        config: the options of the model, as fairseq hands them to `build_model`. It is changed in place: the
+            checkpoints of the training have to hold the options that the model was built with.
+        path: a checkpoint of a Transformer or an LSTM, of fairseq or of this package.
+
+    Raises:
+        UserError: the checkpoint is of another kind than the model, or has an option with an impossible value.
+    """
+    label = f"--like-baseline {path}"
+    state = checkpoint_utils.load_checkpoint_to_cpu(path)
+    if not isinstance(state.get("model"), dict):
+        raise UserError(f"{label}: it holds no model")
+    found = _options(state)
+    # A wrong size would fill the memory: none is larger than the largest side of a parameter.
+    parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
+    largest = max((side for parameter in parameters for side in parameter.shape), default=0)
+    taken = {}
+    for name in _names(config):
+        if name in found and _is_architecture(name, found):
+            most = len(parameters) if name.endswith("_layers") else largest
+            taken[name] = _checked(label, name, found[name], most)
+        elif NEEDED.fullmatch(name):
+            raise UserError(
+                f"{label}: it has no option {name}; name a baseline of the model's kind, Transformer or LSTM"
+            )
+    try:
+        for name, value in taken.items():
+            setattr(config, name, value)
+    except (OmegaConfBaseException, ValueError) as error:
+        raise UserError(f"{label}: its {name} cannot be {str(value)!r}") from error
+    logger.info(f"{path}: took {', '.join(f'{name}={value}' for name, value in taken.items())}")
+
+
+def _options(state: Dict[str, Any]) -> Dict[str, Any]:
+    """The options of the model of a checkpoint, under the names of this package."""
+    found = (state.get("cfg") or {}).get("model") or state.get("args") or {}
+    if isinstance(found, Namespace):
+        found = vars(found)
+    found = dict(found) if isinstance(found, Mapping) else {}
+    if "encoder_bidirectional" in found:  # of fairseq's LSTM
+        found = {"encoder_directions": 2 if found["encoder_bidirectional"] is True else 1, **found}
+    return found
+
+
+def _names(config: Any) -> List[str]:
+    return list(vars(config) if isinstance(config, Namespace) else config)
+
+
+def _is_architecture(name: str, found: Dict[str, Any]) -> bool:
+    if POSITIONS.fullmatch(name):  # without parameters for them, the numbers of the model's own config hold
+        return found.get("encoder_learned_pos" if "source" in name else "decoder_learned_pos") is True
+    return name == "encoder_directions" or bool(SIZE.fullmatch(name) or CHOICE.fullmatch(name))
+
+
+def _checked(label: str, name: str, value: Any, most: int) -> Any:
+    """The value, which is not of the type or the range of the option otherwise; None leaves it to fairseq."""
+    if CHOICE.fullmatch(name):
+        allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
+    else:
+        allowed = type(value) is int and 1 <= value <= most
+    if not allowed and value is not None:
+        raise UserError(f"{label}: its {name} cannot be {str(value)[:40]!r}")
+    return value

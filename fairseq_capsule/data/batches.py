@@ -1,0 +1,41 @@
+"""The splits of binarised data, as a task reads them."""
+
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import torch
+from fairseq import utils
+from fairseq.tasks import FairseqTask
+from tqdm import tqdm
+
+from fairseq_capsule.data.binarised import require_whole
+from fairseq_capsule.errors import UserError
+
+
+def load_split(task: FairseqTask, split: str) -> None:
+    """Let a task of two languages load a split of its data.
+
+    Raises:
+        UserError: no such split, or a file of it that is not whole or not of the dictionaries beside it.
+    """
+    folder = Path(utils.split_paths(task.cfg.data)[0])
+    dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
+    for language, text in require_whole(folder, split).items():
+        if language in dictionaries:
+            text.require_known_tokens(len(dictionaries[language]))
+    try:
+        task.load_dataset(split)
+    except FileNotFoundError as error:
+        raise UserError(f"--split {split}: {error}") from error
+
+
+def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
+    """All batches of a split, where the model is, with a progress bar.
+
+    Raises:
+        UserError: as `load_split`.
+    """
+    load_split(task, split)
+    found = task.get_batch_iterator(task.dataset(split), max_tokens=8000, max_sentences=200)
+    for sample in tqdm(found.next_epoch_itr(shuffle=False), desc=description, disable=None, leave=False):
+        yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample

@@ -1,0 +1,41 @@
+"""`--log-routing`: what the routing of a model does while it trains, through fairseq's own metrics."""
+
+from typing import Any, Dict, Iterable, Mapping
+
+from fairseq.logging import metrics
+from torch import Tensor, nn
+
+from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.models.views import evaluating
+
+PREFIX = "routing_"
+TOTAL, COUNT = "_total", "_count"
+
+
+def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:
+    """The statistics of every mechanism of a model for a batch, as sums that fairseq adds over batches and processes.
+
+    The model runs once more for each mechanism, in eval mode and without gradients; its state does not change.
+    """
+    sums = {}
+    with evaluating(model):
+        for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+            found = mechanism.statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
+            for name, mean in found.items():
+                sums[f"{PREFIX}{mechanism.name}_{name}{TOTAL}"] = mean.total
+                sums[f"{PREFIX}{mechanism.name}_{name}{COUNT}"] = mean.number
+    return sums
+
+
+def log_routing(logging_outputs: Iterable[Mapping[str, Any]]) -> None:
+    """Log the means `routing_MECHANISM_NAME` of what `routing_sums` added to the outputs of batches."""
+    outputs = list(logging_outputs)
+    names = dict.fromkeys(key[: -len(COUNT)] for log in outputs for key in log if _is_count(key))
+    for name in names:
+        total, count = (sum(log.get(name + part, 0) for log in outputs) for part in (TOTAL, COUNT))
+        if count > 0:
+            metrics.log_scalar(name, total / count, count, round=4)
+
+
+def _is_count(key: str) -> bool:
+    return key.startswith(PREFIX) and key.endswith(COUNT)

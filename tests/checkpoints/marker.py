@@ -1,0 +1,9 @@
+"""`MARKER` is a file that must never appear: whatever runs makes it."""
+
+import os
+import tempfile
+from pathlib import Path
+
+MARKER = Path(tempfile.gettempdir()) / f"a-checkpoint-ran-{os.getpid()}"
+CALL = f"__import__('os').system('touch {MARKER}')"
+OPEN = f"open('{MARKER}', 'w')"

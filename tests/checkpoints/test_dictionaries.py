@@ -1,0 +1,123 @@
+"""fairseq's own commands on dictionaries that are broken or of another run, whatever task is named."""
+
+import shutil
+
+import pytest
+from fairseq import options
+from fairseq.data import Dictionary
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import generate, interactive
+
+from fairseq_capsule.checkpoints.averaging import average_checkpoints
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+from fairseq_capsule.testing import build_small
+from tests.checkpoints.ways_in import SETTINGS
+
+COMMANDS = {
+    "generate": (generate, options.get_generation_parser),
+    "interactive": (interactive, options.get_interactive_generation_parser),
+}
+BROKEN = {
+    "missing": (lambda path: path.unlink(), "No such file or directory; name a folder that fairseq-preprocess made"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "Is a directory; name a folder"),
+    "empty": (lambda path: path.write_bytes(b""), "empty; give|with other words than those of the data's"),
+    "binary": (lambda path: path.write_bytes(bytes(range(256)) * 4), "line 2: not UTF-8"),
+    "latin-1": (lambda path: path.write_bytes("schön 1\n".encode("latin-1") * 5), "line 1: not UTF-8"),
+    "line feeds": (lambda path: path.write_bytes(b"\n" * 5), "empty; give"),
+    "a symbol twice": (lambda path: path.write_text("a 1\na 1\n"), "line 2: 'a' is in line 1 already"),
+    "no counts": (lambda path: path.write_text("a\nb\n"), "line 1: 'a' is not 'SYMBOL COUNT'"),
+    "half": (
+        lambda path: path.write_text(path.read_text()[:70]),
+        "with other words than those of the data's|SYMBOL COUNT",
+    ),
+}
+
+
+def run(command, task, data, checkpoint, monkeypatch):
+    module, parser = COMMANDS[command]
+    words = [data, "--task", task, "-s", "en", "-t", "de", "--path", checkpoint, *SETTINGS]
+    words += ["--beam", "1", "--max-len-b", "2"]
+    monkeypatch.setattr(interactive, "buffered_read", lambda *_: [["w1 w2"]])
+    args = options.parse_args_and_arch(parser(), list(map(str, words)))
+    module.main(convert_namespace_to_omegaconf(args))
+
+
+@pytest.fixture
+def data(place, tmp_path):
+    return shutil.copytree(place.data, tmp_path / "bin")
+
+
+@pytest.mark.parametrize("task", ["translation", "capsule_translation"])
+@pytest.mark.parametrize("kind", BROKEN)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_broken_dictionary(place, data, monkeypatch, command, task, kind):
+    change, reason = BROKEN[kind]
+    change(data / "dict.de.txt")
+    with pytest.raises(UserError, match=reason) as error:
+        run(command, task, data, place.good, monkeypatch)
+    assert str(error.value).isprintable()
+
+
+class TestOtherWords:
+    """As many words as the checkpoint's dictionary has, and other ones."""
+
+    @pytest.fixture
+    def others(self, data):
+        for language in ("en", "de"):
+            words = Dictionary.load(str(data / f"dict.{language}.txt"))
+            words.symbols[-2:] = words.symbols[:-3:-1]
+            words.save(str(data / f"dict.{language}.txt"))
+        return data
+
+    @pytest.mark.parametrize("task", ["translation", "capsule_translation"])
+    @pytest.mark.parametrize("command", COMMANDS)
+    def test_are_refused(self, place, others, monkeypatch, command, task):
+        with pytest.raises(UserError, match="trained with other words than those of the data's source dictionary"):
+            run(command, task, others, place.good, monkeypatch)
+
+    def test_by_the_hub_and_in_an_ensemble(self, place, others, monkeypatch):
+        with pytest.raises(UserError, match="trained with other words"):
+            CapsuleTransformerModel.from_pretrained(str(place.folder), place.good.name, str(others))
+        older = place.state()
+        del older["task_state"]
+        older = place.write("older.pt", older)
+        with pytest.raises(UserError, match="trained with other words"):
+            run("generate", "translation", others, f"{older}:{place.good}", monkeypatch)
+
+    def test_a_folder_that_is_no_longer_there(self, place, others, tmp_path):
+        """Our own commands know the words without the folder that the checkpoint was trained on."""
+        state = place.state()
+        state["cfg"]["task"]["data"] = str(tmp_path / "nowhere")
+        moved = place.write("moved.pt", state)
+        place.size(moved)
+        with pytest.raises(UserError, match=f"{moved}: it was trained with other words"):
+            place.command("size", moved, "--data", others)
+
+    def test_older_checkpoints_and_those_of_fairseq_hold_no_digest(self, place, others, monkeypatch):
+        for task_state in (None, {}):
+            state = place.state()
+            del state["task_state"]
+            state.update({} if task_state is None else {"task_state": task_state})
+            run("generate", "translation", others, place.write("older.pt", state), monkeypatch)
+
+    @pytest.mark.parametrize("digests", ["x", [1], {"source": "x"}, {"source": 1}, {"source": [[]]}, {1: 2}])
+    def test_a_digest_that_is_none(self, place, others, monkeypatch, digests):
+        path = place.write("digest.pt", {**place.state(), "task_state": {"dictionary_digests": digests}})
+        if isinstance(digests, dict) and "source" in digests:
+            with pytest.raises(UserError, match="trained with other words"):
+                run("generate", "translation", place.data, path, monkeypatch)
+        else:
+            run("generate", "translation", place.data, path, monkeypatch)
+
+    def test_an_average_keeps_the_digest(self, place):
+        digests = place.state()["task_state"]["dictionary_digests"]
+        assert set(digests) == {"source", "target"}
+        assert average_checkpoints([place.good, place.good])["task_state"]["dictionary_digests"] == digests
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer_tiny", "gdr_lstm", "capsnmt"])
+def test_every_kind_of_model_keeps_the_digest(place, arch):
+    task = type(place.task)(place.task.cfg, place.task.src_dict, place.task.tgt_dict)
+    build_small(arch, task=task)
+    assert task.state_dict() == place.state()["task_state"]

@@ -1,0 +1,180 @@
+"""`--like-baseline`: the sizes and the shared embeddings of a baseline's checkpoint."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from omegaconf import OmegaConf
+
+from fairseq_capsule.checkpoints.like_baseline import take_architecture
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from tests.tasks.test_capsule_translation import save
+from tests.zoo import make_task
+
+LAYERS = {
+    "encoder_layers": 3,
+    "decoder_layers": 2,
+    "encoder_embed_dim": 24,
+    "decoder_embed_dim": 24,
+    "dropout": 0.25,
+}
+TRANSFORMER = {
+    **LAYERS,
+    "encoder_ffn_embed_dim": 40,
+    "decoder_ffn_embed_dim": 36,
+    "encoder_attention_heads": 2,
+    "decoder_attention_heads": 3,
+    "encoder_normalize_before": True,
+    "decoder_learned_pos": True,
+    "max_target_positions": 60,
+    "activation_fn": "gelu",
+}
+LSTM = {
+    **LAYERS,
+    "decoder_layers": 3,
+    "encoder_hidden_size": 20,
+    "decoder_hidden_size": 28,
+    "decoder_out_embed_dim": 24,
+    "encoder_bidirectional": True,
+}
+SHARING = [
+    {},
+    {"share_decoder_input_output_embed": True},
+    {"share_decoder_input_output_embed": True, "share_all_embeddings": True},
+]
+
+
+def save_baseline(path, arch, options, dictionaries, saved="cfg"):
+    """A baseline of fairseq's with all its options, as fairseq saves them: in a config, or, earlier, in `args`."""
+    args = Namespace(arch=arch, criterion=None, **options)
+    model = build_model(args, TranslationTask(TranslationConfig(), *dictionaries)).eval()
+    config = {"cfg": {"task": {}, "model": args}, "args": None} if saved == "cfg" else {"cfg": None, "args": args}
+    save(path, model=model.state_dict(), **config)
+    return model
+
+
+def config_of(arch, **options):
+    """A model's config as fairseq makes it: with a type for each option, and no further ones."""
+    config = OmegaConf.structured(MODEL_DATACLASS_REGISTRY[arch](**options))
+    config._name = arch
+    OmegaConf.set_struct(config, True)
+    return config
+
+
+def dictionaries(sharing):
+    source, target = make_task(40), make_task(40 if sharing.get("share_all_embeddings") else 30)
+    if sharing.get("share_all_embeddings"):
+        return source.source_dictionary, source.source_dictionary
+    return source.source_dictionary, target.target_dictionary
+
+
+@pytest.mark.parametrize("saved", ["cfg", "args"])
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize(
+    "baseline, options, arch",
+    [
+        ("transformer", TRANSFORMER, "gdr_transformer_base"),
+        ("transformer", TRANSFORMER, "gret_transformer_base"),
+        ("lstm", LSTM, "gdr_lstm"),
+        ("lstm", {**LSTM, "encoder_bidirectional": False, "encoder_layers": 1, "decoder_layers": 1}, "gdr_lstm"),
+    ],
+)
+def test_a_model_takes_the_baseline_s_architecture_and_parameters(tmp_path, baseline, options, arch, sharing, saved):
+    options = {**options, **sharing}
+    if baseline == "lstm" and sharing.get("share_decoder_input_output_embed"):
+        options["decoder_out_embed_dim"] = options["decoder_embed_dim"]
+    both = dictionaries(sharing)
+    plain = save_baseline(tmp_path / "base.pt", baseline, options, both, saved)
+    task = CapsuleTranslationTask(
+        CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "base.pt"), like_baseline=True), *both
+    )
+    # What the configuration says otherwise gives way, but for what belongs to the training.
+    config = config_of(arch, encoder_layers=2, decoder_layers=2, share_all_embeddings=not sharing, dropout=0.5)
+    ours = task.build_model(config).state_dict()
+    assert all(torch.equal(ours[name], value) for name, value in plain.state_dict().items() if name in ours)
+    assert config.encoder_layers == options["encoder_layers"] and config.dropout == 0.5
+    # The config, which a checkpoint keeps, makes the same model again without the baseline.
+    again = CapsuleTranslationTask(CapsuleTranslationConfig(), *both).build_model(config).state_dict()
+    assert {name: value.shape for name, value in again.items()} == {name: value.shape for name, value in ours.items()}
+
+
+def test_a_model_of_this_package_is_a_baseline_too(tmp_path):
+    both = dictionaries({})
+    task = CapsuleTranslationTask(CapsuleTranslationConfig(), *both)
+    for arch, wanted, own in (
+        ("capsule_lstm", "gdr_lstm", {"encoder_directions": 1}),
+        ("gret_transformer_tiny", "gdr_transformer_base", {"encoder_attention_heads": 3}),
+    ):
+        config = config_of(arch, encoder_layers=2, encoder_embed_dim=12, decoder_layers=2, decoder_embed_dim=12, **own)
+        model = task.build_model(config)
+        options = OmegaConf.to_container(config, enum_to_str=True)
+        save(tmp_path / "base.pt", model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
+        taken = config_of(wanted)
+        take_architecture(taken, str(tmp_path / "base.pt"))
+        assert (taken.encoder_layers, taken.encoder_embed_dim) == (2, 12)
+        assert own.items() <= dict(taken).items()
+
+
+def test_it_needs_a_baseline_of_the_same_kind(tmp_path):
+    both = dictionaries({})
+    save_baseline(tmp_path / "base.pt", "lstm", LSTM, both)
+    with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*attention_heads; name a base"):
+        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+    save_baseline(tmp_path / "base.pt", "transformer", TRANSFORMER, both)
+    with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*hidden_size; name a base"):
+        take_architecture(config_of("gdr_lstm"), str(tmp_path / "base.pt"))
+    task = CapsuleTranslationTask(CapsuleTranslationConfig(like_baseline=True), *both)
+    with pytest.raises(UserError, match="--like-baseline takes the sizes of the checkpoint of --init-from-baseline"):
+        task.build_model(config_of("gdr_transformer_base"))
+
+
+PARAMETERS = {**{f"encoder.{number}.weight": torch.zeros(60, 3) for number in range(9)}, "encoder.no_tensor": "text"}
+WRONG = st.one_of(
+    st.integers(max_value=0), st.integers(min_value=61), st.floats(), st.text(), st.lists(st.integers()), st.booleans()
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.sampled_from(sorted(name for name in TRANSFORMER if name.endswith(("dim", "layers", "heads")))), value=WRONG
+)
+def test_a_wrong_size_is_refused_by_name(tmp_path_factory, name, value):
+    path = tmp_path_factory.mktemp("wrong") / "base.pt"
+    options = {**TRANSFORMER, name: value}
+    save(path, model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
+    with pytest.raises(UserError, match=name):
+        take_architecture(config_of("gdr_transformer_base"), str(path))
+
+
+@pytest.mark.parametrize(
+    "name, value", [("activation_fn", "no_such"), ("encoder_normalize_before", "perhaps"), ("share_all_embeddings", 7)]
+)
+def test_a_wrong_choice_is_refused_by_name(tmp_path, name, value):
+    options = {**TRANSFORMER, name: value}
+    save(
+        tmp_path / "base.pt",
+        model=PARAMETERS,
+        cfg={"task": {}, "model": options},
+        args=None,
+    )
+    with pytest.raises(UserError, match=f"--like-baseline .*its {name} cannot be"):
+        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+
+
+def test_more_layers_than_parameters_are_refused(tmp_path):
+    options = {**TRANSFORMER, "encoder_layers": 11}
+    save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
+    with pytest.raises(UserError, match="its encoder_layers cannot be '11'"):
+        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+
+
+@pytest.mark.parametrize("options", [None, [], "text", 7])
+def test_a_checkpoint_without_options_is_refused(tmp_path, options):
+    save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
+    with pytest.raises(UserError, match="it has no option "):
+        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))

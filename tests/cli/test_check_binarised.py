@@ -1,0 +1,106 @@
+"""`fairseq-capsule check-data` on folders that fairseq-preprocess made, without any text beside them."""
+
+import json
+
+import pytest
+
+from tests.cli.conftest import fairseq
+from tests.cli.test_check_data import TEXT, write
+
+UNSEEN = (
+    "note: there is no text beside the binarised data: not seen are broken characters, whether these are the tokens"
+)
+SETS = "--trainpref text/train --validpref text/valid --testpref text/test"
+
+
+def preprocess(folder, options, text=TEXT):
+    for split, pairs in text.items():
+        write(folder / "text", split, pairs)
+    fairseq(folder, "preprocess", f"{options} --destdir data")
+    return folder / "data"
+
+
+@pytest.mark.parametrize("form", ["mmap", "cached", "lazy", "raw"])
+@pytest.mark.parametrize("dictionaries", ["--joined-dictionary", ""])
+def test_two_languages(command, tmp_path, form, dictionaries):
+    data = preprocess(tmp_path, f"-s en -t de {dictionaries} {SETS} --dataset-impl {form}")
+    result = command("check-data", data)
+    *lines, note, last = result.out.splitlines()
+    assert (result.status, last) == (0, "nothing to mend") and note.startswith(UNSEEN)
+    assert lines == [
+        "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
+        "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
+        "train    12 pairs; unknown tokens: de 0.00%, en 0.00%",
+    ]
+
+
+@pytest.mark.parametrize("form", ["mmap", "cached", "raw"])
+def test_what_is_wrong_in_them(command, tmp_path, form):
+    test = [*TEXT["train"][:2], ("e f g h", "d"), ("", "d"), ("a " * 30, "d")]
+    text = {**TEXT, "test": test}
+    data = preprocess(
+        tmp_path, f"-s en -t de --trainpref text/train --validpref text/valid --dataset-impl {form}", text
+    )
+    fairseq(
+        tmp_path,
+        "preprocess",
+        f"-s en -t de --testpref text/test --srcdict data/dict.en.txt --tgtdict data/dict.de.txt --dataset-impl {form} "
+        "--destdir other",
+    )
+    for file in (tmp_path / "other").glob("test*"):
+        file.rename(data / file.name)
+    result = command("check-data", data, "--longest", 20)
+    name = "test.en-de.{}" + ("" if form == "raw" else ".idx")
+    found = [line for line in result.out.splitlines() if line.startswith("test.")]
+    assert result.status == 1
+    for start in (
+        f"{name.format('de')}, line 1: the pair is also in train, line 1: ",
+        f"{name.format('en')}, line 4: empty: drop",
+        f"{name.format('en')}, line 5: too long: ",
+        f"{name.format('en')}: ",
+    ):
+        assert any(line.startswith(start) for line in found), (start, found)
+    assert any("% of its tokens are <unk>: codes and dictionary are not of one run" in line for line in found)
+    assert result.out.splitlines()[-1] == "4 to mend"
+
+
+def test_sources_alone(command, tmp_path):
+    data = preprocess(tmp_path, "-s en -t de --only-source --trainpref text/train --testpref text/test")
+    (data / "train.en-de.en.idx").unlink()  # a folder that is only to be translated
+    (data / "train.en-de.en.bin").unlink()
+    result = command("check-data", data)
+    assert result.status == 0
+    assert result.out.splitlines()[0] == "test     3 pairs, 0 of them in train; unknown tokens: en 0.00%"
+    notes = [line for line in result.out.splitlines() if line.startswith("note: ")]
+    assert notes[1] == "note: there is no dict.de.txt: sources alone, of --only-source; nothing is known of de"
+    assert [note[:24] for note in notes[2:]] == ["note: there is no train ", "note: there is no valid "]
+    assert json.loads(command("check-data", data, "--json").out)["notes"] == [note[6:] for note in notes]
+
+
+def test_a_single_text_without_a_language(command, tmp_path):
+    preprocess(tmp_path, "-s en -t de --trainpref text/train")
+    for split in ("train", "valid"):
+        (tmp_path / f"text/{split}").write_bytes((tmp_path / f"text/{split}.en").read_bytes())
+    fairseq(tmp_path, "preprocess", "--only-source --trainpref text/train --validpref text/valid --destdir single")
+    result = command("check-data", tmp_path / "single")
+    assert result.status == 0 and "train    12 pairs; unknown tokens: text 0.00%" in result.out
+
+
+@pytest.mark.parametrize("form", ["mmap", "cached"])
+@pytest.mark.parametrize("kind", [".bin", ".idx"])
+def test_any_cut_is_found(command, tmp_path, form, kind):
+    data = preprocess(tmp_path, f"-s en -t de {SETS} --dataset-impl {form}")
+    file = data / f"valid.en-de.de{kind}"
+    whole = file.read_bytes()
+    for length in sorted({0, 1, 8, 9, 20, 33, len(whole) // 2, len(whole) - 1}):
+        file.write_bytes(whole[:length])
+        result = command("check-data", data)
+        assert result.status == 1 and "valid.en-de.de" in result.out.splitlines()[-2], length
+    file.write_bytes(whole)
+    assert command("check-data", data).status == 0
+
+
+def test_a_language_of_a_split_is_missing(command, tmp_path):
+    data = preprocess(tmp_path, f"-s en -t de {SETS}")
+    (data / "test.en-de.de.idx").unlink()
+    assert "test.en-de.de.idx: missing, the other language is there" in command("check-data", data).out

@@ -1,0 +1,122 @@
+"""What `fairseq-capsule score` doubts and refuses: other references, damaged output, missing languages."""
+
+import re
+
+import pytest
+
+from fairseq_capsule.evaluation.scoring import _agrees
+from tests.cli.scored import GENERATED, REFERENCES, write
+
+
+class TestDoubts:
+    def test_lower_cased_translations(self, command, reference, tmp_path):
+        lower = write(tmp_path / "lower", [line.lower() for line in REFERENCES])
+        assert "--lowercase compares without case" in command("score", lower, reference).err
+        assert command("score", lower, reference, "--lowercase").err == ""
+
+    def test_none(self, command, generated, reference):
+        assert command("score", generated, reference).err == ""
+
+
+class TestOtherReferences:
+    @pytest.fixture
+    def other(self, tmp_path):
+        return write(tmp_path / "other.de", ["Etwas ganz anderes.", "Noch etwas.", "Und mehr.", "Schluss."])
+
+    def test_another_text_s_reference(self, command, refused, generated, other):
+        assert refused("score", generated, other).startswith(f"{other}: 4 of the 4 T- lines of {generated} differ")
+        assert command("score", generated, other, "--other-reference").status == 0
+
+    def test_the_right_reference_in_another_order(self, refused, generated, tmp_path):
+        path = write(tmp_path / "order.de", REFERENCES[1:] + REFERENCES[:1])
+        assert "--other-reference" in refused("score", generated, path)
+
+    def test_of_plain_text_nothing_is_known(self, command, reference, other):
+        assert command("score", reference, other).status == 0
+
+    def test_one_of_several_is_enough(self, command, generated, reference, other):
+        assert command("score", generated, other, reference).status == 0
+
+    def test_the_other_system_s_too(self, refused, generated, reference, tmp_path):
+        text = GENERATED
+        for line in re.findall(r"T-\d+\t.*", GENERATED):
+            text = text.replace(line, line.partition("\t")[0] + "\tEs war einmal .")
+        another = tmp_path / "another.out"
+        another.write_text(text, encoding="utf-8")
+        assert f"T- lines of {another} differ" in refused("score", generated, reference, "--against", another)
+
+    @pytest.mark.parametrize(
+        "target, reference",
+        [
+            ("er fragt : &quot; gut &amp; schön ? &quot;", 'Er fragt: "Gut & schön?"'),
+            ("er f@@ragt <<unk>> und <<unk>> .", "Er fragt: laut und leise."),
+            ("<<unk>> <<unk>>", "Ganz unbekannt"),
+            ("sa rosteasca", "Să rostească"),
+            ("Să rostească", "Să rostească".translate(str.maketrans("ș", "ş"))),
+            ("他 说 : １２ 月", "他说：12月"),
+        ],
+    )
+    def test_what_preparing_does_is_no_difference(self, target, reference):
+        assert _agrees(target, reference)
+
+    @pytest.mark.parametrize("target, reference", [("ein <<unk>> haus", "Haus ein"), ("ein haus", "ein Haus steht")])
+    def test_what_is_a_difference(self, target, reference):
+        assert not _agrees(target, reference)
+
+
+class TestRefusals:
+    def test_unequal_counts(self, refused, generated, reference, tmp_path):
+        short = write(tmp_path / "short", REFERENCES[:3])
+        assert refused("score", generated, short).startswith(f"{short}: 3 sentences, {generated} has 4")
+        assert refused("score", reference, reference, "--against", short).startswith(f"{short}: 3 sentences")
+        assert refused("score", reference, reference, short).startswith(f"{short}: 3 sentences")
+
+    def test_empty(self, refused, reference, tmp_path):
+        empty = write(tmp_path / "empty", [])
+        assert refused("score", empty, reference).startswith(f"{empty}: empty")
+        assert refused("score", reference, empty).startswith(f"{empty}: empty")
+
+    def test_no_file(self, refused, reference, tmp_path):
+        assert refused("score", tmp_path / "no", reference) == f"{tmp_path / 'no'}: No such file or directory"
+        assert refused("score", tmp_path, reference) == f"{tmp_path}: a folder; name a file"
+
+    def test_encoding(self, refused, reference, tmp_path):
+        latin = tmp_path / "latin"
+        latin.write_bytes("\n".join(REFERENCES).encode("latin-1"))
+        assert refused("score", latin, reference).startswith(f"{latin}, line 1: not UTF-8")
+
+    @pytest.mark.parametrize(
+        "pattern, replacement, problem",
+        [
+            (r"(?m)^[STHD]-1\t.*\n", "", ": 1 of 4 sentences missing (S-1)"),
+            (r"(?m)^[HD]-[13]\t.*\n", "", ": 2 of 4 sentences missing (H-1, H-3)"),
+            (r"(?m)^T-3\t.*\n", "", ": 1 of 4 sentences missing (T-3)"),
+            (r"(?m)^S-3\t", "S-2\t", ", line 13: S-2 stands there twice"),
+            (r"(?m)^D-1\t.*\n", "D-1\t-0.\n", ", line 20: cut short behind the score -0."),
+        ],
+    )
+    def test_damaged_output(self, refused, generated, reference, pattern, replacement, problem):
+        generated.write_text(re.sub(pattern, replacement, GENERATED), encoding="utf-8")
+        line = refused("score", generated, reference)
+        assert line.startswith(f"{generated}{problem}")
+
+    def test_language(self, command, reference, capsys):
+        with pytest.raises(SystemExit):
+            command("score", reference, reference, "--lang", "de;en")
+        assert "--lang: 'de;en' is no name of a language, such as de or pt_BR" in capsys.readouterr().err
+
+    @pytest.mark.parametrize("language", ["pt_BR", "pt-br", "zh_CN", "zh-Hans", "cmn", "ar", "sr_Latn", "esperanto"])
+    def test_any_language(self, command, reference, language, tmp_path):
+        named = write(tmp_path / f"reference.{language}", REFERENCES)
+        by_option = command("score", reference, named, "--lang", language)
+        assert by_option.status == 0
+        assert ("tok:zh" in by_option.out) == language.startswith(("zh", "cmn"))
+        if language[2:3] in ("", "_", "-"):
+            assert command("score", reference, named).out == by_option.out
+
+    def test_no_language(self, refused, reference, tmp_path):
+        nameless = write(tmp_path / "reference", REFERENCES)
+        assert refused("score", reference, nameless).startswith(f"--lang is missing, and {nameless} does not end with")
+
+    def test_a_full_disk(self, refused, generated, reference):
+        assert refused("score", generated, reference, "--output", "/dev/full").startswith("/dev/full: not written")

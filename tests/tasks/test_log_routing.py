@@ -1,0 +1,162 @@
+"""--log-routing: what is logged is what the routing did, and costs nothing when it is off."""
+
+import math
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.logging import metrics
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.models.mechanisms.attention_routing import _statistics
+from fairseq_capsule.models.statistics import capsule_norms, coupling_entropy, mean_where
+from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.routing import horizontal_routing, vertical_routing
+from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
+from fairseq_capsule.testing.small_models import small_options
+from tests.tasks.test_capsule_translation import make_capsule_task
+from tests.zoo import CASES, LENGTHS, build, case_name, make_batch, make_criterion, make_sentences
+
+SENTENCES = make_sentences(LENGTHS)
+BATCH = make_batch(SENTENCES)
+ROUTING = [(arch, options) for arch, options in CASES if active_mechanisms(build(arch, options).cfg)]
+
+
+def means(model, *sentences):
+    sums = {}
+    for sentence in sentences:
+        for name, value in routing_sums(model, make_batch(sentence)["net_input"]).items():
+            sums[name] = sums.get(name, 0) + value
+    with metrics.aggregate() as aggregated:
+        log_routing([sums])
+    return aggregated.get_smoothed_values()
+
+
+@pytest.mark.parametrize("arch, options", ROUTING, ids=case_name)
+def test_padding_and_mode_change_nothing(arch, options):
+    model = build(arch, options).double().train()
+    together, apart = means(model, SENTENCES), means(model, *([sentence] for sentence in SENTENCES))
+    assert together.keys() == apart.keys()
+    for name, value in together.items():
+        # The mean over sentences is the mean over their words: sums and counts are added.
+        assert value == pytest.approx(apart[name], abs=2e-4), name
+    assert model.training
+    for name, value in together.items():
+        assert 0 <= value <= 1 or name.endswith("_norm"), name
+        assert value >= 0
+
+
+def test_every_routing_has_entropy_norm_and_dead_capsules():
+    for arch, options in ROUTING:
+        if options.get("global_representation") == "mean":
+            continue
+        names = means(build(arch, options), SENTENCES)
+        for kind in ("entropy", "norm", "dead"):
+            assert any(name.endswith(kind) for name in names), (arch, options, list(names))
+
+
+def test_contents_share_out_every_word():
+    found = means(build("gdr_transformer_base"), SENTENCES)
+    shares = [found[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
+    assert sum(shares) == pytest.approx(1, abs=2e-4)
+    assert "routing_past_future_past" not in means(build("gdr_transformer_base", {"past_future": "attn"}), SENTENCES)
+
+
+@pytest.mark.parametrize("padded", [0, 2])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_norms_are_those_of_the_fast_functions(causal, padded):
+    # The log uses the plain loop; the model adds what the fast functions return.
+    torch.manual_seed(1)
+    logits = torch.randn(2, 4, 6, 6, dtype=torch.double)
+    padding = torch.zeros(2, 6, dtype=torch.bool)
+    padding[1, :padded] = True
+    logits = logits.masked_fill(padding[:, None, None, :] | padding[:, None, :, None], 0)
+    found = {}
+    for part in _statistics(AttentionRouting(4, vertical=not causal, causal=causal), logits, padding):
+        found.update(part)
+    horizontal = horizontal_routing(logits, 3, causal=causal, padding_mask=padding)
+    expected = {"horizontal": horizontal.norm(dim=-1).transpose(1, 2)}
+    if not causal:
+        expected["vertical"] = vertical_routing(logits, 3, padding_mask=padding)[0].norm(dim=-1)
+    assert found.keys() == {f"{n}_{kind}" for n in expected for kind in ("entropy", "norm", "dead")}
+    for name, norms in expected.items():
+        mean = found[f"{name}_norm"]
+        torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
+
+
+def test_entropy_by_hand():
+    coupling = torch.tensor([[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.25], [0.0, 0.0]]])
+    padding = torch.tensor([[False, False], [False, True]]).unsqueeze(-1)
+    # Uniform 1, decided 0, uniform up to a factor 1; the padded word does not count.
+    total, count = coupling_entropy(coupling, -1, padding)
+    assert (total.item(), count.item()) == (pytest.approx(2), 3)
+    # Over the words: (0.5, 1) by log 2; the second sentence has one word and no entropy.
+    third = -(math.log(1 / 3) / 3 + 2 / 3 * math.log(2 / 3)) / math.log(2)
+    total, count = coupling_entropy(coupling, -2, padding)
+    assert (total.item(), count.item()) == (pytest.approx(third + 0, abs=1e-6), 2)
+
+
+def test_norms_and_means_by_hand():
+    norm, dead = capsule_norms(torch.tensor([[3.0, 4.0], [0.0, 0.009], [9.0, 9.0]]), torch.tensor([False, False, True]))
+    assert (norm.total.item(), norm.count.item()) == (pytest.approx(5.009), 2)
+    assert (dead.total.item(), dead.count.item()) == (1, 2)
+    assert mean_where(torch.tensor([[1.0, 2.0], [5.0, 7.0]]), torch.tensor([[True], [False]])) == (3, 2)
+
+
+class _Count(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.number += 1
+        return function(*args, **(kwargs or {}))
+
+
+def train_step(interval, update, log=True):
+    torch.manual_seed(1)
+    task = make_capsule_task(log_routing=log, log_routing_interval=interval)
+    model = build("gdr_transformer_base", {"guided_heads": "none", "dropout": 0.1})
+    task.model = model
+    criterion = make_criterion(model, task)
+    optimizer = type("Optimizer", (), {"backward": lambda self, loss: loss.backward()})()
+    with _Count() as count:
+        _, _, output = task.train_step(BATCH, model, criterion, optimizer, update)
+    gradients = {name: parameter.grad for name, parameter in model.named_parameters()}
+    return count.number, output, gradients
+
+
+def test_off_it_dispatches_nothing_and_on_it_changes_no_gradient():
+    off, output, gradients = train_step(interval=0, update=4, log=False)
+    assert not any(key.startswith("routing_") for key in output)
+    between, output, _ = train_step(interval=2, update=3)
+    assert between == off and not any(key.startswith("routing_") for key in output)
+    logged, output, same = train_step(interval=2, update=4)
+    assert logged > off and any(key.startswith("routing_past_future_") for key in output)
+    assert all(torch.equal(gradients[name], same[name]) for name in gradients if gradients[name] is not None)
+
+
+def build_by_task(arch, options, **log):
+    make_capsule_task(**log).build_model(Namespace(arch=arch, **small_options(arch, options)))
+
+
+@pytest.mark.parametrize(
+    "arch, options, message",
+    [
+        ("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"}, "routes nothing"),
+        ("simple_aggregation_tiny", {}, "routes nothing"),
+    ],
+)
+def test_a_model_that_routes_nothing_is_refused(arch, options, message):
+    with pytest.raises(UserError, match=message):
+        build_by_task(arch, options, log_routing=True)
+
+
+@pytest.mark.parametrize(
+    "options, message", [({"log_routing_interval": -1}, "at least 0"), ({"log_routing_interval": 5}, "needs --log-")]
+)
+def test_wrong_intervals_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        build_by_task("capsule_transformer", {}, **options)
