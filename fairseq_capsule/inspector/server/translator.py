@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq.hub_utils import GeneratorHubInterface
 
-from fairseq_capsule.inspector.inspection import Inspection, Source, inspect
+from fairseq_capsule.inspector.inspection import Inspection, Source, inspect_sources
 from fairseq_capsule.inspector.origin import describe_model
 from fairseq_capsule.inspector.page import page_html
 from fairseq_capsule.inspector.sentences import sentences_of_text
@@ -114,7 +114,7 @@ class Translator:
     def _inspection(self, asked: Asked) -> Inspection:
         hub, *others = [system.hub for system in self.systems]
         source = self._source(asked.text)
-        (inspection,) = inspect(hub, [source], beam=asked.beam or self.beam, against=others[0] if others else None)
+        (inspection,) = inspect_sources(hub, [source], beam=asked.beam or self.beam, against=others[0] if others else None)
         return inspection
 
     def _source(self, text: str) -> Source:
