@@ -114,7 +114,8 @@ class Translator:
     def _inspection(self, asked: Asked) -> Inspection:
         hub, *others = [system.hub for system in self.systems]
         source = self._source(asked.text)
-        (inspection,) = inspect_sources(hub, [source], beam=asked.beam or self.beam, against=others[0] if others else None)
+        beam = asked.beam or self.beam
+        (inspection,) = inspect_sources(hub, [source], beam=beam, against=others[0] if others else None)
         return inspection
 
     def _source(self, text: str) -> Source:
