@@ -116,9 +116,14 @@ function line(label, score, content, chosen = false, page = null) {
   return [name, element("dd", { className: "score", textContent: score }), element("dd", { className: "text", dir: "auto" }, ...content)];
 }
 
+/** The second system's score less the first one's, in tenths as the scores are. */
+function differenceOf({ scores }, first, second) {
+  return Math.round(10 * (scores[second] - scores[first])) / 10;
+}
+
 function card(number, first, second) {
   const sentence = data.sentences[number];
-  const difference = sentence.scores[second] - sentence.scores[first];
+  const difference = differenceOf(sentence, first, second);
   const sign = difference > 0 ? "+" : "";
   const rows = [...line("source", "", [sentence.source])];
   sentence.references.forEach((text, i) => rows.push(...line(sentence.references.length > 1 ? `reference ${i + 1}` : "reference", "", [text])));
@@ -135,7 +140,7 @@ function card(number, first, second) {
 function chosen() {
   const [first, second] = [Number(at("first").value), Number(at("second").value)];
   const group = at("group").value, word = at("containing").value.trim().toLowerCase();
-  const difference = (i) => data.sentences[i].scores[second] - data.sentences[i].scores[first];
+  const difference = (i) => differenceOf(data.sentences[i], first, second);
   const keys = { difference: (i) => -Math.abs(difference(i)), second: (i) => -difference(i), first: difference,
     worst: (i) => data.sentences[i].scores[first], number: (i) => i };
   const key = keys[at("order").value];
