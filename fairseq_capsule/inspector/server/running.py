@@ -1,5 +1,6 @@
 """The port, and the server's start and end."""
 
+import os
 import socket
 
 import uvicorn
@@ -24,7 +25,7 @@ def bound(host: str, port: int) -> socket.socket:
     except socket.gaierror as error:
         raise UserError(f"--host {host}: {error.strerror}; name an address of this computer, as 127.0.0.1") from None
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if error.errno else str(error)
         raise UserError(
             f"port {port} of {host}: {reason}; choose another one, such as --port {min(port + 1, 65535)}"
         ) from None
