@@ -1,13 +1,17 @@
 # Each target creates .venv and installs what it needs there, unless that is done.
-.PHONY: help install demo demo-summarization test test-all test-browser coverage package \
+.PHONY: help install demo demo-summarization test test-all test-browser coverage docs package \
 	lint lint-python lint-types lint-shell lint-prose clean
 
 # One process for each core; the tests of a file share what they train, so they stay together. The models are too small for threads.
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
 # Files that follow docs/style.md. Add what you rewrite.
-PROSE = CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md docs/style.md Makefile pyproject.toml .github .ci \
+PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci \
+	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
+	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
+	scripts/docs.sh scripts/site/hooks.py \
 	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
+	$(addprefix fairseq_capsule/,criterions losses modules routing) \
 	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets
@@ -36,6 +40,9 @@ test-browser: install  ## the tests of the inspector's pages; as root it install
 coverage: install  ## the test suite with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
 
+docs: install    ## build the site in site/, warnings are errors; npm installs KaTeX for its equations
+	@scripts/docs.sh site
+
 package: install ## build the wheel and the sdist in dist/, check them, train a step with the installed wheel
 	@scripts/check-package.sh dist
 
@@ -54,5 +61,5 @@ lint-prose: install
 	.venv/bin/codespell
 	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' $(PROSE)
 
-clean:           ## remove the demos, the built package and the coverage report
-	rm -rf demo demo-summarization build dist htmlcov .coverage
+clean:           ## remove the demos, the site, the built package and the coverage report
+	rm -rf demo demo-summarization site build dist htmlcov .coverage

@@ -1,4 +1,4 @@
-"""How much of the target a vector of the source knows: a bag-of-words predictor (Weng et al. 2020, §3.6, Table 5)."""
+"""A probe that predicts the target's bag of words from a vector of the source (Weng et al. 2020, §3.6, Table 5)."""
 
 from dataclasses import dataclass, field
 from typing import List
@@ -28,15 +28,17 @@ class BagOfWordsProbeConfig(FairseqDataclass):
 
 @register_criterion("bag_of_words_probe", dataclass=BagOfWordsProbeConfig)
 class BagOfWordsProbe(FairseqCriterion):
-    """Trains a feed-forward predictor of the target's words on a frozen model; needs `--task capsule_translation`,
-    and with several processes `--ddp-backend legacy_ddp`: pytorch's own refuses a model without a gradient.
+    """Train a feed-forward predictor of the target's words on a frozen model.
 
-    The predictor maps the vector to the size of the output embeddings, `d → 4d → C`, and its logits are products with
-    these, which are the model's and stay as they are. The bag is the target without its end of sentence. The loss is
-    `−mean_τ log p(y_τ)` a sentence, in nats; validation logs `bag_recall_K` for K of 200, 500 and 1000.
+    It requires `--task capsule_translation`. With several processes it also requires `--ddp-backend legacy_ddp`:
+    PyTorch's own backend refuses a model without gradients.
+
+    The predictor maps the vector to the size of the output embeddings, `d → 4d → C`. Its logits are products with these
+    embeddings, which belong to the model and are frozen. The bag is the target without end of sentence. The loss of a
+    sentence is `−mean_τ log p(y_τ)`, in nats. Validation logs `bag_recall_K` for K = 200, 500 and 1000.
 
     Raises:
-        UserError: the model has no such vector, or another task does not let a criterion see the model.
+        UserError: the model has no such vector, or the task is another one, which does not attach the model.
     """
 
     def __init__(self, task, probe_reads):
@@ -46,7 +48,7 @@ class BagOfWordsProbe(FairseqCriterion):
         self.predictor = None
 
     def attach(self, model) -> None:
-        """Before training: freeze the model, and build the predictor at its sizes."""
+        """Freeze the model and build the predictor for its sizes. The task calls it before training."""
         if self.reads == "global" and not _vectors(model):
             raise UserError(
                 "--probe-reads global: no mechanism of the model gives a vector for the sentence; read last or mean"
@@ -56,7 +58,7 @@ class BagOfWordsProbe(FairseqCriterion):
         self.predictor = feed_forward(input_dim, 4 * input_dim, embed_dim)
 
     def logits(self, model, sample) -> Tensor:
-        """The predictor's logits `[B, V]`."""
+        """Compute the predictor's logits `[B, V]`."""
         if self.predictor is None:
             raise UserError("--criterion bag_of_words_probe needs --task capsule_translation")
         with torch.no_grad():
@@ -65,7 +67,7 @@ class BagOfWordsProbe(FairseqCriterion):
         return self.predictor(vector) @ embeddings.t()
 
     def forward(self, model, sample, reduce=True):
-        """The loss summed over the batch, the number of sentences, what is logged."""
+        """Compute the loss summed over the batch, the number of sentences, and the values to log."""
         logits, target = self.logits(model, sample), sample["target"]
         mask = target.eq(self.padding_idx) | target.eq(self.eos)
         loss = bag_prediction_loss(logits, target, mask)
@@ -83,7 +85,7 @@ class BagOfWordsProbe(FairseqCriterion):
 
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
-        """Means over sentences."""
+        """Log means over sentences."""
         number = sum(log.get("nsentences", 0) for log in logging_outputs)
         for name in ("loss", *(f"bag_recall_{top}" for top in TOPS)):
             if any(name in log for log in logging_outputs):
@@ -95,7 +97,7 @@ class BagOfWordsProbe(FairseqCriterion):
 
 
 def source_vector(model, net_input, reads: str) -> Tensor:
-    """The vector `[B, C]` that `reads` names, of a model in eval mode, whatever mode it is in."""
+    """Compute the vector `[B, C]` that `reads` names. The model runs in eval mode and then returns to its mode."""
     training = model.training
     model.eval()
     encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
@@ -112,7 +114,7 @@ def source_vector(model, net_input, reads: str) -> Tensor:
 
 
 def _vectors(model) -> List[str]:
-    """The names under which mechanisms put a vector for the sentence into the encoder's output."""
+    """The keys of the encoder output under which mechanisms store a vector for the sentence."""
     return [mechanism.name for mechanism in getattr(model.encoder, "mechanisms", ()) if mechanism.encodes]
 
 

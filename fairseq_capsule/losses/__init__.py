@@ -1,4 +1,4 @@
-"""Losses as pure tensor functions, summed over a batch, in nats: no parameters, no state, torch alone."""
+"""Losses as pure functions of tensors, summed over a batch, in nats. They have no parameters and no state."""
 
 from fairseq_capsule.losses.bag_of_words import (
     Overlap,

@@ -1,6 +1,6 @@
-"""Bags of words: PAST knows the words before a target step, FUTURE those from it on (Zheng et al. 2019, §3.3, §4.3).
+"""Bags of words that PAST and FUTURE predict (Zheng et al. 2019, §3.3, §4.3).
 
-Step `t` predicts `y_t`; its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag `y_t … y_T`, end of sentence included.
+Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included.
 """
 
 from typing import NamedTuple, Optional
@@ -19,12 +19,12 @@ def bag_of_words_loss(
     padding_mask: Optional[Tensor] = None,
     steps: float = 1.0,
 ) -> Tensor:
-    """The bag-of-words loss of a batch, its sentences summed, in nats.
+    """Compute the bag-of-words loss of a batch (§3.3), summed over sentences, in nats.
 
         L = (1/T) Σ_t [ −Σ_{τ<t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ],  p = softmax(E W Ω_t)
 
-    A step's log-normaliser is shared by its whole bag, and the bag's logits are one product with the sum of its
-    embeddings: nothing of `T × T` words or of `T × V` numbers is kept.
+    All words of a bag share the log-normaliser of the step, and the sum of the bag's logits is one product with the sum
+    of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept.
 
     Args:
         past: `W^P Ω^P` `[B, T, C]`.
@@ -32,7 +32,11 @@ def bag_of_words_loss(
         embeddings: `E` `[V, C]`.
         target: `y` `[B, T]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
-        steps: the share of steps, drawn anew in each call, that the loss is estimated from, without bias; 1 takes all.
+        steps: the share of target steps from which the loss is estimated, without bias. The steps are drawn in each
+            call; 1 uses all of them.
+
+    Returns:
+        A scalar of at least float32.
 
     Raises:
         ValueError: `steps` outside (0, 1].
@@ -53,13 +57,13 @@ def bag_of_words_loss(
     words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(dtype)
     words = words.masked_fill(~valid.unsqueeze(-1), 0)
     until = words.cumsum(1)
-    bags = until - words, until[:, -1:] - until + words  # the sums of the embeddings before a step, and from it on
+    bags = until - words, until[:, -1:] - until + words  # sums of embeddings before a step; from the step on
     logits = [(weight.unsqueeze(-1) * features.to(dtype) * bag).sum() for features, bag in zip((past, future), bags)]
     return normalisers - logits[0] - logits[1]
 
 
 class StepOverlap(NamedTuple):
-    """Overlap rates of each step `[B, T]`; NaN at padding and where a step's bag is empty."""
+    """Overlap rates of each step, `[B, T]`. NaN at padding and at steps with an empty bag."""
 
     past: Tensor
     future: Tensor
@@ -74,10 +78,10 @@ def bag_overlap_by_step(
     padding_mask: Optional[Tensor] = None,
     top: int = 5,
 ) -> StepOverlap:
-    """How many of a bag's words are among the most probable ones: `r_OL` (Zheng et al. 2019, §4.3) before its means.
+    """Compute the share of each bag's words that are among the most probable words (Zheng et al. 2019, §4.3).
 
-    The `k` most probable words are looked through, `k` being `top` times the bag's words with repetitions, at most `V`;
-    the rate is that of the bag's distinct words found.
+    The means of these rates are `r_OL`. The rate of a step is the share of the bag's distinct words that are among the
+    `k` most probable words. `k` is `top` times the number of words in the bag, with repetitions, and at most `V`.
 
     Args: as for `bag_of_words_loss`.
     """
@@ -108,7 +112,7 @@ def bag_overlap_by_step(
 
 
 class Overlap(NamedTuple):
-    """Overlap rates summed over sentences, and how many sentences had a bag to look for."""
+    """Overlap rates summed over sentences, and the number of sentences that have a bag."""
 
     past: Tensor
     past_sentences: Tensor
@@ -117,9 +121,9 @@ class Overlap(NamedTuple):
 
 
 def bag_overlap(*args, **kwargs) -> Overlap:
-    """`r_OL`: the rates of `bag_overlap_by_step`, averaged over a sentence's steps and summed over sentences.
+    """Compute `r_OL`: the rates of `bag_overlap_by_step`, averaged over the steps of a sentence, summed over sentences.
 
-    Arguments as there. Steps with an empty bag are left out.
+    The arguments are those of `bag_overlap_by_step`. Steps with an empty bag are left out.
     """
     sums = []
     for rates in bag_overlap_by_step(*args, **kwargs):
@@ -129,12 +133,12 @@ def bag_overlap(*args, **kwargs) -> Overlap:
 
 
 def bag_prediction_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """`−mean_τ log p(y_τ)` of each sentence, summed over the batch, in nats, where one prediction is for the whole bag.
+    """Compute `−mean_τ log p(y_τ)` of each sentence, summed over the batch, in nats, with one prediction for the bag.
 
     Args:
         logits: `[B, V]`.
         target: `y` `[B, T]`.
-        mask: `[B, T]`, True marks what does not belong to the bag.
+        mask: `[B, T]`, True marks tokens that do not belong to the bag.
     """
     log_probabilities = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
     words = log_probabilities.gather(1, target.masked_fill(mask, 0)).masked_fill(mask, 0)
@@ -143,10 +147,10 @@ def bag_prediction_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
 
 @torch.no_grad()
 def bag_recall(logits: Tensor, target: Tensor, mask: Tensor, top: int) -> Tensor:
-    """Of each bag's distinct words, the share among the `top` most probable ones, summed over sentences.
+    """Compute the share of each bag's distinct words among the `top` most probable words, summed over sentences.
 
-    `|top ∩ bag| / |bag|`, which Weng et al. (2020, Table 5) call precision. Arguments as for `bag_prediction_loss`; a
-    sentence with an empty bag counts 0.
+    `|top ∩ bag| / |bag|`; Weng et al. (2020, Table 5) call it precision. The arguments are those of
+    `bag_prediction_loss`. A sentence with an empty bag counts as 0.
     """
     probable = logits.topk(min(top, logits.size(1)), dim=1).indices
     chosen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, probable, True)
@@ -161,7 +165,7 @@ def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
 
 
 def _draw(valid: Tensor, share: float) -> Tensor:
-    """0 where a step is left out, the inverse of the share taken at the others, `[B, T]`."""
+    """`[B, T]`: 0 at steps that are left out; at the others the inverse of the share that is drawn."""
     candidates = valid.flatten().nonzero().squeeze(1)
     chosen = candidates[torch.randperm(len(candidates), device=valid.device)]
     chosen = chosen[: max(1, round(share * len(candidates)))]

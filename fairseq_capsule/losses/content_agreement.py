@@ -1,4 +1,4 @@
-"""Bilingual content agreement: what was translated means the same on both sides (Zheng et al. 2019, §3.3)."""
+"""Bilingual content agreement: PAST and FUTURE agree with the decoder states (Zheng et al. 2019, §3.3)."""
 
 from typing import Optional
 
@@ -16,7 +16,7 @@ def content_agreement_loss(
     future_weight: Tensor,
     padding_mask: Optional[Tensor] = None,
 ) -> Tensor:
-    """The content agreement loss of a batch, its sentences summed; squared distances are summed over dimensions.
+    """Compute the content agreement loss of a batch, summed over sentences and dimensions.
 
         L = (1/T) Σ_t ( ‖Ω^P_t − W^P mean(z_1 … z_t)‖² + ‖Ω^F_t − W^F mean(z_t … z_T)‖² )
 
@@ -26,11 +26,14 @@ def content_agreement_loss(
         state: `z` `[B, T, C]`.
         past_weight, future_weight: `W^P` and `W^F`, `[P, C]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
+
+    Returns:
+        A scalar of at least float32.
     """
     valid = (
         torch.ones(state.shape[:2], dtype=torch.bool, device=state.device) if padding_mask is None else ~padding_mask
     )
-    # In float16 neither a sum over a sentence nor a squared distance is safe.
+    # In float16 a sum over a sentence, or a squared distance, may overflow.
     exact = torch.promote_types(state.dtype, torch.float32)
     with without_autocast(state.device.type):
         state = state.to(exact).masked_fill(~valid.unsqueeze(-1), 0)

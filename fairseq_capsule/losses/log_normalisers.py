@@ -1,4 +1,4 @@
-"""A weighted sum of log-normalisers over a vocabulary, with its gradient, no logits kept."""
+"""A weighted sum of log-normalisers over a vocabulary, with its gradient, without keeping the logits."""
 
 from typing import Optional, Tuple
 
@@ -8,24 +8,24 @@ from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.autocast import autocast_dtype, without_autocast
 
-# Logits held at once: four megabytes in float32 on a CPU; on a GPU enough to fill it.
+# Logits in memory at a time. On a CPU: four megabytes in float32. On a GPU: enough to keep it busy.
 BLOCK = {"cpu": 2**20, "cuda": 2**26}
 
 
 def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tensor) -> Tensor:
-    """`Σ_n weights_n · log Σ_v exp(embeddings_v · features_n)`, in nats, of at least float32.
+    """Compute `Σ_n weights_n · log Σ_v exp(embeddings_v · features_n)`, in nats, in float32 or higher.
 
-    The softmax that the gradient needs is at hand in the forward pass: the gradient is taken there, so that a block of
-    logits is computed once and forgotten. Rows of weight 0 cost nothing.
+    The forward pass also computes the gradient, because it has the softmax that the gradient needs. So each block of
+    logits is computed once and then discarded. Rows with weight 0 are skipped.
 
     Args:
         features: `[N, C]`.
         embeddings: `[V, C]`.
-        weights: `[N]`, without a gradient.
+        weights: `[N]`; they get no gradient.
     """
     rows = weights.nonzero().squeeze(1)
     device = features.device.type
-    # Inside the function autocast would cast some of its products and leave others.
+    # Inside the autograd function, autocast would cast some of the products only.
     dtype = autocast_dtype(device) or features.dtype
     with without_autocast(device):
         return _WeightedLogNormalisers.apply(
@@ -37,7 +37,7 @@ class _WeightedLogNormalisers(torch.autograd.Function):
     @staticmethod
     def forward(ctx, features: Tensor, embeddings: Tensor, weights: Tensor, with_gradient: bool) -> Tensor:
         of_features, of_embeddings = (wanted and with_gradient for wanted in ctx.needs_input_grad[:2])
-        # Gradients are taken before the loss is scaled: float16 would lose the probabilities of rare words.
+        # The gradients are computed before the loss is scaled. float16 would lose the probabilities of rare words.
         exact = torch.promote_types(features.dtype, torch.float32)
         features_gradient = torch.empty_like(features, dtype=exact)
         embeddings_gradient = torch.zeros_like(embeddings, dtype=exact) if of_embeddings else None
@@ -48,10 +48,10 @@ class _WeightedLogNormalisers(torch.autograd.Function):
             rows = slice(start, start + step)
             logits = (features[rows] @ embeddings.t()).to(exact)
             softmax = logits.softmax(1)
-            # The largest logit less the logarithm of its probability, which is at least 1/V.
+            # The largest logit minus the logarithm of its probability, which is at least 1/V.
             normalisers = logits.amax(1) - softmax.amax(1).log()
             total = total + (normalisers * weights[rows]).sum()
-            # Weights multiply what is small rather than all of the vocabulary.
+            # The weights are applied to the small tensors, not to the whole vocabulary.
             weight = weights[rows].unsqueeze(1)
             if of_features:
                 features_gradient[rows] = (softmax @ exact_embeddings).mul_(weight)

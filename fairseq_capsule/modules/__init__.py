@@ -1,4 +1,4 @@
-"""Modules that own the parameters of a routing; plain keyword arguments, no config objects."""
+"""Modules that own the parameters of a routing. They take plain keyword arguments, no config objects."""
 
 from fairseq_capsule.modules.attention_routing import AttentionRouting
 from fairseq_capsule.modules.capsule_aggregation import CapsuleAggregation, SimpleAggregation

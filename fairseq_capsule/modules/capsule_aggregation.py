@@ -1,4 +1,4 @@
-"""A sentence as a fixed number of vectors: CapsNMT's aggregation and its simple rival (Wang et al. 2019, §2-3)."""
+"""A sentence as a fixed number of vectors: CapsNMT's aggregation and its simple baseline (Wang et al. 2019, §2-3)."""
 
 from typing import Optional
 
@@ -119,7 +119,7 @@ class CapsuleAggregation(nn.Module):
 
 
 class SimpleAggregation(nn.Module):
-    """The rival without parameters: `C = [h_max, h_avg, h_1, h_L]` of the words that are no padding (Eq. 2-4)."""
+    """The baseline without parameters: `C = [h_max, h_avg, h_1, h_L]` of the words without padding (Eq. 2-4)."""
 
     num_capsules = 4
     capsule_scale = 1.0

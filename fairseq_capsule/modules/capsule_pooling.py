@@ -1,7 +1,7 @@
-"""One vector for a sequence: capsules that its words are routed to, and their pooling (Weng et al. 2020, §2.1).
+"""One vector for a sequence: its words are routed to capsules, and these are pooled (Weng et al. 2020, §2.1).
 
-The vectors of several layers do not depend on each other. `together` computes them in batched products: as many kernels
-as for one layer. Parameters stay those of each layer's own module.
+The vectors of several layers do not depend on each other. `together` computes them in batched products, with as many
+kernels as for one layer. Each layer has a module with its own parameters.
 """
 
 from typing import Optional, Sequence, cast
@@ -19,8 +19,8 @@ class CapsulePooling(nn.Module):
     """The vector of one layer's states (Weng et al. 2020, Eq. 2-9).
 
     Words compete for a capsule: its coupling is a softmax over them (Eq. 5). The capsules `u_k` are pooled by
-    attention, `FFN_o(Σ_k a_k u_k)` with `a = softmax_k(FFN_q(mean_k u_k) · u_k)`; by their mean; or, concatenated, by
-    `FFN_o` alone (footnote 3). `FFN_o` ends in zeros: a fresh vector is 0.
+    attention, `FFN_o(Σ_k a_k u_k)` with `a = softmax_k(FFN_q(mean_k u_k) · u_k)`; by their mean; or by `FFN_o` of their
+    concatenation (footnote 3). The last layer of `FFN_o` starts at 0: the vector of a fresh module is 0.
 
     Args:
         embed_dim: size `d` of a word and of the vector.
@@ -62,7 +62,7 @@ class CapsulePooling(nn.Module):
     def capsules(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
     ) -> RoutingResult:
-        """The routing of `forward`'s words, or what it came to after so many `iterations`.
+        """Route the words of `forward`, with all iterations or with the first `iterations` of them.
 
         Returns:
             `RoutingResult(capsules [B, K, d_c], coupling [B, I, K])`.
@@ -71,10 +71,10 @@ class CapsulePooling(nn.Module):
         return RoutingResult(routed.capsules[0], routed.coupling[0])
 
     def weights(self, capsules: Tensor) -> Tensor:
-        """How much of each of the capsules `[B, K, d_c]` the attentive pooling takes, `a` `[B, K]` (Eq. 8-9).
+        """Compute the weights `a` `[B, K]` of capsules `[B, K, d_c]` in the attentive pooling (Eq. 8-9).
 
         Raises:
-            ValueError: another pooling.
+            ValueError: the pooling is not attentive.
         """
         if self.query is None:
             raise ValueError(f"pooling {self.pooling} has no weights")
@@ -96,11 +96,11 @@ class CapsulePooling(nn.Module):
     def together(
         poolings: "Sequence[CapsulePooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
     ) -> Tensor:
-        """The vectors `[M, B, d]` of `M` layers by as many poolings that differ in their parameters alone.
+        """Compute the vectors `[M, B, d]` of `M` layers, with `M` poolings that differ only in their parameters.
 
         Args:
             poolings: one for each layer.
-            states: each layer's states `[B, I, d]`.
+            states: the states of each layer, `[B, I, d]`.
             padding_mask: `[B, I]`, True marks words that take no part.
         """
         first = poolings[0]
@@ -131,7 +131,7 @@ def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:
 
 
 class MeanPooling(nn.Module):
-    """`FFN_o(mean of the words)`: what is left of `CapsulePooling` without capsules (Weng et al. 2020, Table 3)."""
+    """`FFN_o(mean of the words)`: the pooling without capsules (Weng et al. 2020, Table 3)."""
 
     def __init__(self, embed_dim: int):
         super().__init__()

@@ -9,7 +9,7 @@ from fairseq_capsule.modules.votes import stacked
 
 
 def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:
-    """Linear, ReLU, linear; with `zero` the last of them starts at 0, so that what it is added to starts unchanged."""
+    """Build linear, ReLU, linear. With `zero` the last layer starts at 0, so that adding its output changes nothing."""
     last = nn.Linear(inner_dim, output_dim)
     if zero:
         nn.init.zeros_(last.weight)
@@ -18,7 +18,7 @@ def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = F
 
 
 def feed_forward_together(networks: Sequence[nn.Sequential], inputs: Tensor) -> Tensor:
-    """`M` networks of `feed_forward`, each applied to its own inputs `[M, B, C]`, in one product a linear layer."""
+    """Apply `M` networks of `feed_forward`, each to its own inputs `[M, B, C]`, with one product per linear layer."""
     first, last = ([cast(nn.Linear, network[index]) for network in networks] for index in (0, 2))
     return _linear_together(last, _linear_together(first, inputs).relu())
 

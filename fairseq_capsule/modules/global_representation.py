@@ -1,4 +1,4 @@
-"""One vector for the whole source sentence, and how much of it each target word takes (Weng et al. 2020)."""
+"""One vector for the whole source sentence, and the gate that adds it to the target states (Weng et al. 2020)."""
 
 from typing import Iterable, List, Optional, Sequence, cast
 
@@ -9,15 +9,15 @@ from fairseq_capsule.modules.capsule_pooling import CapsulePooling
 
 
 class GlobalRepresentation(nn.Module):
-    """The layers' vectors, aggregated by a recurrent cell from layer to layer (Weng et al. 2020, Eq. 10).
+    """The vector of a sentence, aggregated by a recurrent cell from layer to layer (Weng et al. 2020, Eq. 10).
 
-    `s^m = GRU(pooling_m(H^m), s^{m-1})`, `s^0 = 0`, one cell for all layers; the sentence's vector is `s^M`. The cell's
-    biases start at 0, so that vectors of 0 stay 0.
+    `s^m = GRU(pooling_m(H^m), s^{m-1})` with `s^0 = 0` and one cell for all layers. The sentence vector is `s^M`.
+    The biases of the cell start at 0, so that vectors of 0 stay 0.
 
     Args:
         embed_dim: size of a layer's states and of the vector.
-        poolings: a `CapsulePooling` or a `MeanPooling` for each layer, of the same options; a single one for the last
-            layer where nothing is aggregated.
+        poolings: a `CapsulePooling` or a `MeanPooling` for each layer, with equal options; without aggregation a single
+            one, for the last layer.
         aggregate: whether there is a recurrent cell.
     """
 
@@ -30,17 +30,17 @@ class GlobalRepresentation(nn.Module):
             nn.init.zeros_(self.aggregation.bias_hh)
 
     def forward(self, states: List[Tensor], padding_mask: Optional[Tensor] = None) -> Tensor:
-        """The sentence's vector.
+        """Compute the vector of a sentence.
 
         Args:
-            states: every layer's output, from the lowest on, `[B, I, d]`.
+            states: the output of every layer, from the first to the last, each `[B, I, d]`.
             padding_mask: `[B, I]`, True marks words that take no part.
 
         Returns:
             `s^M` `[B, d]`.
 
         Raises:
-            ValueError: another number of layers than of poolings.
+            ValueError: the numbers of layers and poolings differ.
         """
         if self.aggregation is None:
             return self.poolings[-1](states[-1], padding_mask)
@@ -55,7 +55,7 @@ class GlobalRepresentation(nn.Module):
 
 
 class ContextGate(nn.Module):
-    """`r̄_j = r_j + σ(W [r_j; s] + b) ∗ s`: each target word takes what it needs of the vector (Eq. 12-13).
+    """The gate `r̄_j = r_j + σ(W [r_j; s] + b) ∗ s` of each target word (Weng et al. 2020, Eq. 12-13).
 
     Args:
         embed_dim: size of a state and of the vector.
@@ -68,18 +68,18 @@ class ContextGate(nn.Module):
         nn.init.zeros_(self.projection.bias)
 
     def gate(self, state: Tensor, vector: Tensor) -> Tensor:
-        """`g` `[B, T, d]` of states `[B, T, d]` and a vector `[B, d]`; its half of the product is taken once."""
+        """Compute `g` `[B, T, d]` from states `[B, T, d]` and a vector `[B, d]`."""
         of_state, of_vector = self.projection.weight.chunk(2, dim=1)
         shift = nn.functional.linear(vector, of_vector, self.projection.bias)
         return torch.sigmoid(nn.functional.linear(state, of_state) + shift.unsqueeze(1))
 
     def forward(self, state: Tensor, vector: Tensor) -> Tensor:
-        """`r̄` `[B, T, d]`; arguments as in `gate`."""
+        """Compute `r̄` `[B, T, d]`; arguments as in `gate`."""
         return torch.addcmul(state, self.gate(state, vector), vector.unsqueeze(1))
 
 
 class PlainSum(nn.Module):
-    """`r̄_j = r_j + s`: every target word takes the whole vector (Table 3, without the gate)."""
+    """The sum `r̄_j = r_j + s`, in place of the gate (Weng et al. 2020, Table 3)."""
 
     def forward(self, state: Tensor, vector: Tensor) -> Tensor:
         """As `ContextGate.forward`."""

@@ -1,4 +1,4 @@
-"""A decoder's output with PAST and FUTURE in it (Zheng et al. 2019, §3.2), and the parameters of the guided losses."""
+"""The decoder output with PAST and FUTURE added (Zheng et al. 2019, §3.2), and parameters of the guided losses."""
 
 from typing import NamedTuple, Optional, Tuple
 
@@ -10,14 +10,14 @@ from fairseq_capsule.modules.past_future import PastFutureRouting, SourceParts
 
 
 class PastFutureOutput(NamedTuple):
-    """What a decoder's `net_output[1]["past_future"]` holds.
+    """The value of a decoder's `net_output[1]["past_future"]`.
 
     Attributes:
-        state: the decoder states `z` `[B, T, C]` before PAST and FUTURE were taken in.
+        state: the decoder states `z` `[B, T, C]` before PAST and FUTURE are added.
         past: the concatenated PAST capsules `Ω^P` `[B, T, P]`.
         future: the concatenated FUTURE capsules `Ω^F` `[B, T, P]`.
-        coupling: how much of each source word went to each capsule, `[B, T, I, M]`.
-        capsules_per_content: how many of the capsules are PAST; as many that follow are FUTURE.
+        coupling: the share of each source word in each capsule, `[B, T, I, M]`.
+        capsules_per_content: the number of PAST capsules; they are followed by as many FUTURE capsules.
     """
 
     state: Tensor
@@ -28,9 +28,11 @@ class PastFutureOutput(NamedTuple):
 
     @property
     def assignment(self) -> Tensor:
-        """How much of each source word went to PAST, to FUTURE and, where there is such a thing, to neither:
-        `[B, T, I, 3]`, or `[B, T, I, 2]`. Two attentions share no word out: there each of the two sums to 1 over the
-        source."""
+        """The shares of each source word in PAST, FUTURE and, if there are redundant capsules, neither.
+
+        `[B, T, I, 3]`, or `[B, T, I, 2]` without redundant capsules. The shares of a word sum to 1. With
+        `PastFutureAttention` they do not: there the shares of each content sum to 1 over the source words.
+        """
         groups = self.coupling.split(self.capsules_per_content, dim=-1)
         shares = [group.sum(-1) for group in groups[:2]]
         redundant = self.coupling[..., 2 * self.capsules_per_content :]
@@ -40,18 +42,18 @@ class PastFutureOutput(NamedTuple):
 class HolisticContext(nn.Module):
     """`o = z + FeedForward(z, Ω^P, Ω^F)`, and the heads of the guided losses.
 
-    The feed-forward layers end in zeros: a model begins as the one that has nothing of this.
+    The last feed-forward layer starts at 0, so that a fresh model computes the same as one without this module.
 
     Args:
-        routing: what gives the capsules.
-        capsules_per_content: how many of its first capsules are PAST; as many that follow are FUTURE.
+        routing: computes the capsules.
+        capsules_per_content: the number of PAST capsules, which come first; as many FUTURE capsules follow.
         content_dim: size of PAST, and of FUTURE.
         state_dim: size of `z` and `o`.
         ffn_dim: inner size of the feed-forward layers.
         heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both".
 
     Raises:
-        ValueError: heads of another name.
+        ValueError: `heads` is none of these.
     """
 
     def __init__(
@@ -79,18 +81,18 @@ class HolisticContext(nn.Module):
     def context(
         self, state: Tensor, parts: SourceParts, padding_mask: Optional[Tensor] = None
     ) -> Tuple[Tensor, PastFutureOutput]:
-        """Take PAST and FUTURE in.
+        """Add PAST and FUTURE to decoder states.
 
         Args:
             state: `z` `[B, T, C]`.
-            parts: what the routing prepared of `B` sentences; or of `B / n`, where `n` neighbours of a batch have one
-                source, as the beams of a sentence; `T` is 1 then.
+            parts: the result of the routing's `prepare` for `B` sentences. In beam search, for `B / n` sentences, if
+                each group of `n` consecutive rows has the same source; `T` is 1 then.
             padding_mask: `[B, I]`, True marks padding of the source.
 
         Returns:
-            `o` `[B, T, C]` and what it was made of.
+            `o` `[B, T, C]`, and the states, capsules and coupling that it was computed from.
         """
-        # The beams of a sentence are to its source what the steps of a target are.
+        # The hypotheses of a sentence share its source, as the steps of a target do: they take the place of the steps.
         beams = len(state) // len(parts.values)
         mask = padding_mask if padding_mask is None or beams == 1 else padding_mask[::beams]
         routed = self.routing.route(parts, state if beams == 1 else state.view(-1, beams, state.size(-1)), mask)

@@ -14,11 +14,11 @@ class LSTMLayer(nn.Module):
 
     Args:
         size: of the input and the output.
-        bidirectional: half of the output reads backwards.
-        dropout: what drops of the LSTM's output; nothing by default.
+        bidirectional: half of the output is computed from right to left.
+        dropout: a module that is applied to the LSTM's output; none by default.
 
     Raises:
-        ValueError: an odd size, of which there is no half.
+        ValueError: a bidirectional layer with an odd size.
     """
 
     def __init__(self, size: int, bidirectional: bool = False, dropout: Optional[nn.Module] = None):
@@ -34,9 +34,9 @@ class LSTMLayer(nn.Module):
         """All steps at once.
 
         Args:
-            inputs: `[B, L, size]`, or such a sequence packed.
-            state: hidden and cell states from which the first step goes on, `[1, B, size]` (`[2, B, size/2]` of a
-                bidirectional layer); zeros by default.
+            inputs: `[B, L, size]`, or a packed sequence.
+            state: hidden and cell states before the first step, `[1, B, size]` (`[2, B, size/2]` in a bidirectional
+                layer); zeros by default.
 
         Returns:
             The outputs, packed if the inputs were, and the state after the last step.
@@ -46,7 +46,7 @@ class LSTMLayer(nn.Module):
             data = self.norm(inputs.data + self.dropout(outputs.data))
             return PackedSequence(data, *inputs[1:]), state
         if state is not None and inputs.size(1) == 1:
-            # A step of decoding: the fused call would lay all weights out anew for it.
+            # A step of decoding: the fused call would rearrange all weights for it.
             hidden, cell = torch.lstm_cell(inputs[:, 0], [part[0] for part in state], *self.lstm.all_weights[0])
             outputs, state = hidden.unsqueeze(1), (hidden.unsqueeze(0), cell.unsqueeze(0))
         else:
@@ -55,11 +55,11 @@ class LSTMLayer(nn.Module):
 
 
 class AttentiveLSTMLayer(nn.Module):
-    """A layer whose every input is joined by what its own state attends to.
+    """An LSTM layer that adds attention over capsules to each input.
 
         u_t = y_t + Σ_j a_tj c_j,   a_t = softmax_j(v · tanh(W_s s_{t-1} + W_c c_j)),   LayerNorm(u_t + LSTM(u_t))
 
-    Steps wait for each other. A sentence's `W_c c_j` are the caller's to keep (`keys`).
+    The steps are sequential. The caller computes `W_c c_j` once for each sentence (`keys`).
 
     Args: as for `LSTMLayer`.
     """
@@ -81,7 +81,7 @@ class AttentiveLSTMLayer(nn.Module):
         Args:
             inputs: `y` `[B, T, size]`.
             capsules: `c` `[B, M, size]`.
-            keys: `W_c c` `[B, M, size]`, of the capsules or of what they are multiples of.
+            keys: `W_c c` `[B, M, size]`, of the capsules before or after scaling.
             state: as for `LSTMLayer`.
 
         Returns:
@@ -101,7 +101,7 @@ class AttentiveLSTMLayer(nn.Module):
 
 
 def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Tensor:
-    """Outputs `[B, L, size]` of bidirectional `LSTMLayer`s for inputs padded at the end, 0 at padding.
+    """Run bidirectional `LSTMLayer`s on inputs that are padded at the end. Returns `[B, L, size]`, 0 at padding.
 
     Args:
         lengths: `[B]`, at least 1.
@@ -109,6 +109,6 @@ def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Te
     packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
     for layer in layers:
         packed, _ = layer(packed)
-    # torch would sort the lengths back too, and wait for the GPU to tell it the order.
+    # torch would also sort the lengths back, and synchronise with the GPU to read the order.
     outputs, _ = pad_packed_sequence(PackedSequence(*packed[:2]), batch_first=True, total_length=inputs.size(1))
     return outputs[packed.unsorted_indices]

@@ -1,8 +1,8 @@
-"""What separates a source sentence into the translated and the untranslated, anew at every target step.
+"""Separation of a source sentence into translated and untranslated words, at every target step.
 
-Guided dynamic routing and its two rivals (Zheng et al. 2019, §3.1 and Fig. 6) have one interface. `prepare` computes
-what does not depend on the target: once a sentence, also while decoding. `route` does the rest. What they give stands
-in the order PAST, FUTURE, redundant.
+Guided dynamic routing and its two baselines (Zheng et al. 2019, §3.1 and Fig. 6) have one interface. `prepare` computes
+what does not depend on the target, once for each sentence, also in decoding. `route` computes the rest. Results are in
+the order PAST, FUTURE, redundant.
 """
 
 import math
@@ -25,13 +25,13 @@ from fairseq_capsule.routing import (
 
 
 class SourceParts(NamedTuple):
-    """What a source sentence gives, whatever the target.
+    """The part of the routing that depends only on the source sentence.
 
     Attributes:
-        values: what is summed, `[B, I, N, D]`.
-        keys: what states are compared with, `[B, I, N', D']`; None where nothing is compared.
-        exponentials: `squared_exponential(keys)` where comparing needs it.
-        first_part: `[B, N, D]`, what the first capsules add to the first comparison.
+        values: the vectors that are summed, `[B, I, N, D]`.
+        keys: the vectors that states are compared with, `[B, I, N', D']`; None if nothing is compared.
+        exponentials: `squared_exponential(keys)`, if the comparison needs it.
+        first_part: `[B, N, D]`, the contribution of the first capsules to the first comparison.
     """
 
     values: Tensor
@@ -41,18 +41,18 @@ class SourceParts(NamedTuple):
 
 
 class PastFutureRouting(nn.Module):
-    """The common interface."""
+    """The common interface of the three ways to separate PAST from FUTURE."""
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
-        """What a source sentence gives, whatever the target; arguments as in `forward`."""
+        """Compute the part that depends only on the source; arguments as in `forward`."""
         raise NotImplementedError
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        """As `forward`, from what `prepare` gave."""
+        """Compute `forward` from the result of `prepare`."""
         raise NotImplementedError
 
     def forward(self, source: Tensor, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        """Separate a source sentence for every state.
+        """Separate a source sentence for every decoder state.
 
         Args:
             source: `h` `[B, I, source_dim]`.
@@ -60,21 +60,21 @@ class PastFutureRouting(nn.Module):
             padding_mask: `[B, I]`, True marks source words that take no part.
 
         Returns:
-            `RoutingResult(capsules [B, T, N, D], coupling [B, T, I, M])`, `M` what a word can go to: `N`
-            capsules, or the classes of CLF; coupling is 0 at padding.
+            `RoutingResult` with capsules `[B, T, N, D]` and coupling `[B, T, I, M]`, 0 at padding. `M` is the number of
+            capsules `N`, or of classes of CLF.
         """
         return self.route(self.prepare(source, padding_mask), state, padding_mask)
 
 
 class GuidedDynamicRouting(PastFutureRouting):
-    """Guided dynamic routing (Zheng et al. 2019, Alg. 1): `J` capsules, for which the source words are rivals.
+    """Guided dynamic routing (Zheng et al. 2019, Alg. 1): `J` capsules compete for each source word.
 
     Args:
         source_dim: size of a source word's `h_i`.
         state_dim: size of a decoder state `z_t`.
-        num_capsules: `J`, all capsules together: 6 with two redundant ones, 4 without.
+        num_capsules: `J`, the number of all capsules: 6 with two redundant ones, 4 without.
         capsule_dim: `d_c`.
-        iterations: routing iterations `r`. With 1 there is no agreement, and neither are its parameters.
+        iterations: routing iterations `r`. With 1 there is no agreement and no parameter of it.
 
     Parameters:
         vote_weight: `W_j` of Eq. 5, `[J, source_dim, d_c]`.
@@ -99,7 +99,7 @@ class GuidedDynamicRouting(PastFutureRouting):
             self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
-        """The votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and what `W_b` makes of them and of the first capsules."""
+        """Compute the votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and the products of `W_b` with them."""
         source = source if padding_mask is None else source.masked_fill(padding_mask.unsqueeze(-1), 0)
         votes = cast_votes(source, self.vote_weight)
         values = by_output(votes)
@@ -114,7 +114,7 @@ class GuidedDynamicRouting(PastFutureRouting):
         if self.agreement_weight is None:
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
             capsules, coupling = dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
-            # Without agreements they are the same at every step.
+            # Without agreements the result is the same at every step.
             size = (-1, state.size(1), -1, -1)
             return RoutingResult(capsules.expand(size), coupling.expand(size))
         of_state, _, of_capsule = self._blocks()
@@ -131,19 +131,19 @@ class GuidedDynamicRouting(PastFutureRouting):
         )
 
     def _blocks(self):
-        """`W_b` for the state, the vote and the capsule."""
+        """The blocks of `W_b` for the state, the vote and the capsule."""
         capsule_dim = self.agreement_weight.size(0)
         return self.agreement_weight.split((self.state_dim, capsule_dim, capsule_dim), dim=1)
 
 
 class PastFutureClassifier(PastFutureRouting):
-    """CLF (Zheng et al. 2019, Fig. 6): each source word is classified, `softmax(U tanh(W [z_t; h_i]))`, then summed.
+    """CLF (Zheng et al. 2019, Fig. 6): a classifier `softmax(U tanh(W [z_t; h_i]))` of each source word.
 
-    Gives 2 capsules, squashed sums of votes as in Eq. 4, and a coupling over the classes.
+    Returns 2 capsules, squashed sums of votes as in Eq. 4, and a coupling over the classes.
 
     Args:
         source_dim, state_dim: as for `GuidedDynamicRouting`.
-        content_dim: size of PAST, and of FUTURE.
+        content_dim: size of PAST and of FUTURE.
         inner_dim: rows of `W`.
         redundant: whether there is a third class for words that are neither.
 
@@ -170,7 +170,7 @@ class PastFutureClassifier(PastFutureRouting):
 class PastFutureAttention(PastFutureRouting):
     """ATTN (Zheng et al. 2019, Fig. 6): two single-head dot-product attentions, one for PAST and one for FUTURE.
 
-    Gives 2 capsules that are not squashed, and a coupling that sums to 1 over the source words of each.
+    Returns 2 capsules that are not squashed, and a coupling that sums to 1 over the source words for each capsule.
 
     Args:
         source_dim, state_dim, content_dim: as for `PastFutureClassifier`.

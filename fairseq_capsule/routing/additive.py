@@ -4,8 +4,8 @@ The exponential of a sum is a product: with `A = exp 2a` and `B = exp 2b`,
 
     tanh(a + b) = 1 - 2 ρ,   ρ = 1 / (1 + A B),   d tanh(a + b) = 4 ρ (1 - ρ)
 
-so that exponentials are taken of the parts alone, and a pair costs a product and a reciprocal. Pairs are gone through
-in blocks that stay in a CPU's cache; the backward pass computes `ρ` again.
+so only the parts need an exponential, and a pair needs a product and a reciprocal. The pairs are computed in blocks
+that stay in a CPU's cache; the backward pass computes `ρ` again.
 """
 
 from typing import Iterator, Optional, Sequence, Tuple
@@ -19,14 +19,15 @@ from fairseq_capsule.routing.precision import in_float32
 
 sigmoid_backward = torch.ops.aten.sigmoid_backward.grad_input
 
-# Elements of a block of pairs: eight megabytes in float32, measured best, on a CPU; on a GPU enough to fill it.
+# Elements of a block of pairs. On a CPU: eight megabytes in float32, the best of the measured sizes. On a GPU: enough
+# to keep it busy.
 BLOCK = {"cpu": 2**21, "cuda": 2**24}
 
 
 def squared_exponential(part: Tensor) -> Tensor:
     """`exp 2a`, without a gradient, in at least float32.
 
-    `a` is cut to ±43 in float32, ±350 in float64: the result is finite and not 0, and no product of two is `0 · ∞`.
+    `a` is clipped at ±43 in float32 and ±350 in float64. The result is finite and not 0, so no product is `0 · ∞`.
     """
     part = part.detach().to(torch.promote_types(part.dtype, torch.float32))
     limit = 43 if part.dtype == torch.float32 else 350
@@ -39,20 +40,20 @@ def additive_scores(
 ) -> Tensor:
     """`Σ_D vectors · tanh(left + right)` for every pair of a left and a right position of a sentence.
 
-    Where a part is beyond the range of `squared_exponential` and the other comes near its opposite, the score is that
-    of the range's end.
+    If a part is beyond the range of `squared_exponential` and the other part is near its opposite, the score is that of
+    the limit of the range.
 
     Args:
-        left: `[B, T, J, D]`, or `[B, T, 1, D]` where it is the same for all `J`.
-        right: `[B, I, J, D]`; None where its exponential is at hand and no gradient is wanted.
+        left: `[B, T, J, D]`, or `[B, T, 1, D]` if it is the same for all `J`.
+        right: `[B, I, J, D]`; may be None if `right_exponential` is given and no gradient is needed.
         vectors: `[K, D]`.
-        right_exponential: `squared_exponential(right)` where it is at hand.
+        right_exponential: `squared_exponential(right)`, if it is already computed.
 
     Returns:
         Scores `[B, T, I, J, K]`.
 
     Raises:
-        ValueError: neither `right` nor its exponential.
+        ValueError: neither `right` nor `right_exponential` is given.
     """
     if right_exponential is None:
         if right is None:
@@ -91,18 +92,20 @@ class _AdditiveScores(torch.autograd.Function):
                 torch.sum(slopes, over, out=of_steps.squeeze(2) if len(over) == 2 else of_steps)
                 of_words += slopes.sum(1)
         vectors_gradient = gradient.flatten(0, -2).sum(0).unsqueeze(-1) - 2 * sums
-        # What all pairs are multiplied with alike may wait for the sums.
+        # A factor that all pairs share is applied to the sums.
         scale = 4 * vectors[0] if one_vector else 4
         return left_gradient.mul_(scale), right_gradient.mul_(scale), vectors_gradient, None
 
 
 def _by_step(block: Tensor) -> Tensor:
-    """`[b, t, I, J, K]` as `[b·t, I·J, K]`: a product for each step, since one of all pairs runs on one thread."""
+    """View `[b, t, I, J, K]` as `[b·t, I·J, K]`: one product per step. A single product would run on one thread."""
     return block.flatten(0, 1).flatten(1, 2)
 
 
 def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[Tuple[Tensor, ...]]:
-    """`ρ` `[b, t, I, J, D]`, valid until the next, and what belongs to its sentences and left positions.
+    """Yield blocks of `ρ` `[b, t, I, J, D]`, each with the parts of all tensors for its sentences and left positions.
+
+    A block's memory is reused by the next block.
 
     Args:
         of_steps: tensors `[B, T, ...]`, the first of which is the left part's exponential.
@@ -110,11 +113,11 @@ def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[
     """
     left, right = of_steps[0], of_words[0]
     sentences, steps = left.shape[:2]
-    # Left positions in a block: those of several sentences, or some of one.
+    # Left positions in a block: those of several sentences, or some of one sentence.
     positions = max(1, BLOCK.get(left.device.type, BLOCK["cuda"]) // max(1, right.shape[1:].numel()))
     many_sentences, many_steps = max(1, positions // max(1, steps)), max(1, min(positions, steps))
     one = left.new_ones(())
-    # One piece of memory for all blocks: to ask for a new one each time costs more than to fill it.
+    # One allocation for all blocks: allocating each block costs more than filling it.
     memory = left.new_empty(min(many_sentences, sentences), many_steps, *right.shape[1:])
     for rows in zip(*(tensor.split(many_sentences) for tensor in (*of_steps, *of_words))):
         words = rows[len(of_steps) :]

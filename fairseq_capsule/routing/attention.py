@@ -1,7 +1,7 @@
 """Routing on attention logits (Duan et al. 2020, §3.4), without a loop over positions.
 
-A row `e_{l,h}` of a head's logits `E_h` is a vote; routing only ever takes sums and dot products of votes.
-docs/capsule-transformer.md derives the products that stand here for the paper's loops.
+A row `e_{l,h}` of a head's logits `E_h` is a vote. A routing uses only sums and dot products of votes.
+docs/capsule-transformer.md derives the products that replace the paper's loops.
 """
 
 from typing import Optional, Tuple

@@ -1,7 +1,7 @@
-"""The two sums over votes that routing is made of. Each is the other's gradient.
+"""The two sums over votes that a routing consists of. Each one is the gradient of the other.
 
-By the votes, the gradient of either is an outer product for each output. Where components are few, one pass that
-broadcasts takes half the time of the matrix products that autograd would make of it.
+The gradient of either with respect to the votes is an outer product for each output. If there are few components, one
+pass with broadcasting takes half the time of the matrix products that autograd would use.
 """
 
 from typing import Optional, Tuple
@@ -21,7 +21,10 @@ def weighted_sum(coupling: Tensor, votes: Tensor) -> Tensor:
 
 
 def dot_product_agreement(votes: Tensor, capsules: Tensor) -> Tensor:
-    """`Σ_D votes · capsules`: votes `[..., M, N, D]` and capsules `[..., N, D]` give `[..., M, N]`, as above."""
+    """`Σ_D votes · capsules`: votes `[..., M, N, D]` and capsules `[..., N, D]` give `[..., M, N]`.
+
+    Votes whose leading dimensions broadcast are not expanded.
+    """
     if votes.shape[:-3] != capsules.shape[:-2]:
         return torch.einsum("...mnd,...nd->...mn", votes, capsules)
     return _DotProductAgreement.apply(votes, capsules)

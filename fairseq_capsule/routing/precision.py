@@ -1,4 +1,4 @@
-"""Routing sums exponentials of sums of squares: it is done in at least float32, whatever the model's own precision."""
+"""Routing in float32 or higher, whatever the precision of the model: it sums exponentials of sums of squares."""
 
 import functools
 from typing import Any, Iterable, Iterator
@@ -35,15 +35,16 @@ def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
 
 
 def in_float32(function):
-    """Raise float16 and bfloat16 arguments to float32, autocast off; cast the results back to the first tensor's dtype.
+    """Decorate a function so that it runs in float32 or higher, with autocast off.
 
-    float32 and float64 pass through untouched.
+    float16 and bfloat16 arguments are converted to float32. Results are cast back to the dtype of the first tensor.
+    float32 and float64 arguments are not changed.
     """
 
     @functools.wraps(function)
     def wrapper(*args, **kwargs):
         sample = next(_tensors((*args, *kwargs.values())), None)
-        if sample is None:  # the function knows what to say
+        if sample is None:  # the function reports the error
             return function(*args, **kwargs)
         with without_autocast(sample.device.type):
             result = function(*map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()})

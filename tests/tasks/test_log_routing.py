@@ -100,8 +100,8 @@ def test_entropy_by_hand():
 
 def test_norms_and_means_by_hand():
     norm, dead = capsule_norms(torch.tensor([[3.0, 4.0], [0.0, 0.009], [9.0, 9.0]]), torch.tensor([False, False, True]))
-    assert (norm.total.item(), norm.count.item()) == (pytest.approx(5.009), 2)
-    assert (dead.total.item(), dead.count.item()) == (1, 2)
+    assert (norm.total.item(), norm.number.item()) == (pytest.approx(5.009), 2)
+    assert (dead.total.item(), dead.number.item()) == (1, 2)
     assert mean_where(torch.tensor([[1.0, 2.0], [5.0, 7.0]]), torch.tensor([[True], [False]])) == (3, 2)
 
 

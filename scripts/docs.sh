@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Build the site of docs/ in OUT, with warnings as errors. Requires npm, which installs KaTeX.
+# Usage: scripts/docs.sh OUT
+set -euo pipefail
+[ $# -eq 1 ] || { echo "usage: scripts/docs.sh OUT" >&2; exit 2; }
+out=$(realpath -m "$1")
+cd "$(dirname "$0")/.."
+
+die() { echo "docs: error: $*" >&2; exit 1; }
+
+command -v npm >/dev/null || die "no npm, which installs KaTeX; install Node.js 18 or later (Debian: apt install npm)"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+katex=.venv/site
+if ! cmp -s scripts/site/package-lock.json "$katex/package-lock.json" || [ ! -e "$katex/installed" ]; then
+    rm -rf "$katex"
+    mkdir -p "$katex"
+    cp scripts/site/package.json scripts/site/package-lock.json "$katex"
+    npm ci --prefix "$katex" --no-audit --no-fund --ignore-scripts --loglevel error >/dev/null || die "npm did not install KaTeX"
+    touch "$katex/installed"
+fi
+# Not --quiet: mkdocs would count no warnings then. The theme advertises its successor.
+if ! NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --site-dir "$out" >"$log" 2>&1; then
+    grep -vE "^INFO|^$" "$log" >&2
+    die "the site was not built"
+fi
+echo "docs: $out/index.html"

@@ -1,0 +1,246 @@
+"""The documents: links and named paths exist, Python blocks run, and commands exist with their options."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from fairseq_capsule_runs.configuration import OWN, configured
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
+
+# A page whose code is run by a test of its own, and one whose Python blocks are a test module.
+RUN_ELSEWHERE = {"docs/your-own-corpus.md", "docs/extending.md"}
+
+each_document = pytest.mark.parametrize("name", TEXTS)
+
+
+def prose(text):
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+def anchors(text):
+    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    headings = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
+    return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+@each_document
+def test_links_lead_somewhere(name):
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(TEXTS[name])):
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / path if path else ROOT / name
+        assert target.exists(), f"{name}: {link}"
+        if anchor:
+            assert anchor in anchors(target.read_text(encoding="utf-8")), f"{name}: {link}"
+
+
+@each_document
+def test_named_paths_exist(name):
+    """Paths of this repository in backticks, also relative to the package as in the tables of equations."""
+    for path in re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`", prose(TEXTS[name])):
+        top = path.split("/")[0]
+        if top in ("data", "runs", "demo", "dist", "site", "inspected"):  # what commands write
+            continue
+        for folder in (ROOT, ROOT / "fairseq_capsule"):
+            if (folder / top).is_dir() and name != "CHANGELOG.md":
+                assert (folder / path).exists(), f"{name}: {path}"
+                break
+
+
+def test_every_package_is_in_the_readme():
+    tree = TEXTS["README.md"].split("## What is where")[1]
+    packages = {path.parent.name for path in ROOT.glob("fairseq_capsule/*/__init__.py")}
+    assert packages <= set(re.findall(r"([\w]+)/", tree))
+
+
+def test_the_readme_stays_short():
+    assert len(TEXTS["README.md"].splitlines()) < 200
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A folder with the files that the pages' Python blocks load: one small model with all mechanisms."""
+    folder = tmp_path_factory.mktemp("documents")
+    compatibility = ROOT / "tests/compatibility"
+    with tarfile.open(compatibility / "checkpoints.tar.xz") as archive:
+        archive.extract("everything.pt", folder, filter="data")
+    (folder / "bin").symlink_to(compatibility / "data")
+    (folder / "codes").write_text("#version: 0.2\na b\n", encoding="utf-8")
+    return folder
+
+
+def with_files_of(place, block):
+    """A Python block that loads the files of `place` instead of those that a reader has trained."""
+    block = re.sub(r'"(?:[\w/-]*/)?checkpoint[\w-]*\.pt"', '"everything.pt"', block)
+    block = re.sub(r'"runs/[\w-]+"', f'"{place}"', block)
+    block = block.replace('"runs/everything.pt"', '"everything.pt"')
+    block = re.sub(r'"[\w/-]*/bin"', f'"{place}/bin"', block)
+    return re.sub(r'"[\w/-]*/codes"', f'"{place}/codes"', block)
+
+
+PYTHON = {name: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for name, text in TEXTS.items()}
+
+
+@pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks and name not in RUN_ELSEWHERE])
+def test_python_blocks_run(name, place, monkeypatch):
+    """In their order, as one program. A page that only uses a `hub` gets one."""
+    monkeypatch.chdir(place)
+    names = {}
+    if "hub = " not in "".join(PYTHON[name]):
+        from fairseq_capsule.hub import load
+
+        names["hub"] = load("everything.pt", place / "bin")
+    for block in PYTHON[name]:
+        exec(compile(with_files_of(place, block), name, "exec"), names)
+
+
+def test_the_page_about_pytorch_needs_no_fairseq():
+    code = "import sys; sys.modules['fairseq'] = None\n" + "".join(PYTHON["docs/pytorch.md"])
+    finished = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+
+
+def commands():
+    """Every command of the documents' shell blocks as words, with the name of its document.
+
+    docs/results.md is left out: it records what was run, with the shell functions and the code of its time.
+    """
+    for name, text in TEXTS.items():
+        if name == "docs/results.md":
+            continue
+        for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
+            for line in unrolled(block.replace("\\\n", " ")).splitlines():
+                for words in commands_of_line(line):
+                    # A plugin in examples/ has a test of its own, which runs its page's commands.
+                    if words and not re.search(r"…|--user-dir examples/", " ".join(words)):
+                        yield name, words
+
+
+def commands_of_line(line):
+    """The commands of a shell line as words, without variables that are set before them and without redirections."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    found, before = [[]], ""
+    for word in lexer:
+        if word in ("|", "&&", ";"):
+            found.append([])
+        elif word not in ("<", ">") and before not in ("<", ">") and (found[-1] or not re.match(r"\w+=", word)):
+            found[-1].append(word)
+        before = word
+    return found
+
+
+def unrolled(block):
+    """A shell block with the body of each loop over words once for each word."""
+    loop = re.compile(r"^ *for (\w+) in ([^;]*); do\n(.*?)^ *done *$", re.DOTALL | re.MULTILINE)
+    while match := loop.search(block):
+        variable, values, body = match.groups()
+        bodies = "".join(body.replace(f"${variable}", value) for value in values.split())
+        block = block[: match.start()] + bodies + block[match.end() :]
+    return block
+
+
+COMMANDS = sorted({(name, tuple(words)) for name, words in commands()})
+
+
+def of(program):
+    """Runs a test for each command of a program, which is named by a regular expression."""
+    chosen = [pytest.param(name, list(words), id=f"{name}-{words[0]}") for name, words in COMMANDS]
+    chosen = [case for case in chosen if re.fullmatch(program, case.values[1][0])]
+    return pytest.mark.parametrize("name, words", chosen)
+
+
+def options(words):
+    return [word.partition("=")[0] for word in words if re.match(r"--[a-z]", word)]
+
+
+def test_most_commands_are_known():
+    """What the tests below do not look at is the shell's own, and pip, make and Python."""
+    known = {"fairseq-capsule", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-hydra-train"}
+    programs = {words[0] for _, words in COMMANDS if not words[0].startswith("scripts/")}
+    assert known <= programs
+    assert programs - known <= {"pip", "make", "python", "echo", ".", ".venv/bin/pre-commit"}
+
+
+@of("scripts/.*")
+def test_a_script_has_its_options(name, words):
+    texts = [(ROOT / words[0]).read_text(encoding="utf-8")]
+    texts += [(ROOT / f"scripts/{shared}.sh").read_text(encoding="utf-8") for shared in ("common", "corpus")]
+    if words[0] == "scripts/reproduce.sh":
+        texts.append((ROOT / "fairseq_capsule/cli/reproduce.py").read_text(encoding="utf-8"))
+    for option in options(words):
+        assert any(re.search(rf"\b{re.escape(option[2:])}\b", text) for text in texts), f"{name}: {words[0]} {option}"
+
+
+@of("scripts/train.sh")
+def test_a_training_is_configured(name, words):
+    # Every option of the script takes a value.
+    rest = [word for before, word in zip(words, words[1:]) if not before.startswith("--") and not word.startswith("--")]
+    places, overrides = [word for word in rest if "=" not in word], [word for word in rest if "=" in word]
+    assert len(places) == 3, f"{name}: {places}"
+    if "--like-baseline" in words:
+        overrides.append("task.init_from_baseline=baseline.pt")
+    configured((ROOT / places[0]).resolve(), overrides, OWN)
+
+
+@of("fairseq-hydra-train")
+def test_a_hydra_training_is_configured(name, words):
+    chosen = dict(zip(words[1::2], words[2::2]))
+    path = ROOT / chosen["--config-dir"] / f"{chosen['--config-name']}.yaml"
+    own = {key: setter for key, setter in OWN.items() if key == "hydra"}
+    assert configured(path, [word for word in words if re.match(r"\+?[a-z_.]+=", word)], own)
+
+
+@of("fairseq-(train|generate|interactive)")
+def test_a_command_of_fairseq_has_its_options(name, words):
+    from fairseq import options as fairseq_options
+
+    parser = {
+        "fairseq-train": fairseq_options.get_training_parser,
+        "fairseq-generate": fairseq_options.get_generation_parser,
+        "fairseq-interactive": fairseq_options.get_interactive_generation_parser,
+    }[words[0]]()
+    arguments = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
+    try:
+        _, unknown = fairseq_options.parse_args_and_arch(parser, arguments, parse_known=True)
+    except SystemExit:
+        pytest.fail(f"{name}: {' '.join(words)}")
+    assert not [word for word in unknown if word.startswith("-")], f"{name}: {unknown}"
+
+
+@of("fairseq-capsule")
+def test_a_command_of_ours_has_its_options(name, words):
+    from fairseq_capsule.cli import build_parser
+
+    words = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
+    parsers = build_parser(words[0])._subparsers._group_actions[0].choices
+    assert words[0] in parsers, f"{name}: {words[0]}"
+    parser = parsers[words[0]]
+    if parser._subparsers:
+        kinds = parser._subparsers._group_actions[0].choices
+        assert words[1] in kinds, f"{name}: {words[1]}"
+        parser = kinds[words[1]]
+    for option in options(words):
+        assert option in parser._option_string_actions, f"{name}: fairseq-capsule {words[0]} {option}"
+
+
+@of("python")
+def test_a_benchmark_has_its_options(name, words):
+    assert (ROOT / words[1]).is_file(), f"{name}: {words[1]}"
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "benchmarks").glob("*.py"))
+    assert all(f'"{option}"' in text for option in options(words)), f"{name}: {words}"
+
+
+@of("make")
+def test_a_target_exists(name, words):
+    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {word for word in words[1:] if "=" not in word} <= set(targets), f"{name}: {words}"
