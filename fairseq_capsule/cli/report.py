@@ -1,7 +1,7 @@
 """`fairseq-capsule report`: evaluated runs compared on one page."""
 
 import logging
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
 
@@ -50,7 +50,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--pages",
         action="append",
         default=[],
-        type=named_folder,
+        type=label,
         metavar="NAME=DIR",
         help="pages of fairseq-capsule inspect --ids of a run, to be linked from its sentences; may be repeated",
     )
@@ -78,7 +78,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def run(args: Namespace) -> None:
     for library in ("sacrebleu", "eflomal"):  # fairseq's import turns everybody's notes on
         logging.getLogger(library).setLevel(logging.WARNING)
-    names, pages = _names(args), dict(args.pages)
+    names, pages = _names(args), _pages(args)
     unknown = sorted(pages.keys() - set(names))
     if unknown:
         raise UserError(f"--pages {unknown[0]}=…: no run of that name; the runs are called {', '.join(names)}")
@@ -107,12 +107,15 @@ def run(args: Namespace) -> None:
     print(f"{args.out / 'report.html'}: runs: {len(systems)}; sentences: {len(test_set.sources)}")
 
 
-def named_folder(text: str) -> Tuple[str, Path]:
-    """An argparse type: `NAME=DIR`."""
-    name, equals, folder = text.partition("=")
-    if not name or not equals:
-        raise ArgumentTypeError(f"{text[:40]!r} is not NAME=DIR")
-    return name, input_folder(folder)
+def _pages(args: Namespace) -> Dict[str, Path]:
+    """The folders of --pages by the names of their runs."""
+    found = {}
+    for text in args.pages:
+        name, equals, folder = text.partition("=")
+        if not equals:
+            raise UserError(f"--pages {text[:40]!r}: not NAME=DIR; name a run and the folder of its pages")
+        found[name] = input_folder(folder)
+    return found
 
 
 def _names(args: Namespace) -> List[str]:

@@ -1,11 +1,10 @@
 """`fairseq-capsule serve`: translate in a browser and see what the model routes, with the model loaded once."""
 
 import ipaddress
-import re
 import sys
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 
-from fairseq_capsule.cli.arguments import input_file, whole_number
+from fairseq_capsule.cli.arguments import input_file, label, whole_number
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.origin import describe_model
@@ -20,7 +19,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--against", type=input_file, metavar="CHECKPOINT", help="another model of the same data, to be shown beside it"
     )
-    parser.add_argument("--host", default=LOOPBACK, type=host_name, help="address to listen on (default: %(default)s)")
+    parser.add_argument("--host", default=LOOPBACK, type=label, help="address to listen on (default: %(default)s)")
     parser.add_argument(
         "--port", default=8000, type=whole_number(0, 65535), help="0 takes any free one (default: %(default)s)"
     )
@@ -28,7 +27,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--name",
         action="append",
         default=[],
-        type=host_name,
+        type=label,
         help="a host name by which browsers may ask, besides localhost and addresses in digits; may be repeated",
     )
     parser.add_argument(
@@ -77,13 +76,6 @@ def run(args: Namespace) -> None:
             running.run(app, listening)
         except KeyboardInterrupt:  # which uvicorn raises again when it has ended
             print("ended")
-
-
-def host_name(text: str) -> str:
-    """An argparse type: a host's name or address."""
-    if not re.fullmatch(r"[A-Za-z0-9._:-]{1,253}", text):
-        raise ArgumentTypeError(f"{text[:40]!r} is neither a host name nor an address")
-    return text
 
 
 def _translator(args: Namespace) -> Translator:

@@ -62,8 +62,6 @@ def test_models_of_other_dictionaries(refused, world, tmp_path):
     [
         ("--port", "65536"),
         ("--port", "-1"),
-        ("--host", "a b"),
-        ("--name", "<b>"),
         ("--beam", str(bodies.MOST_BEAM + 1)),
         ("--rate", "0"),
         ("--waiting", "-1"),

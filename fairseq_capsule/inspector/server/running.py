@@ -22,8 +22,8 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
-    except socket.gaierror as error:
-        raise UserError(f"--host {host}: {error.strerror}; name an address of this computer, as 127.0.0.1") from None
+    except (socket.gaierror, UnicodeError):  # the latter of a name that is no host's, such as a very long one
+        raise UserError(f"--host {host[:100]}: no such host; name an address of this computer, as 127.0.0.1") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise UserError(
