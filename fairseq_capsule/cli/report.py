@@ -62,7 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="groups of sources of up to and including these numbers of words (default: 10,20,30,40,50)",
     )
     parser.add_argument(
-        "--samples", type=whole_number(2, MOST_SAMPLES), default=1000, help="of the bootstrap (default: %(default)s)"
+        "--samples", type=whole_number(1, MOST_SAMPLES), default=1000, help="of the bootstrap (default: %(default)s)"
     )
     parser.add_argument(
         "--seed", type=whole_number(1, MOST_SEED), default=12345, help="of the bootstrap (default: %(default)s)"

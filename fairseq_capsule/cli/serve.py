@@ -35,7 +35,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--longest",
-        type=whole_number(2, 10_000),
+        type=whole_number(1, 10_000),
         default=256,
         metavar="SUBWORDS",
         help="length of a sentence, its end included (default: %(default)s)",

@@ -65,7 +65,7 @@ def test_models_of_other_dictionaries(refused, world, tmp_path):
         ("--beam", str(bodies.MOST_BEAM + 1)),
         ("--rate", "0"),
         ("--waiting", "-1"),
-        ("--longest", "1"),
+        ("--longest", "0"),
     ],
 )
 def test_values_that_are_refused(world, capsys, option, value):

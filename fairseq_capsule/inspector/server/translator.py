@@ -8,6 +8,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq.hub_utils import GeneratorHubInterface
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.inspection import Inspection, Source, inspect_sources
 from fairseq_capsule.inspector.origin import describe_model
 from fairseq_capsule.inspector.page import page_html
@@ -16,6 +17,7 @@ from fairseq_capsule.inspector.server.bodies import ALL, Asked, Refusal
 from fairseq_capsule.inspector.server.guards import scripts_of
 from fairseq_capsule.inspector.text import text_of
 
+SHORTEST = 2  # subwords of a sentence, its end included
 DIGITS = 6  # significant ones of a number in an answer
 
 
@@ -50,13 +52,15 @@ class Translator:
         longest: subwords of a sentence, its end included; a model may read fewer.
 
     Raises:
-        UserError: models that do not fit together.
+        UserError: models that do not fit together, or a limit that no sentence meets.
     """
 
     def __init__(self, system: System, against: Optional[System] = None, beam: int = 5, longest: int = 256):
         self.systems = [system] if against is None else [system, against]
         self.beam = beam
         self.longest = min(longest, *(each.hub.models[0].max_positions()[0] for each in self.systems))
+        if self.longest < SHORTEST:
+            raise UserError(f"--longest {longest}: a word and the end of its sentence are {SHORTEST}; allow more")
         inspection = self._inspection(Asked("a"))
         self.views: Tuple[str, ...] = tuple(view.title for view in inspection.views)
         self.page_scripts = scripts_of(page_html(inspection)) if self.views else ()
