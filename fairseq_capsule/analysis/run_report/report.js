@@ -166,7 +166,7 @@ for (const [id, place] of [["first", 0], ["second", 1]]) {
 }
 at("group").append(...data.groups.map((words, i) => element("option", { value: i, textContent: words })));
 at("browse").addEventListener("submit", (event) => event.preventDefault());
-at("browse").addEventListener("input", () => { shown = AT_ONCE; draw(); });
+for (const event of ["input", "change"]) at("browse").addEventListener(event, () => { shown = AT_ONCE; draw(); });
 at("more").addEventListener("click", () => { shown += AT_ONCE; draw(); });
 draw();
 
