@@ -34,7 +34,8 @@ test-all: install  ## the test suite with the slow tests
 
 test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
 	@scripts/install-browser.sh
-	.venv/bin/python -m pytest tests/inspector/test_browser.py
+	.venv/bin/python -m pytest tests/inspector/test_browser.py tests/inspector/server/test_browser.py \
+		tests/analysis/run_report/test_browser.py
 
 coverage: install  ## the test suite with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html

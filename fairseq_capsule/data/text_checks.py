@@ -3,14 +3,14 @@
 from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Tuple, Union
 
 from fairseq.data import Dictionary
 from tqdm import tqdm
 
 from fairseq_capsule.data.findings import Finding
 
-Pair = Tuple[str, ...]  # a line of each language
+Pair = Tuple[Union[str, bytes], ...]  # a line of each language, as text or as numbers
 
 LONGEST_LINE = 1 << 24  # bytes: what is longer is read in parts, and is no text
 MENDS = {

@@ -209,15 +209,20 @@ def require_own_reference(systems: Sequence[Translations], references: Sequence[
         UserError: of an output with T- lines, fewer than half agree with a reference.
     """
     for system in systems:
+        disagreeing = disagreements(system, [lines for _, lines in references])
         targets = system.targets or []
-        lines = zip(*(lines for _, lines in references))
-        agreeing = sum(any(_agrees(target, line) for line in found) for target, found in zip(targets, lines))
-        if 2 * agreeing < len(targets):
+        if 2 * disagreeing > len(targets):
             path, _ = references[0]
             raise UserError(
-                f"{path}: {len(targets) - agreeing} of the {len(targets)} T- lines of {system.path} differ from it; "
+                f"{path}: {disagreeing} of the {len(targets)} T- lines of {system.path} differ from it; "
                 "give the reference of the text that was translated, or say --other-reference if it is meant"
             )
+
+
+def disagreements(system: Translations, references: Sequence[Sequence[str]]) -> int:
+    """How many T- lines of an output are of another text than every reference; 0 where it has no T- lines."""
+    targets = system.targets or []
+    return sum(not any(_agrees(target, line) for line in lines) for target, lines in zip(targets, zip(*references)))
 
 
 def tokenised_bleu(lowercase: bool) -> BLEU:
@@ -225,13 +230,18 @@ def tokenised_bleu(lowercase: bool) -> BLEU:
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 
-def _paired_bootstrap(measure: Measure, samples: int, seed: int) -> Comparison:
-    system, other = measure.systems
+def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
+    """sacrebleu's paired bootstrap of every system against the first one.
+
+    Returns:
+        For each system, in order, `score`, `mean`, `ci` (half of the 95 % interval around the mean) and `p_value`,
+        which is None for the first one.
+    """
     before = os.environ.get(SEED_VARIABLE)
     os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu
     try:
         test = PairedTest(
-            [("other", other), ("system", system)],
+            [(f"system {number}", system) for number, system in enumerate(measure.systems)],
             {measure.name: measure.metric},
             measure.references,
             test_type="bs",
@@ -243,7 +253,12 @@ def _paired_bootstrap(measure: Measure, samples: int, seed: int) -> Comparison:
             del os.environ[SEED_VARIABLE]
         else:
             os.environ[SEED_VARIABLE] = before
-    baseline, ours = (result for column in columns.values() for result in column if isinstance(result, Result))
+    return [result for column in columns.values() for result in column if isinstance(result, Result)]
+
+
+def _paired_bootstrap(measure: Measure, samples: int, seed: int) -> Comparison:
+    system, other = measure.systems
+    baseline, ours = bootstrap(replace(measure, systems=[other, system]), samples, seed)
     p = None if ours.score == baseline.score else ours.p_value
     return Comparison(baseline.score, ours.score - baseline.score, p, samples, seed)
 

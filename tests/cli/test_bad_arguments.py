@@ -29,6 +29,7 @@ FILES = {
     "second": "second.out",
     ("inspect", "against"): "model.pt",
     ("score", "against"): "second.out",
+    ("serve", "against"): "model.pt",
 }
 TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", "ids": "0,1", "rows": "x", "layer": "1"}
 TEXTS["launcher"] = "local"
@@ -48,6 +49,7 @@ QUICK = {
     ("analyze", "coverage"): "--runs 1",
     ("analyze", "iterations"): "--iterations 1 --beam 1 --option past-future-iterations",
     ("inspect",): "--beam 1",
+    ("serve",): "--port 0",
 }
 
 # --- what is wrong: the fault's name → whether it has to be refused, and how it is made of what is right -------------
@@ -218,7 +220,8 @@ def plotted_if_chosen(view, arrays, chosen):
 
 @pytest.fixture(autouse=True)
 def drawings(monkeypatch):
-    """Nothing is drawn but by `picture`, whose arguments say what."""
+    """Nothing is drawn but by `picture`, whose arguments say what; a server ends when it has started."""
+    monkeypatch.setattr("fairseq_capsule.inspector.server.running.run", lambda app, listening: None)
     monkeypatch.setattr("fairseq_capsule.analysis.reports._drawn", lambda figure, suffix: b"")
     monkeypatch.setattr("fairseq_capsule.inspector.inspection.plot_view", plotted_if_chosen)
 
@@ -235,7 +238,7 @@ def run(argv, capsys):
 def test_right_arguments(names, parser, world, tmp_path, capsys):
     """So that what is refused below is refused for what is wrong with it."""
     status, error = run(command_line(names, parser, world, tmp_path), capsys)
-    assert status == 0 or names in [("reproduce",), ("doctor",), ("check-data",)], error
+    assert status == 0 or names in [("reproduce",), ("doctor",), ("check-data",), ("report",)], error
     assert "Traceback" not in error
 
 

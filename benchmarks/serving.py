@@ -1,0 +1,85 @@
+"""How long `fairseq-capsule serve` takes for a sentence, beside `translate` of the same model in the same process.
+
+    python benchmarks/serving.py CHECKPOINT DATA [--codes CODES] [--tokenizer moses] [--sentence TEXT] [--json]
+
+The server is a thread; requests go over HTTP on 127.0.0.1, each on a connection of its own. All alternate, round by
+round.
+"""
+
+import argparse
+import http.client
+import json
+import socket
+import threading
+import time
+import warnings
+from statistics import median
+from urllib.parse import urlencode
+
+import uvicorn
+
+from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.inspector.server.application import application
+from fairseq_capsule.inspector.server.translator import System, Translator
+
+SENTENCE = "a man in a red shirt and a woman in a blue dress walk home"  # 15 words
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_model_arguments(parser)
+    parser.add_argument("--sentence", default=SENTENCE)
+    parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=30)
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+    args = parser.parse_args()
+    warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader asks for it without a GPU too
+    hub = load_model(args, args.checkpoint)
+    app = application(Translator(System("model", hub), beam=args.beam), frozenset(), 64, 1_000_000)
+    listening = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none", http="h11"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    port = listening.getsockname()[1]
+    body = json.dumps({"text": args.sentence}).encode()
+    query = urlencode({"text": args.sentence})
+    work = {
+        "translate": lambda: hub.translate(args.sentence, beam=args.beam),
+        "POST /translate": lambda: ask(port, "POST", "/translate", body),
+        "GET /page": lambda: ask(port, "GET", f"/page?{query}", None),
+    }
+    try:
+        found = measured(work, args.rounds)
+    finally:
+        server.should_exit = True
+        thread.join()
+    alone = found["translate"]
+    for name, milliseconds in found.items():
+        print(f"{name:16} {milliseconds:8.1f} ms  {milliseconds / alone:5.2f} × translate")
+    if args.json:
+        print(json.dumps({"milliseconds": found, "rounds": args.rounds, "words": len(args.sentence.split())}))
+
+
+def measured(work, rounds):
+    """The median of each, in milliseconds, after a round that is not counted."""
+    times = {name: [] for name in work}
+    for _ in range(rounds + 1):
+        for name, function in work.items():
+            start = time.perf_counter()
+            function()
+            times[name].append(1000 * (time.perf_counter() - start))
+    return {name: median(found[1:]) for name, found in times.items()}
+
+
+def ask(port, method, path, body):
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request(method, path, body, {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    if response.status != 200:
+        raise SystemExit(f"{path}: {response.status} {content[:200]!r}")
+
+
+if __name__ == "__main__":
+    main()

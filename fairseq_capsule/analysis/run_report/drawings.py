@@ -1,0 +1,120 @@
+"""The charts of the page, as SVG that takes its ink from the page, so that they are readable on light and dark."""
+
+import html
+import io
+import re
+from typing import Mapping, Sequence
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairseq_capsule.analysis.charts import COLOURS, MARKS
+from fairseq_capsule.analysis.run_report.comparison import Estimate
+from fairseq_capsule.analysis.run_report.training_log import Curve
+
+INK = "#012345"  # no system's colour; what is drawn in it takes the colour of the page's text
+NAMED = 28  # characters of a name in a legend
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "fairseq-capsule",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    **{f"{name}.color": INK for name in ("text", "grid", "xtick", "ytick")},
+    **{f"axes.{name}": INK for name in ("labelcolor", "edgecolor")},
+}
+
+
+def dots(names: Sequence[str], estimates: Sequence[Estimate], label: str) -> str:
+    """A system a line, with its interval."""
+    with matplotlib.rc_context(STYLE):
+        figure, axis = _figure(1.1 + 0.32 * len(names))
+        for place, estimate in enumerate(estimates):
+            axis.errorbar(estimate.score, place, xerr=estimate.interval, capsize=4, **_style(place))
+        axis.set_yticks(range(len(names)), [_short(name) for name in names])
+        axis.invert_yaxis()
+        axis.margins(y=0.15)
+        axis.set_xlabel(label)
+        axis.grid(axis="x", alpha=0.25)
+        return _svg(figure, f"{label} of each system with its 95 % interval")
+
+
+def groups(
+    names: Sequence[str], ticks: Sequence[str], estimates: Sequence[Sequence[Estimate]], labels: Sequence[str]
+) -> str:
+    """A line a system over groups, with intervals; the systems a little apart so that intervals do not hide each other.
+
+    Args:
+        estimates: for each group those of all systems.
+        labels: of the groups and of the scores.
+    """
+    with matplotlib.rc_context(STYLE):
+        figure, axis = _figure(3.4)
+        for number, name in enumerate(names):
+            places = [place + 0.07 * (number - (len(names) - 1) / 2) for place in range(len(ticks))]
+            own = [group[number] for group in estimates]
+            axis.errorbar(
+                places,
+                [estimate.score for estimate in own],
+                yerr=[estimate.interval for estimate in own],
+                capsize=2,
+                label=_short(name),
+                **_style(number),
+            )
+        axis.set_xticks(range(len(ticks)), ticks)
+        axis.set_xlabel(labels[0])
+        axis.set_ylabel(labels[1])
+        axis.grid(alpha=0.25)
+        _legend(figure, axis)
+        return _svg(figure, f"{labels[1]} of each system by {labels[0]}, with 95 % intervals")
+
+
+def curves(found: Mapping[str, Curve], systems: Sequence[str], label: str) -> str:
+    """A line a system over updates. A system keeps its colour, also where another one has no such curve."""
+    with matplotlib.rc_context(STYLE):
+        figure, axis = _figure(3.0)
+        for name, curve in found.items():
+            updates = sorted(curve)
+            style = _style(systems.index(name))
+            axis.plot(updates, [curve[update] for update in updates], markersize=3, label=_short(name), **style)
+        axis.set_xlabel("updates")
+        axis.set_ylabel(label)
+        axis.grid(alpha=0.25)
+        _legend(figure, axis)
+        return _svg(figure, f"{label} of each run by updates")
+
+
+def _figure(height: float) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(4.6, height), layout="constrained")
+    axis = figure.subplots()
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.patch.set_visible(False)
+    figure.patch.set_visible(False)
+    return figure, axis
+
+
+def _style(number: int) -> dict[str, str]:
+    colour = COLOURS[number % len(COLOURS)]
+    return {"color": INK if colour == "#000000" else colour, "marker": MARKS[number % len(MARKS)]}
+
+
+def _legend(figure: Figure, axis: Axes) -> None:
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside upper left", ncols=2, frameon=False, fontsize=8)
+
+
+def _short(name: str) -> str:
+    """As it is drawn: a `$` would be a formula to matplotlib."""
+    name = name if len(name) <= NAMED else f"…{name[1 - NAMED :]}"
+    return name.replace("$", r"\$")
+
+
+def _svg(figure: Figure, description: str) -> str:
+    written = io.StringIO()
+    figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", written.getvalue(), flags=re.DOTALL)
+    text = text[text.index("<svg") :].replace(INK, "currentColor")
+    text = text.replace(COLOURS[0].lower(), "var(--first)")  # which is lighter on a dark page
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # they would be the same in every chart of the page
+    opening = text[: text.index(">")]
+    text = re.sub(r' (width|height)="[^"]*"', "", opening) + text[len(opening) :]
+    return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(description)}"', 1)

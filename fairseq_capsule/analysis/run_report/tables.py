@@ -1,0 +1,163 @@
+"""The tables of the page. What a table is copied as is made from what it shows, in the order in which it shows it."""
+
+import html
+from dataclasses import dataclass
+from typing import List, Optional, Sequence, Union
+
+from fairseq_capsule.analysis.coverage import CoverageRow
+from fairseq_capsule.analysis.run_report.comparison import Comparison, Estimate, LengthGroup
+from fairseq_capsule.analysis.run_report.systems import System
+
+SPEED_DIGITS = {"training, × baseline": 2, "translation, × baseline": 2}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, and what it is sorted by if that is a number."""
+
+    text: str
+    value: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Attributes:
+    name: of the element, whose id is `NAME-table`.
+    caption: what the figures are, in a sentence.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+
+    def html(self) -> str:
+        numeric = [any(row[i].value is not None for row in self.rows) for i in range(len(self.columns))]
+        head = "".join(
+            f"<th scope=col{' class=number' if is_number else ''}><button type=button>{html.escape(label)}</button>"
+            for label, is_number in zip(self.columns, numeric)
+        )
+        body = "".join(f"<tr>{''.join(map(_cell, row, numeric, range(len(row))))}</tr>" for row in self.rows)
+        return (
+            f'<div class="table" id="{self.name}-table"><p class="caption" id="{self.name}-caption">'
+            f'{html.escape(self.caption)}</p><div class="scroll" tabindex="0" role="region" '
+            f'aria-labelledby="{self.name}-caption"><table aria-labelledby="{self.name}-caption">'
+            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
+        )
+
+
+def _cell(cell: Cell, is_number: bool, column: int) -> str:
+    value = "" if cell.value is None else f' data-value="{cell.value!r}"'
+    text = html.escape(cell.text)
+    if column == 0:
+        return f'<th scope="row"{value}>{text}</th>'
+    return f"<td{' class=number' if is_number else ''}{value}>{text}</td>"
+
+
+def facts_table(systems: Sequence[System]) -> Table:
+    """What was trained, and how it translated; columns that no run fills are left out."""
+    columns = [name for name in systems[0].facts if any(system.facts[name] for system in systems)]
+    rows = [
+        [Cell(system.name), *(_plain(system.facts[name]) for name in columns), Cell(str(system.path))]
+        for system in systems
+    ]
+    caption = "What was trained and how it translated, as the run folders say."
+    return Table("runs", caption, ["system", *columns, "run folder"], rows)
+
+
+def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -> Table:
+    """A row a system: each score with its interval, and p against the first system."""
+    columns = ["system"]
+    rows = [[Cell(system.name)] for system in systems]
+    for comparison in comparisons:
+        columns += [comparison.measure.label, "p"]
+        for row, estimate in zip(rows, comparison.estimates):
+            row += [scored(estimate), p_cell(estimate)]
+    if comparisons[0].estimates[0].length_ratio is not None:
+        columns.append("length ratio")
+        for row, estimate in zip(rows, comparisons[0].estimates):
+            row.append(_number(estimate.length_ratio, 3))
+    caption = f"Scores with 95 % intervals; p of the difference to {systems[0].name}, by sacrebleu's paired bootstrap."
+    return Table("scores", caption, columns, rows)
+
+
+def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> Table:
+    """A row a group: the score of each system with its interval, and p against the first system."""
+    columns = [unit, "sentences"]
+    for number, system in enumerate(systems):
+        columns += [system.name] if number == 0 else [system.name, "p"]
+    rows: List[List[Cell]] = []
+    for place, group in enumerate(groups):
+        row = [Cell(group.words, place), Cell(str(len(group.sentences)), len(group.sentences))]
+        for number, estimate in enumerate(group.comparison.estimates):
+            row += [scored(estimate)] if number == 0 else [scored(estimate), p_cell(estimate)]
+        rows.append(row)
+    label = groups[0].comparison.measure.label
+    caption = f"{label} by the length of the source, with 95 % intervals; p of the difference to {systems[0].name}."
+    return Table("lengths", caption, columns, rows)
+
+
+def ratios_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> Table:
+    rows = [
+        [Cell(group.words, place), *(_number(estimate.length_ratio, 3) for estimate in group.comparison.estimates)]
+        for place, group in enumerate(groups)
+    ]
+    caption = "Words of the translations divided by words of the references, by the length of the source."
+    return Table("ratios", caption, [unit, *(system.name for system in systems)], rows)
+
+
+def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> Table:
+    shown = [
+        [
+            Cell(row.system),
+            Cell(f"{row.cdr:.4f} ± {row.cdr_spread:.4f}", row.cdr),
+            Cell(f"{row.under:.2f} ± {row.under_spread:.2f}", row.under),
+            Cell(f"{row.over:.2f} ± {row.over_spread:.2f}", row.over),
+        ]
+        for row in rows
+    ]
+    caption = (
+        "Coverage of the source by eflomal's word alignments (docs/analyzing.md). "
+        f"Mean of {alignments} alignments; ± is how far one lay from the mean at most."
+    )
+    return Table("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], shown)
+
+
+def speeds_table(systems: Sequence[System]) -> Optional[Table]:
+    """Parameters and speeds, as far as the logs have them; None where no log says anything."""
+    columns = list(dict.fromkeys(name for system in systems for name in system.speeds))
+    if not columns:
+        return None
+    rows = [
+        [
+            Cell(system.name),
+            *(_number(system.speeds.get(name), SPEED_DIGITS.get(name, 0)) for name in columns),
+            Cell(system.facts["trained on"]),
+        ]
+        for system in systems
+    ]
+    caption = (
+        "From the logs of the trainings, and from RUN/measures where scripts/reproduce.sh has measured. Compare "
+        "words/s only where both runs had the same, otherwise idle machine."
+    )
+    return Table("speeds", caption, ["system", *columns, "trained on"], rows)
+
+
+def scored(estimate: Estimate) -> Cell:
+    return Cell(f"{estimate.score:.2f} ± {estimate.interval:.2f}", estimate.score)
+
+
+def p_cell(estimate: Estimate) -> Cell:
+    return Cell("" if estimate.p is None else f"{estimate.p:.4f}", estimate.p)
+
+
+def _number(value: Union[float, None], digits: int) -> Cell:
+    return Cell("") if value is None else Cell(f"{value:,.{digits}f}", value)
+
+
+def _plain(text: str) -> Cell:
+    """A fact: sorted as a number where it is one."""
+    try:
+        return Cell(text, float(text.replace(",", "")))
+    except ValueError:
+        return Cell(text)

@@ -1,0 +1,103 @@
+"""What fairseq's log of a training says: curves, parameters, speed."""
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import Dict, Iterator, Mapping, Optional, Tuple
+
+# Of Hydra's log and of fairseq-train's.
+_LINE = re.compile(r"(?:\]\[(?P<hydra>[\w.]+)\]\[INFO\] - |\| INFO \| (?P<plain>[\w.]+) \| )(?P<text>.*)")
+_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]{1,20}) ")
+_STATISTIC = re.compile(r"(\w{1,60}) (-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.ASCII)
+# What a progress line says besides the measures of the model.
+PROGRESS = set("epoch num_updates wps ups wpb bsz ppl lr gnorm clip loss_scale gb_free train_wall wall".split())
+
+# Update → value.
+Curve = Dict[int, float]
+
+
+@dataclass
+class TrainingLog:
+    """Attributes:
+    validation, training: for each measure its curve; `training` has a point an epoch.
+    parameters: of the model, as fairseq counts them.
+    words_per_second: target tokens of a training step by its time, the median over epochs.
+    """
+
+    validation: Dict[str, Curve] = field(default_factory=dict)
+    training: Dict[str, Curve] = field(default_factory=dict)
+    parameters: Optional[int] = None
+    words_per_second: Optional[float] = None
+
+
+def read_training_log(path: Path) -> TrainingLog:
+    """Read a log; one that is missing or says nothing gives an empty `TrainingLog`.
+
+    After a restart the later of two values at an update counts.
+    """
+    log = TrainingLog()
+    speeds = []
+    for line in _lines(path):
+        match = _LINE.search(line)
+        if not match:
+            continue
+        logger, text = match["hydra"] or match["plain"], match["text"]
+        parameters = _PARAMETERS.match(text)
+        if parameters:
+            log.parameters = int(parameters[1].replace(",", ""))
+        elif logger == "train":
+            found = _statistics(text, "train_")
+            _add(log.training, found)
+            if found.get("wps"):
+                speeds.append(found["wps"])
+        elif logger == "valid":
+            _add(log.validation, _statistics(text, "valid_"))
+    log.words_per_second = median(speeds) if speeds else None
+    return log
+
+
+def _lines(path: Path) -> Iterator[str]:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as stream:
+            yield from stream
+    except OSError:
+        return
+
+
+def _statistics(text: str, prefix: str) -> Dict[str, float]:
+    """Of a line `epoch 001 | loss 7.1 | …`, or of `--log-format json`."""
+    if text.startswith("{"):
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            return {}
+        pairs = [(name.removeprefix(prefix), str(value)) for name, value in found.items()]
+    else:
+        matches = (_STATISTIC.fullmatch(part.strip()) for part in text.split("|"))
+        pairs = [(match[1], match[2]) for match in matches if match]
+    return {name: value for name, value in ((name, _number(value)) for name, value in pairs) if value is not None}
+
+
+def _number(text: str) -> Optional[float]:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
+    update = found.get("num_updates")
+    if update is None:
+        return
+    for name, value in found.items():
+        if name not in PROGRESS and not name.startswith("best_"):
+            curves.setdefault(name, {})[int(update)] = value
+
+
+def shared_measures(logs: Mapping[str, TrainingLog]) -> Tuple[str, ...]:
+    """The measures of validation that any of the runs has, in the order in which they appear."""
+    return tuple(dict.fromkeys(name for log in logs.values() for name in log.validation))

@@ -1,0 +1,160 @@
+"""`fairseq-capsule report`: evaluated runs compared on one page."""
+
+import logging
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+from typing import Dict, List, Optional, Tuple
+
+from fairseq_capsule.analysis.coverage import CoverageRow, coverage_report
+from fairseq_capsule.analysis.lengths import EDGES
+from fairseq_capsule.analysis.run_report.comparison import by_length, by_sentence, scores
+from fairseq_capsule.analysis.run_report.page import write_page
+from fairseq_capsule.analysis.run_report.systems import System, read_systems
+from fairseq_capsule.cli.arguments import (
+    MOST,
+    MOST_SEED,
+    input_folder,
+    label,
+    output_folder,
+    whole_number,
+    whole_numbers,
+)
+from fairseq_capsule.data.files import read_lines, write_whole
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.translations import read_outputs
+
+MOST_SAMPLES = 100_000
+MOST_SENTENCES = 20_000  # which a browser still sorts at once
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        type=input_folder,
+        metavar="RUN",
+        help="run folders that scripts/evaluate.sh has evaluated; the others are compared with the first",
+    )
+    parser.add_argument(
+        "--data", type=input_folder, required=True, help="the prepared data folder, of whose raw/ the references are"
+    )
+    parser.add_argument("--out", type=output_folder, required=True, metavar="DIR", help="folder for report.html")
+    parser.add_argument("--split", type=label, default="test", help="what was evaluated (default: %(default)s)")
+    parser.add_argument(
+        "--results", type=label, default="evaluation", help="evaluate.sh's --results (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--names", nargs="+", type=label, metavar="NAME", help="what to call the runs (default: by their folders)"
+    )
+    parser.add_argument(
+        "--pages",
+        action="append",
+        default=[],
+        type=label,
+        metavar="NAME=DIR",
+        help="pages of fairseq-capsule inspect --ids of a run, to be linked from its sentences; may be repeated",
+    )
+    parser.add_argument(
+        "--intervals",
+        type=whole_numbers(0, MOST),
+        default=EDGES,
+        metavar="N,N,…",
+        help="groups of sources of up to and including these numbers of words (default: 10,20,30,40,50)",
+    )
+    parser.add_argument(
+        "--samples", type=whole_number(1, MOST_SAMPLES), default=1000, help="of the bootstrap (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--seed", type=whole_number(1, MOST_SEED), default=12345, help="of the bootstrap (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--coverage",
+        type=whole_number(1, 1000),
+        metavar="N",
+        help="also coverage, the mean of N word alignments by eflomal, which take minutes with a large training set",
+    )
+
+
+def run(args: Namespace) -> None:
+    for library in ("sacrebleu", "eflomal"):  # fairseq's import turns everybody's notes on
+        logging.getLogger(library).setLevel(logging.WARNING)
+    names, pages = _names(args), _pages(args)
+    unknown = sorted(pages.keys() - set(names))
+    if unknown:
+        raise UserError(f"--pages {unknown[0]}=…: no run of that name; the runs are called {', '.join(names)}")
+    test_set, systems = read_systems(args.runs, names, args.data, args.split, args.results, pages)
+    if len(test_set.sources) > MOST_SENTENCES:
+        raise UserError(f"--split {args.split}: more than {MOST_SENTENCES} sentences; evaluate on a smaller test set")
+    coverage = _coverage(args, systems) if args.coverage else None
+    comparisons = scores(test_set, systems, args.samples, args.seed)
+    groups = by_length(
+        test_set, systems[0].translations.sources, comparisons[0].measure, args.samples, args.seed, args.intervals
+    )
+    content = write_page(
+        test_set,
+        systems,
+        comparisons,
+        groups,
+        by_sentence(test_set, systems),
+        coverage,
+        alignments=args.coverage or 0,
+        samples=args.samples,
+        seed=args.seed,
+        folder=args.out,
+    )
+    args.out.mkdir(parents=True, exist_ok=True)
+    write_whole(args.out / "report.html", content)
+    print(f"{args.out / 'report.html'}: runs: {len(systems)}; sentences: {len(test_set.sources)}")
+
+
+def _pages(args: Namespace) -> Dict[str, Path]:
+    """The folders of --pages by the names of their runs."""
+    found = {}
+    for text in args.pages:
+        name, equals, folder = text.partition("=")
+        if not equals:
+            raise UserError(f"--pages {text[:40]!r}: not NAME=DIR; name a run and the folder of its pages")
+        found[name] = input_folder(folder)
+    return found
+
+
+def _names(args: Namespace) -> List[str]:
+    """Those of --names, or the run folders' own, with as many folders above as tell them apart."""
+    resolved = [path.resolve() for path in args.runs]
+    if len(set(resolved)) < len(resolved) or len(resolved) < 2:
+        raise UserError("a comparison needs two different runs or more; name another run folder")
+    names: Optional[List[str]] = args.names
+    if names is None:
+        for parts in range(1, 1 + max(len(path.parts) for path in resolved)):
+            names = [str(Path(*path.parts[-parts:])) for path in resolved]
+            if len(set(names)) == len(names):
+                break
+    if len(names) != len(resolved) or len(set(names)) < len(names):
+        raise UserError(f"--names: give {len(resolved)} different names, one for each run: not {' '.join(names)}")
+    return names
+
+
+def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:
+    outputs = read_outputs([system.translations.path for system in systems])
+    for output in outputs:
+        if not output.tokenised:
+            raise UserError(
+                f"--coverage: words and punctuation of {output.path} are not apart; leave it out, or train on "
+                "tokenised data"
+            )
+    report = coverage_report([system.name for system in systems], outputs, _training(args), args.coverage)
+    return list(report.rows)
+
+
+def _training(args: Namespace) -> Tuple[List[str], List[str]]:
+    """The tokenised training set of the data, where it is there: an alignment is better with more text."""
+    found: Dict[str, List[str]] = {}
+    for path in sorted((args.data / "bin").glob(f"{args.split}.*.bin")):
+        parts = path.name.split(".")
+        pair = parts[1].split("-")
+        if len(parts) == 4 and len(pair) == 2:
+            texts = [args.data / "tokenised" / f"train.{language}" for language in pair]
+            if all(text.is_file() for text in texts):
+                found = {text.suffix: read_lines(text) for text in texts}
+                return found[texts[0].suffix], found[texts[1].suffix]
+    return [], []

@@ -1,0 +1,104 @@
+"""The page as text: escaped, whole in one file, with the figures it was given."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from fairseq_capsule.analysis.run_report.comparison import Estimate
+from fairseq_capsule.analysis.run_report.drawings import dots
+from fairseq_capsule.analysis.run_report.tables import Cell, Table
+from fairseq_capsule.cli import main
+from tests.analysis.run_report.runs import make_data, make_run
+
+HOSTILE = "</script><script>alert(1)</script>"
+
+
+class Structure(HTMLParser):
+    """Every element with its attributes, and the text of the cells of each table."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.elements = []
+        self.tables = {}
+        self._cell = None
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        self.elements.append((tag, attributes))
+        if tag == "div" and attributes.get("class") == "table":
+            self._rows = self.tables[attributes["id"]] = []
+        if tag == "tr":
+            self._rows.append([])
+        if tag in ("td", "th"):
+            self._rows[-1].append("")
+            self._cell = tag
+
+    def handle_endtag(self, tag):
+        if tag in ("td", "th", "tr", "table"):
+            self._cell = None
+
+    def handle_data(self, data):
+        if self._cell:
+            self._rows[-1][-1] += data
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page")
+    references = make_data(folder / "data", 30)
+    references[3] = f"{HOSTILE} rot."
+    (folder / "data/raw/test.de").write_text("".join(line + "\n" for line in references))
+    names = ["base $x$ & <b>", f"other {HOSTILE.replace('/', '_')}"]
+    runs = [make_run(folder / f"run{i}", folder / "data", references, (0.3, 0.1)[i], seed=i) for i in range(2)]
+    words = ["report", *runs, "--data", folder / "data", "--out", folder / "out", "--samples", 20, "--names", *names]
+    assert main([str(word) for word in words]) == 0
+    return (folder / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_nothing_of_a_text_is_markup(page):
+    structure = Structure(page)
+    scripts = [attributes for tag, attributes in structure.elements if tag == "script"]
+    assert scripts == [{"type": "application/json", "id": "data"}, {}]
+    assert "b" in {tag for tag, _ in structure.elements}  # of the verdict
+    assert "base $x$ & <b>" in structure.tables["scores-table"][1]
+    assert not any(name.startswith("on") for _, attributes in structure.elements for name in attributes)
+
+
+def test_it_fetches_nothing(page):
+    for _, attributes in Structure(page).elements:
+        for name in ("src", "href", "xlink:href", "action", "srcset"):
+            assert not re.match(r"\w+:|//", attributes.get(name) or "")
+    assert "default-src 'none'" in page and "url(" not in page.replace("url(#", "")
+
+
+def test_identifiers_are_unique(page):
+    found = [attributes["id"] for _, attributes in Structure(page).elements if "id" in attributes]
+    drawn = re.compile(r"(?:[mp]|C\w+_)[0-9a-f]{10}")  # matplotlib's, the same for the same content
+    ours = [name for name in found if not drawn.fullmatch(name)]
+    assert len(ours) == len(set(ours))
+
+
+def test_tables(page):
+    tables = Structure(page).tables
+    assert list(tables) == ["scores-table", "lengths-table", "ratios-table", "speeds-table", "runs-table"]
+    head, base, _ = tables["scores-table"]
+    assert head[:3] == ["system", "tokenised BLEU", "p"] and head[-1] == "length ratio"
+    assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d", base[1]) and base[2] == ""
+    head, row, _ = tables["speeds-table"]
+    assert head[1:5] == ["parameters", "training, words/s", "of them embeddings", "training, × baseline"]
+    assert row[1:5] == ["949,288", "2,004", "286,720", "0.81"]
+    assert sum(int(row[1]) for row in tables["lengths-table"][1:]) == 30
+
+
+def test_charts_take_their_ink_from_the_page():
+    drawn = dots(["a", "$b$ <x>"], [Estimate(20, 1, None, None), Estimate(22, 1, 0.01, None)], "BLEU")
+    assert "currentColor" in drawn and "#012345" not in drawn and "#000000" not in drawn
+    assert "$b$ &lt;x&gt;" in drawn and "<style" not in drawn and "<metadata" not in drawn
+
+
+def test_a_table_keeps_numbers_for_sorting():
+    shown = Table("t", "A <caption>", ["a&b", "n"], [[Cell("x<y"), Cell("1.00 ± 0.50", 1.0049)], [Cell("z"), Cell("")]])
+    text = shown.html()
+    assert "a&amp;b" in text and "x&lt;y" in text and 'data-value="1.0049"' in text and "A &lt;caption&gt;" in text

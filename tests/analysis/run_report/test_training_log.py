@@ -1,0 +1,54 @@
+"""Reading fairseq's log of a training."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_capsule.analysis.run_report.training_log import read_training_log, shared_measures
+from tests.analysis.run_report.runs import training_log, write
+
+
+def test_curves_parameters_and_speed(tmp_path):
+    write(tmp_path / "train.log", training_log(0.1, validations=3))
+    log = read_training_log(tmp_path / "train.log")
+    assert log.validation == {
+        "loss": {50: 8.0, 100: 5.5, 150: 4.667},
+        "nll_loss": {50: 7.0, 100: 4.5, 150: 3.667},
+    }
+    assert list(log.training) == ["loss"]
+    assert (log.parameters, log.words_per_second) == (949288, 2002)
+
+
+def test_fairseq_train_s_own_log_and_json(tmp_path):
+    start = "2026-11-22 18:00:00 | INFO |"
+    found = {"epoch": 1, "valid_loss": "4.5", "valid_nll_loss": "4.1", "valid_num_updates": "20", "valid_past": "0.25"}
+    write(
+        tmp_path / "log",
+        [
+            f"{start} fairseq_cli.train | num. shared model params: 1,234 (num. trained: 1,234)",
+            f"{start} valid | epoch 001 | valid on 'valid' subset | loss 5.5 | ppl 45.25 | num_updates 10",
+            f"{start} valid | {json.dumps(found)}",
+            f"{start} train | epoch 001 | loss 6 | wps 0 | num_updates 10",
+        ],
+    )
+    log = read_training_log(tmp_path / "log")
+    assert log.validation == {"loss": {10: 5.5, 20: 4.5}, "nll_loss": {20: 4.1}, "past": {20: 0.25}}
+    assert log.parameters == 1234 and log.words_per_second is None
+    assert shared_measures({"a": log, "b": read_training_log(tmp_path / "no")}) == ("loss", "nll_loss", "past")
+
+
+def test_after_a_restart_the_later_value_counts(tmp_path):
+    lines = [
+        f"[x][valid][INFO] - epoch 001 | loss {loss} | num_updates {update}"
+        for loss, update in [(5, 1), (4, 2), (3, 2)]
+    ]
+    write(tmp_path / "log", lines)
+    assert read_training_log(tmp_path / "log").validation == {"loss": {1: 5.0, 2: 3.0}}
+
+
+@given(st.lists(st.text(st.sampled_from('[]|{}":, -0123456789.eINFvalidtran_num_updates\0é'), max_size=60)))
+def test_whatever_stands_in_it_is_passed_over(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("log") / "log"
+    path.write_bytes(b"\n".join(f"[x][valid][INFO] - {text}".encode() for text in texts) + b"\xff\n")
+    read_training_log(path)

@@ -1,0 +1,137 @@
+"""`fairseq-capsule report`: what it writes, links and refuses."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from tests.analysis.run_report.runs import make_data, make_run, write
+
+
+@pytest.fixture
+def place(tmp_path):
+    references = make_data(tmp_path / "data", 30)
+    for number, name in enumerate(("a", "b")):
+        make_run(tmp_path / name, tmp_path / "data", references, 0.2, seed=number)
+    return tmp_path
+
+
+@pytest.fixture
+def words(place):
+    return ["report", place / "a", place / "b", "--data", place / "data", "--out", place / "out", "--samples", 10]
+
+
+def change(path, **fields):
+    path.write_text(json.dumps({**json.loads(path.read_text()), **fields}))
+
+
+def data_of(page):
+    text = page.read_text(encoding="utf-8")
+    return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
+
+
+def test_the_page(command, words, place):
+    result = command(*words)
+    assert result.status == 0 and result.out == f"{place / 'out/report.html'}: runs: 2; sentences: 30\n"
+    found = data_of(place / "out/report.html")
+    assert found["systems"] == ["a", "b"] and len(found["sentences"]) == 30
+    assert found["sentences"][0]["source"] == (place / "data/raw/test.en").read_text().splitlines()[0]
+
+
+def test_the_same_figures_give_the_same_page(command, words, place):
+    pages = []
+    for _ in range(2):
+        assert command(*words).status == 0
+        pages.append((place / "out/report.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_links_to_pages_of_the_same_sentence_alone(command, words, place):
+    pages = place / "pages of b"
+    pages.mkdir()
+    sources = [line for line in (place / "b/evaluation/test/generate.out").read_text().splitlines() if line[:2] == "S-"]
+    for number, text in ((3, sources[3].partition("\t")[2]), (4, "ANOTHER ONE"), (5, sources[5].partition("\t")[2])):
+        np.savez(pages / f"test-{number}.npz", source=np.array([*text.replace("DER", "DE@@ R").split(), "</s>"]))
+        (pages / f"test-{number}.html").touch()
+    (pages / "test-5.npz").write_bytes(b"damaged")
+    assert command(*words, "--pages", f"b={pages}").status == 0
+    links = [sentence["pages"] for sentence in data_of(place / "out/report.html")["sentences"]]
+    assert links[3] == [None, "../pages%20of%20b/test-3.html"]
+    assert [pair for number, pair in enumerate(links) if number != 3] == [[None, None]] * 29
+    assert command(*words, "--pages", f"c={pages}").err.endswith("no run of that name; the runs are called a, b\n")
+
+
+def test_a_run_without_a_log_or_a_manifest(command, words, place):
+    for name in ("train.log", "manifest.json", "settings.json"):
+        (place / "a" / name).unlink()
+    assert command(*words).status == 0
+    assert "No validation in the log of: a." in (place / "out/report.html").read_text()
+
+
+class TestRefusals:
+    def test_not_evaluated(self, refused, words, place):
+        shutil.rmtree(place / "b/evaluation")
+        line = refused(*words)
+        assert line.startswith(f"{place / 'b'}: not evaluated on 'test'; run scripts/evaluate.sh --split test ")
+        assert not (place / "out").exists()
+
+    def test_evaluated_elsewhere(self, refused, words):
+        assert "evaluated are: test; name one by --split" in refused(*words, "--split", "test1")
+
+    @pytest.mark.parametrize("content", ["", "[]", "{}", '{"references": [], "scores": {}}', '{"references": ["x"]}'])
+    def test_damaged_scores(self, refused, words, place, content):
+        (place / "b/evaluation/test/scores.json").write_text(content)
+        assert "scores.json: missing or damaged; run scripts/evaluate.sh" in refused(*words)
+
+    def test_other_references(self, refused, words, place):
+        change(place / "b/evaluation/test/scores.json", references=["elsewhere/newstest.de"])
+        assert "evaluated against newstest.de" in refused(*words)
+
+    def test_another_measure(self, refused, words, place):
+        change(place / "b/evaluation/test/scores.json", scores={"rouge1": {"signature": "case:mixed"}})
+        assert "evaluated by ROUGE" in refused(*words)
+
+    def test_without_case(self, refused, words, place):
+        change(place / "b/evaluation/test/scores.json", scores={"tokenised_bleu": {"signature": "case:lc"}})
+        assert "evaluated without case" in refused(*words)
+
+    def test_another_test_set(self, refused, words, place):
+        shutil.rmtree(place / "b")
+        others = make_data(place / "other", 30, seed=2)
+        make_run(place / "b", place / "data", others, 0.2)
+        assert refused(*words).startswith(f"{place / 'b'}: evaluated on another text than ")
+
+    def test_another_number_of_sentences(self, refused, words, place):
+        shutil.rmtree(place / "b")
+        make_run(place / "b", place / "data", make_data(place / "other", 12), 0.2)
+        assert "12 sentences translated" in refused(*words)
+
+    def test_other_data(self, refused, words, place):
+        (place / "data/raw/test.de").unlink()
+        assert "raw/test.de: missing" in refused(*words)
+
+    def test_one_run(self, refused, words, place):
+        line = "a comparison needs two different runs or more; name another run folder"
+        assert refused("report", place / "a", *words[3:]) == line
+        assert refused("report", place / "a", place / "a", *words[3:]) == line
+
+    def test_names(self, refused, words):
+        assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each run: not x x"
+        assert refused(*words, "--names", "x").startswith("--names: give 2 different names")
+
+    def test_a_damaged_manifest(self, refused, words, place):
+        (place / "a/manifest.json").write_text("{")
+        assert "manifest.json: no manifest of train.sh" in refused(*words)
+
+    def test_coverage_of_plain_text(self, refused, words, place):
+        output = place / "b/evaluation/test/generate.out"
+        lines = output.read_text().splitlines()
+        write(output, [line.replace(" .", ".") if line.startswith("D-") else line for line in lines])
+        assert "--coverage: words and punctuation of" in refused(*words, "--coverage", 1)
+
+
+def test_coverage(command, words, place):
+    pytest.importorskip("eflomal", reason="no eflomal: pip install -e '.[alignment]'")
+    assert command(*words, "--coverage", 1).status == 0
+    assert 'id="coverage-table"' in (place / "out/report.html").read_text()

@@ -1,0 +1,104 @@
+"""The queue and the rate by themselves."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_capsule.inspector.server.bodies import Refusal
+from fairseq_capsule.inspector.server.limits import MOST_ADDRESSES, Queue, Rate
+
+
+async def there():
+    return False
+
+
+async def gone():
+    return True
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(0, 5))
+def test_one_at_a_time_in_order_and_no_more_than_fit(pauses, length):
+    running, done = [], []
+
+    def work(number, pause):
+        assert not running
+        running.append(number)
+        time.sleep(pause / 2000)
+        running.remove(number)
+        done.append(number)
+
+    async def all_at_once():
+        queue = Queue(length)
+        tasks = (queue.run(there, work, number, pause) for number, pause in enumerate(pauses))
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    results = asyncio.run(all_at_once())
+    accepted = min(len(pauses), length + 1)
+    assert done == list(range(accepted))
+    assert [type(result) for result in results] == [type(None)] * accepted + [Refusal] * (len(pauses) - accepted)
+    assert all(result.status == 503 and "Retry-After" in result.headers for result in results[accepted:])
+
+
+def test_an_error_lets_the_next_one_in():
+    async def two():
+        queue = Queue(0)
+        with pytest.raises(ZeroDivisionError):
+            await queue.run(there, lambda: 1 / 0)
+        return await queue.run(there, lambda: 2)
+
+    assert asyncio.run(two()) == 2
+
+
+def test_nothing_is_done_for_a_client_that_has_gone():
+    async def one():
+        with pytest.raises(Refusal):
+            await Queue(0).run(gone, lambda: pytest.fail("it ran"))
+
+    asyncio.run(one())
+
+
+def test_a_cancelled_request_keeps_the_others_out_until_its_work_has_ended():
+    ending = threading.Event()
+    order = []
+
+    async def cancelled():
+        queue = Queue(1)
+        first = asyncio.create_task(queue.run(there, lambda: (ending.wait(5), order.append("first"))))
+        await asyncio.sleep(0.05)
+        second = asyncio.create_task(queue.run(there, lambda: order.append("second")))
+        first.cancel()
+        await asyncio.sleep(0.05)
+        assert order == []
+        ending.set()
+        await second
+        with pytest.raises(asyncio.CancelledError):
+            await first
+
+    asyncio.run(cancelled())
+    assert order == ["first", "second"]
+
+
+def test_the_rate_of_an_address():
+    now = 0.0
+    rate = Rate(4, lambda: now)
+    for _ in range(4):
+        rate.take("a")
+    with pytest.raises(Refusal, match="more than 4 requests a minute; try again in 15 s") as refused:
+        rate.take("a")
+    assert refused.value.status == 429 and refused.value.headers == {"Retry-After": "15"}
+    rate.take("b")
+    now = 15.0
+    rate.take("a")
+    with pytest.raises(Refusal):
+        rate.take("a")
+
+
+def test_addresses_are_not_kept_for_ever():
+    rate = Rate(1, lambda: 0.0)
+    for number in range(MOST_ADDRESSES + 5):
+        rate.take(str(number))
+    assert len(rate._buckets) == MOST_ADDRESSES
