@@ -3,7 +3,7 @@
 import logging
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
 from fairseq_capsule.analysis.coverage import CoverageRow, coverage_report
 from fairseq_capsule.analysis.lengths import EDGES
@@ -87,9 +87,7 @@ def run(args: Namespace) -> None:
         raise UserError(f"--split {args.split}: more than {MOST_SENTENCES} sentences; evaluate on a smaller test set")
     coverage = _coverage(args, systems) if args.coverage else None
     comparisons = scores(test_set, systems, args.samples, args.seed)
-    groups = by_length(
-        test_set, systems[0].translations.sources, comparisons[0].measure, args.samples, args.seed, args.intervals
-    )
+    groups = by_length(test_set, systems[0].sources, comparisons[0].measure, args.samples, args.seed, args.intervals)
     content = write_page(
         test_set,
         systems,
@@ -123,8 +121,8 @@ def _names(args: Namespace) -> List[str]:
     resolved = [path.resolve() for path in args.runs]
     if len(set(resolved)) < len(resolved) or len(resolved) < 2:
         raise UserError("a comparison needs two different runs or more; name another run folder")
-    names: Optional[List[str]] = args.names
-    if names is None:
+    names: List[str] = args.names or []
+    if args.names is None:
         for parts in range(1, 1 + max(len(path.parts) for path in resolved)):
             names = [str(Path(*path.parts[-parts:])) for path in resolved]
             if len(set(names)) == len(names):

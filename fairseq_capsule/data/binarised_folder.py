@@ -145,13 +145,13 @@ class _BinarisedFolderCheck:
                 for side, sentence in enumerate(pair):
                     tokens[side] += len(sentence)
                     unknown[side] += int(np.count_nonzero(sentence == texts[side][2].unk()))
-                    if problem := self._problem(sentence):
-                        found.setdefault((side, problem), [number, 0])[1] += 1
+                    if wrong := self._problem(sentence):
+                        found.setdefault((side, wrong), [number, 0])[1] += 1
         except BrokenFile as error:
             yield Finding(error.path.name, None, error.problem)
         for (side, problem), (line, count) in found.items():
             yield Finding(texts[side][0], line, problem, count)
-        shares = {language: 100 * count / max(1, all_) for language, count, all_ in zip(languages, unknown, tokens)}
+        shares = {text: 100 * count / max(1, all_) for text, count, all_ in zip(languages, unknown, tokens)}
         self.splits[name] = Split(lines, shares)
         for (file, _, _), share in zip(texts, shares.values()):
             if share > self.limits.most_unknown:

@@ -11,7 +11,7 @@ from fairseq_capsule.data.binarised_checks import Comparison
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.data.findings import Finding
 from fairseq_capsule.data.manifests import manifest_findings
-from fairseq_capsule.data.text_checks import Overlap, Pair, Pairs, Unknown
+from fairseq_capsule.data.text_checks import Content, Overlap, Pairs, Unknown
 from fairseq_capsule.errors import UserError
 
 FINAL = ("bpe", "characters")  # the folders of the text that is binarised
@@ -179,7 +179,7 @@ class _FolderCheck:
                 problem = f"not the tokens of {self.final}/{split}.{language} by bin/dict.{language}.txt"
                 yield Finding(self._name(text.data), line, f"{problem}: delete bin, prepare again")
 
-    def _overlap(self, split: str, lines: Dict[Pair, Tuple[int, int]]) -> Iterator[Finding]:
+    def _overlap(self, split: str, lines: Dict[Content, Tuple[int, int]]) -> Iterator[Finding]:
         if 100 * len(lines) > self.limits.most_overlap * self.splits[split].pairs:
             line, there = min(lines.values())
             yield Finding(

@@ -3,14 +3,15 @@
 from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple, Union
+from typing import Dict, Hashable, Iterator, List, Optional, Tuple
 
 from fairseq.data import Dictionary
 from tqdm import tqdm
 
 from fairseq_capsule.data.findings import Finding
 
-Pair = Tuple[Union[str, bytes], ...]  # a line of each language, as text or as numbers
+Pair = Tuple[str, ...]  # a line of each language
+Content = Tuple[Hashable, ...]  # the same, or what stands for it
 
 LONGEST_LINE = 1 << 24  # bytes: what is longer is read in parts, and is no text
 MENDS = {
@@ -84,10 +85,10 @@ class Overlap:
     """Finds the pairs of other splits that are in train, too; `lines`: split → pair → its first lines in both."""
 
     def __init__(self) -> None:
-        self._held_out: Dict[Pair, Dict[str, int]] = {}  # pair → split → its first line
-        self.lines: Dict[str, Dict[Pair, Tuple[int, int]]] = {}
+        self._held_out: Dict[Content, Dict[str, int]] = {}  # pair → split → its first line
+        self.lines: Dict[str, Dict[Content, Tuple[int, int]]] = {}
 
-    def see(self, split: str, number: int, pair: Pair) -> None:
+    def see(self, split: str, number: int, pair: Content) -> None:
         """The pairs of train come last."""
         if split != "train":
             self._held_out.setdefault(pair, {}).setdefault(split, number)

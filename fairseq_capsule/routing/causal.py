@@ -154,7 +154,8 @@ class _CausalRouting(torch.autograd.Function):
         votes = (queries, keys, triangles)
         kept: List[Optional[Tensor]] = []
         for rows in _Rows.all(length, chunk, queries):
-            part = CausalVotes(*(whole[:, :, : rows.blocks].contiguous() for whole in votes))
+            q, k, inner = (whole[:, :, : rows.blocks].contiguous() for whole in votes)
+            part = CausalVotes(q, k, inner)
             sums = rows.of(totals).unsqueeze(2) @ part.keys.mT
             sums = sums.sub_(offsets[:, :, : rows.blocks].unsqueeze(3)).mul_(rows.mask)
             parts = _norm_parts(sums)

@@ -83,7 +83,7 @@ def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
     return [
         Estimate(
             result.score,
-            result.ci,
+            result.ci or 0.0,
             None if result.score == baseline else result.p_value,
             getattr(measure.metric.corpus_score(system, measure.references), "ratio", None),
         )

@@ -3,7 +3,7 @@
 import html
 import io
 import re
-from typing import Mapping, Sequence
+from typing import Any, Dict, Mapping, Sequence
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -15,7 +15,7 @@ from fairseq_capsule.analysis.run_report.training_log import Curve
 
 INK = "#012345"  # no system's colour; what is drawn in it takes the colour of the page's text
 NAMED = 28  # characters of a name in a legend
-STYLE = {
+STYLE: Dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fairseq-capsule",
     "font.family": "sans-serif",
@@ -93,7 +93,7 @@ def _figure(height: float) -> tuple[Figure, Axes]:
     return figure, axis
 
 
-def _style(number: int) -> dict[str, str]:
+def _style(number: int) -> Dict[str, Any]:
     colour = COLOURS[number % len(COLOURS)]
     return {"color": INK if colour == "#000000" else colour, "marker": MARKS[number % len(MARKS)]}
 

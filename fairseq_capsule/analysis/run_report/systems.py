@@ -46,6 +46,12 @@ class System:
     log: TrainingLog
     pages: Optional[Path] = None
 
+    @property
+    def sources(self) -> List[str]:
+        """The source sentences as the model read them, subwords joined; `read_systems` refuses a text without them."""
+        assert self.translations.sources is not None
+        return self.translations.sources
+
     def page(self, sentence: int) -> Optional[Path]:
         """The page of a sentence of the test set; None where there is none, or it is of another sentence."""
         if self.pages is None:
@@ -57,7 +63,7 @@ class System:
         except (OSError, ValueError, KeyError, BadZipFile):
             return None
         shown = re.sub(r"@@ |▁|\s", "", " ".join(word.removeprefix("<unk>:") for word in subwords[:-1]))
-        source = re.sub(r"\s", "", self.translations.sources[sentence])
+        source = re.sub(r"\s", "", self.sources[sentence])
         return page if page.is_file() and shown == source else None
 
 
@@ -125,9 +131,9 @@ def read_systems(
         _require_same_text(run, translations, data / "raw" / reference_names[0], references)
         systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
     language = reference_names[0].rpartition(".")[2]
-    sources = _sources(runs, data, split) or systems[0].translations.sources
+    sources = _sources(runs, data, split) or systems[0].sources
     if len(sources) != len(references[0]):
-        sources = systems[0].translations.sources
+        sources = systems[0].sources
     return TestSet(split, language, sources, references, summaries, _without_case(scores[0])), systems
 
 
@@ -150,7 +156,7 @@ def _scores(run: Path, evaluation: Evaluation) -> Dict[str, Any]:
         and isinstance(found.get("scores"), dict)
         and all(isinstance(score, dict) for score in found["scores"].values())
     )
-    if not fits:
+    if found is None or not fits:
         raise UserError(f"{evaluation.scores_file}: missing or damaged; run scripts/evaluate.sh on {run} again")
     return found
 
