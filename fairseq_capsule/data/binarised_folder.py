@@ -1,6 +1,7 @@
 """What is wrong with a folder of fairseq-preprocess beside which there is no text, in flat memory."""
 
 import re
+import struct
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
@@ -24,7 +25,7 @@ TEXT = re.compile(
 )
 NAMELESS = re.compile(r"(?P<split>[^.]+)\.idx")
 # What a damaged file of fairseq's older format does to fairseq's reader.
-READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError)
+READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError, struct.error)
 UNSEEN = (
     "there is no text beside the binarised data: not seen are broken characters, whether these are the tokens of the "
     "text, and whether the references are the same sentences"
@@ -216,6 +217,9 @@ def _of_old(path: Path, dictionary: Dictionary) -> Iterator[np.ndarray]:
         sentences = IndexedDataset(str(path.with_suffix("")), fix_lua_indexing=True)
         if len(sentences.sizes) != len(sentences) or min(sentences.sizes, default=0) < 0:
             raise ValueError("sizes")
+        # fairseq reads a shorter index without a word: what is missing is what was in memory.
+        if path.stat().st_size != 48 + 8 * (2 * (len(sentences) + 1) + len(sentences.sizes)):
+            raise ValueError("index")
         wanted = int(sentences.data_offsets[-1]) * int(sentences.element_size)
         if (
             sum(map(int, sentences.sizes)) != int(sentences.data_offsets[-1])

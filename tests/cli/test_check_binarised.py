@@ -92,7 +92,7 @@ def test_any_cut_is_found(command, tmp_path, form, kind):
     data = preprocess(tmp_path, f"-s en -t de {SETS} --dataset-impl {form}")
     file = data / f"valid.en-de.de{kind}"
     whole = file.read_bytes()
-    for length in sorted({0, 1, 8, 9, 20, 33, len(whole) // 2, len(whole) - 1}):
+    for length in sorted({0, 1, 8, 9, 20, 33, len(whole) // 2, len(whole) - 1} & set(range(len(whole)))):
         file.write_bytes(whole[:length])
         result = command("check-data", data)
         assert result.status == 1 and "valid.en-de.de" in result.out.splitlines()[-2], length
