@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import fairseq_capsule  # noqa: F401  registers the architectures that commands name
 from fairseq_capsule_runs.configuration import OWN, configured
 
 ROOT = Path(__file__).parent.parent

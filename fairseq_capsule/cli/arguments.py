@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Callable, List
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.options import number_ranges
 
 # fairseq's names of the subwords that it joins.
 SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
@@ -57,15 +58,14 @@ def whole_numbers(least: int, most: int, most_numbers: int = MOST_NUMBERS) -> Ca
     """
 
     def parse(text: str) -> List[int]:
-        parts = [re.fullmatch(r"(\d{1,18})(?:-(\d{1,18}))?", part, re.ASCII) for part in text.split(",")]
-        ranges = [(int(part[1]), int(part[2] or part[1])) for part in parts if part]
-        if len(ranges) < len(parts) or any(not least <= low <= high <= most for low, high in ranges):
+        ranges = number_ranges(text, least, most)
+        if ranges is None:
             raise argparse.ArgumentTypeError(
                 f"{text[:40]!r} is no set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
             )
-        if sum(high - low + 1 for low, high in ranges) > most_numbers:
+        if sum(map(len, ranges)) > most_numbers:
             raise argparse.ArgumentTypeError(f"{text[:40]!r} is more than {most_numbers} numbers")
-        return sorted({number for low, high in ranges for number in range(low, high + 1)})
+        return sorted(set().union(*ranges))
 
     return parse
 

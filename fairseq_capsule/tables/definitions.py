@@ -12,13 +12,7 @@ from fairseq_capsule.errors import UserError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
-PAPERS = {
-    "comparison": "All systems of this package under equal conditions, which none of the papers has",
-    "duan": "Duan et al. 2020, Capsule-Transformer for Neural Machine Translation",
-    "zheng": "Zheng et al. 2019, Dynamic Past and Future for Neural Machine Translation",
-    "weng": "Weng et al. 2020, GRET: Global Representation Enhanced Transformer",
-    "wang": "Wang et al. 2019, Towards Linear Time Neural Machine Translation with Capsule Networks",
-}
+PAPERS = CONFIGS / "papers.yaml"
 
 Words = Tuple[str, ...]
 
@@ -62,6 +56,7 @@ class Table:
     name: str
     title: str
     paper: str
+    paper_title: str
     columns: Tuple[Column, ...]
     rows: Tuple[Row, ...]
     figure: Mapping[str, str]
@@ -113,8 +108,9 @@ def load_table(name: str) -> Table:
         raise UserError(f"no table {name!r}; there are: {', '.join(table_names())}")
     content = read_yaml(path)
     _require_keys(path, content, {"title", "paper", "columns", "rows", "against", "figure", "notes"})
-    if content["paper"] not in PAPERS:
-        raise UserError(f"{path}: paper {content['paper']!r} is none of {', '.join(PAPERS)}")
+    papers = read_yaml(PAPERS)
+    if content["paper"] not in papers:
+        raise UserError(f"{path}: paper {content['paper']!r} is none of {', '.join(papers)}")
     columns = tuple(
         Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(spec.get("splits", "test").split()))
         for label, spec in content["columns"].items()
@@ -127,7 +123,16 @@ def load_table(name: str) -> Table:
         for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
     )
     notes = tuple(content.get("notes", ()))
-    table = Table(name, content["title"], content["paper"], columns, rows, content.get("figure", {}), notes)
+    table = Table(
+        name,
+        content["title"],
+        content["paper"],
+        papers[content["paper"]],
+        columns,
+        rows,
+        content.get("figure", {}),
+        notes,
+    )
     for row in rows:
         _require_an_end(table, row, ())
     return table

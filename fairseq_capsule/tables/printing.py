@@ -9,7 +9,7 @@ from matplotlib.figure import Figure as Plot
 
 from fairseq_capsule.analysis.charts import lines, points, scatter
 from fairseq_capsule.analysis.reports import Report, escaped
-from fairseq_capsule.tables.definitions import PAPERS, Row
+from fairseq_capsule.tables.definitions import Row
 from fairseq_capsule.tables.gathering import Figures, Results
 from fairseq_capsule.tables.measures import MEASURES, RATIOS
 
@@ -71,7 +71,7 @@ def markdown(results: Results) -> str:
         body.append(cells)
     found = _PLACE.search(table.name)
     place = f": {found[1].title()} {found[2]}" if found else ""
-    title = f"# {table.title}\n\n{PAPERS[table.paper]}{place}. Scale: {results.scale.name}.\n\n"
+    title = f"# {table.title}\n\n{table.paper_title}{place}. Scale: {results.scale.name}.\n\n"
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
 
 
