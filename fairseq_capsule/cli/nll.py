@@ -7,8 +7,9 @@ from pathlib import Path
 
 import torch
 
-from fairseq_capsule.analysis.checkpoints import batches, load_with_data
+from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.cli.arguments import input_file, input_folder, label
+from fairseq_capsule.data.batches import batches
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _measured(path: Path, data: Path, split: str) -> dict:
     """The mean over the target's tokens, its end included, teacher-forced."""
-    model, _, task = load_with_data(path, data)
+    model, _, task = load_model(path, data)
     nll, tokens = 0.0, 0
     for sample in batches(task, split, f"nll {path.name}"):
         with torch.no_grad():

@@ -74,8 +74,9 @@ def run(args: Namespace) -> None:
         print(f"{running.address(listening)} (Ctrl-C ends it)", flush=True)
         try:
             running.run(app, listening)
-        except KeyboardInterrupt:  # which uvicorn raises again when it has ended
-            print("ended")
+        except KeyboardInterrupt:  # which uvicorn raises again when it has ended, unless the shell ignores it
+            pass
+        print("ended")
 
 
 def _translator(args: Namespace) -> Translator:

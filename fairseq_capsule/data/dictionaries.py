@@ -68,14 +68,15 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         UserError: they differ.
     """
     folder, languages = trained_on(state)
-    _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)
-    for side, dictionary, language in zip(("encoder", "decoder"), (source, target), languages):
+    for side, dictionary in (("encoder", source), ("decoder", target)):
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
         if embeddings is not None and len(embeddings) != len(dictionary):
             raise UserError(
                 f"{label}: its {side}'s dictionary has {len(embeddings)} entries, the data's {len(dictionary)}; "
                 "binarise the data with the checkpoint's dictionary"
             )
+    _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)
+    for dictionary, language in zip((source, target), languages):
         file = os.path.join(folder, f"dict.{language}.txt")
         there = read_dictionary(file) if os.path.isfile(file) else dictionary
         if len(there) == len(dictionary) and there.symbols != dictionary.symbols:

@@ -127,7 +127,8 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Fo
         tests += [compared["scores"][measure.score]["against"]] if compared else []
     whole = len(tests) == len(values)
     difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
-    return statistics.mean(values), difference, _number(tests[0]["p"]) if whole and len(tests) == 1 else None
+    p = tests[0]["p"] if whole and len(tests) == 1 else None  # None where the two have the same score
+    return statistics.mean(values), difference, None if p is None else _number(p)
 
 
 def _report(run: Run, column: Column, places: Places) -> Found:

@@ -68,7 +68,7 @@ def test_it_trains_translates_and_is_shown(k_means_routing, data, tmp_path):
     assert "Generate test with beam=3: BLEU4 = " in generated
     command = [sys.executable, "-m", "fairseq_capsule.cli", "--user-dir", k_means_routing, "inspect", checkpoint, data]
     subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
-    assert (tmp_path / "pages" / "0-k-means.png").stat().st_size > 0
+    assert (tmp_path / "pages" / "test-0-k-means.png").stat().st_size > 0
     assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")
 
 

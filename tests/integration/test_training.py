@@ -140,7 +140,9 @@ def test_the_plugin_can_be_named_by_any_path(data, tmp_path):
 
 def test_a_wrong_option_is_the_last_line(data, tmp_path):
     output = train(data, tmp_path, "--encoder-routing-layers", "1-9", succeeds=False)
-    assert last_line(output).endswith("--encoder-routing-layers: '1-9' must name layers from 1 to 2")
+    assert last_line(output).endswith(
+        "--encoder-routing-layers: '1-9' must name layers from 1 to 2; write all, 1-3 or 1,4-6"
+    )
     output = train(data, tmp_path, "--encoder-routing", "diagonal", succeeds=False)
     assert "invalid choice: 'diagonal' (choose from" in last_line(output)
     assert not list(tmp_path.glob("*.pt"))
