@@ -3,6 +3,7 @@
 import ipaddress
 import sys
 from argparse import ArgumentParser, Namespace
+from contextlib import suppress
 
 from fairseq_capsule.cli.arguments import input_file, label, whole_number
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
@@ -72,10 +73,8 @@ def run(args: Namespace) -> None:
                 file=sys.stderr,
             )
         print(f"{running.address(listening)} (Ctrl-C ends it)", flush=True)
-        try:
+        with suppress(KeyboardInterrupt):  # which uvicorn raises again when it has ended, unless the shell ignores it
             running.run(app, listening)
-        except KeyboardInterrupt:  # which uvicorn raises again when it has ended, unless the shell ignores it
-            pass
         print("ended")
 
 
