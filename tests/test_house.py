@@ -34,7 +34,7 @@ ALLOWED = {
     },
 }
 # Modules that are no package's: what every module may import, and the faces, which nothing imports.
-FOR_ALL = {"fairseq_capsule", "fairseq_capsule.errors"}
+FOR_ALL = {"fairseq_capsule", "fairseq_capsule.errors", "fairseq_capsule.number_sets"}
 FACES = {"fairseq_capsule": {"criterions", "models", "tasks", "checkpoints"}, "fairseq_capsule.hub": {"checkpoints"}}
 # A hub has `inspect`, which imports the inspector by name when it is called.
 BY_NAME = {("fairseq_capsule.checkpoints.hub", "fairseq_capsule.inspector")}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Callable, List
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.options import number_ranges
+from fairseq_capsule.number_sets import number_ranges
 
 # fairseq's names of the subwords that it joins.
 SUBWORDS = ["subword_nmt", "sentencepiece", "none"]

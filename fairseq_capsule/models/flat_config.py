@@ -11,7 +11,8 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.options import number_set, option
+from fairseq_capsule.models.options import option
+from fairseq_capsule.number_sets import number_set
 
 
 def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field]]:

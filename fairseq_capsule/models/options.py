@@ -3,11 +3,12 @@
 import re
 from dataclasses import Field, fields
 from enum import Enum
-from typing import Any, List, Optional, Type, TypeVar
+from typing import Any, List, Type, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.number_sets import number_set
 
 Config = TypeVar("Config", bound=FairseqDataclass)
 
@@ -61,27 +62,6 @@ def _choice(name: str, value: Any, allowed: List[str]) -> str:
 def option(name: str) -> str:
     """A field's name as the command line has it."""
     return "--" + name.replace("_", "-")
-
-
-def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
-    """The ranges of a text such as `1-3` or `1,4-6`; None where it is no such text, or names a number outside `lowest`
-    to `highest`. They are not expanded: a range may be long."""
-    found = []
-    for part in text.split(","):
-        numbers = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part, re.ASCII)
-        if not numbers:
-            return None
-        first, last = int(numbers[1]), int(numbers[2] or numbers[1])
-        if not lowest <= first <= last <= highest:
-            return None
-        found.append(range(first, last + 1))
-    return found
-
-
-def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:
-    """The numbers of `number_ranges`, in order and each once; None as there."""
-    ranges = number_ranges(text, lowest, highest)
-    return None if ranges is None else sorted(set().union(*ranges))
 
 
 def layer_set(name: str, text: str, layers: int) -> List[int]:
