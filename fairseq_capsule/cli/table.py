@@ -12,21 +12,18 @@ from fairseq_capsule.tables.scales import SCALES, load_scale
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("table", nargs="?", type=label, metavar="TABLE", help="such as duan-table2 (default: list all)")
+    add_table_arguments(parser)
+    parser.add_argument("--out", type=output_folder, help="folder for the table's files (default: RUNS/SCALE/tables)")
+
+
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that `table` and `reproduce` share."""
     parser.add_argument(
-        "table", nargs="?", type=label, metavar="TABLE", help="as duan-table2; without it, all are listed"
+        "--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)"
     )
-    parser.add_argument(
-        "--scale",
-        type=label,
-        default="paper",
-        metavar="SCALE",
-        help=f"{', '.join(SCALES)}: of which runs (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--runs", type=output_folder, default=Path("runs"), help="the folder of all runs (default: %(default)s)"
-    )
-    parser.add_argument("--out", type=output_folder, help="where to write it too (default: RUNS/SCALE/tables)")
-    parser.add_argument("--figure", action="store_true", help="draw it too, where its definition says what over what")
+    parser.add_argument("--runs", type=output_folder, default=Path("runs"), help="folder of all runs (runs)")
+    parser.add_argument("--figure", action="store_true", help="also draw the table, if its definition says how")
 
 
 def run(args: argparse.Namespace) -> None:
@@ -41,7 +38,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: bool = False) -> None:
-    """Print a table from what is there, and write it.
+    """Print a table from its results so far, and write it.
 
     Raises:
         UserError: there is no such table or scale, nothing to draw, or a file cannot be written.
@@ -55,6 +52,6 @@ def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: 
 
 
 def require_figure(table: definitions.Table, figure: bool) -> None:
-    """Raise a UserError where a figure is asked for of a table that has none."""
+    """Raise a UserError if the table has no figure to draw."""
     if figure and not table.figure:
-        raise UserError(f"--figure: the definition of {table.name} says not what to draw; leave it out")
+        raise UserError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")

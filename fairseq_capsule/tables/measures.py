@@ -33,7 +33,7 @@ class Measure:
 def composed_of(run: Run) -> DictConfig:
     """A run's configuration; a given baseline has that of the Transformer."""
     config = "transformer" if run.config == GIVEN else run.config
-    return composed(run.setting.configs, config, (*run.setting.overrides, *run.regime.overrides, *run.overrides))
+    return composed(run.setting.configs, config, run.all_overrides)
 
 
 # --- sources: the commands that report; a word in braces stands for what `command` knows of a run -------------------

@@ -41,6 +41,10 @@ class Run:
         return self.setting.on_baseline if self.baseline else self.setting.from_scratch
 
     @property
+    def all_overrides(self) -> Words:
+        return (*self.setting.overrides, *self.regime.overrides, *self.overrides)
+
+    @property
     def title(self) -> str:
         """What determines it, but its scale, corpus and seed; fit for a folder's name and for a value of Hydra's."""
         groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
@@ -98,9 +102,6 @@ class Places:
     def corpus(self, run: Run) -> Path:
         """The prepared corpus: its `bin` and `raw`."""
         return self.data / run.setting.data
-
-    def distilled(self, teacher: Run) -> Path:
-        return self.folder(teacher) / "distilled"
 
     def given(self, run: Run) -> Run:
         """The given baseline beside `run`."""

@@ -6,6 +6,7 @@ a printed command runs anywhere.
 
 import re
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
@@ -52,7 +53,7 @@ class Targets:
         return [f"{name}/evaluation/{wildcards.split}/scores.json" for name in names]
 
     def before_measuring(self, wildcards: Any) -> List[str]:
-        if wildcards.source in TIMED:  # a model need not be trained for that
+        if wildcards.source in TIMED:  # an untrained model is timed
             return []
         scored = [f"{wildcards.run}/evaluation/test/scores.json"] if wildcards.source in SCORED else []
         return [*self.before_decoding(wildcards), *scored]
@@ -61,71 +62,65 @@ class Targets:
         return str(self.places.corpus(run) / "manifest.tsv")
 
     def _trained(self, run: Run) -> str:
-        """The file that is there when a run's checkpoint is. fairseq's own is there before the end."""
+        """The file that exists once the run's checkpoint is complete. fairseq writes its own before the end."""
         return f"{run.name}/{run.checkpoint if run.is_averaged or run.config == GIVEN else 'finished'}"
 
     def _other(self, wildcards: Any) -> Run:
         return self.compared[f"{wildcards.run}/compared/{wildcards.other}"]
 
-    # --- the words of its command ------------------------------------------------------------------------------------
+    # --- what a step's command needs, by its wildcards ---------------------------------------------------------------
 
-    def prepare(self, wildcards: Any) -> List[str]:
-        run = self.corpora[wildcards.corpus]
-        script, *words = run.setting.prepare
-        words = [filled(word, {"licensed": str(self.licensed / run.setting.licensed)}) for word in words]
-        return [str(REPOSITORY / script), *words, str(self.places.corpus(run))]
+    def of_run(self, attribute: str) -> Callable[[Any], Any]:
+        """An attribute of the step's run, such as `setting.decode`."""
+        return lambda wildcards: attrgetter(attribute)(self.runs[wildcards.run])
 
-    def adopt(self, wildcards: Any) -> List[str]:
-        run = self.runs[wildcards.run]
-        task, folder = composed_of(run).task, self.places.folder(run)
-        words = {"checkpoint": self.baseline, "out": folder, "source": task.source_lang, "target": task.target_lang}
-        script = ["python", "-m", "fairseq_capsule_runs", "reproduce.sh", "adopt"]
-        return [*script, *(f"{name}={value}" for name, value in words.items())]
+    def corpus(self, wildcards: Any) -> Path:
+        return self.places.corpus(self.runs[wildcards.run])
 
-    def train(self, wildcards: Any) -> List[str]:
+    def preparation(self, wildcards: Any) -> List[str]:
+        setting = self.corpora[wildcards.corpus].setting
+        script, *words = setting.prepare
+        licensed = {"licensed": str(self.licensed / setting.licensed)}
+        return [str(REPOSITORY / script), *(filled(word, licensed) for word in words)]
+
+    def languages(self, wildcards: Any) -> List[str]:
+        task = composed_of(self.runs[wildcards.run]).task
+        return [f"source={task.source_lang}", f"target={task.target_lang}"]
+
+    def training_options(self, wildcards: Any) -> List[str]:
+        """With the configuration at the end."""
         run, gpus = self.runs[wildcards.run], self.gpus(wildcards)
-        setting, data = run.setting, self.places.distilled(run.teacher) if run.teacher else self.places.corpus(run)
+        tokens = run.setting.effective_tokens
         options = ["--gpus", str(gpus)] if gpus else []
-        options += ["--effective-tokens", str(setting.effective_tokens)] if setting.effective_tokens else []
-        config = CONFIGS / setting.configs / f"{run.config}.yaml"
-        words = [f"common.seed={run.seed}", *setting.overrides, *run.regime.overrides, *run.overrides]
-        words += [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
-        places = (config, data / "bin", self.places.folder(run))
-        return [str(REPOSITORY / "scripts/train.sh"), *options, *map(str, places), *words]
+        options += ["--effective-tokens", str(tokens)] if tokens else []
+        return [*options, str(CONFIGS / run.setting.configs / f"{run.config}.yaml")]
 
-    def average(self, wildcards: Any) -> List[str]:
+    def training_data(self, wildcards: Any) -> Path:
+        teacher = self.runs[wildcards.run].teacher
+        return self.places.folder(teacher) / "distilled" if teacher else self.corpus(wildcards)
+
+    def training_overrides(self, wildcards: Any) -> List[str]:
         run = self.runs[wildcards.run]
-        words = [str(self.places.folder(run)), *run.regime.average, "--output", str(self.places.checkpoint(run))]
-        return ["fairseq-capsule", "average", *words]
+        words = [f"common.seed={run.seed}", *run.all_overrides]
+        return words + (
+            [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
+        )
 
-    def distil(self, wildcards: Any) -> List[str]:
-        run = self.runs[wildcards.run]
-        folders = (self.places.checkpoint(run), self.places.corpus(run) / "bin", self.places.distilled(run))
-        return [str(REPOSITORY / "scripts/distill.sh"), *run.setting.distill, *map(str, folders)]
-
-    def evaluate(self, wildcards: Any) -> List[str]:
-        run = self.runs[wildcards.run]
-        options = ["--split", wildcards.split, "--checkpoints", run.checkpoint, *run.setting.decode]
-        folders = (self.places.folder(run), self.places.corpus(run))
-        return [str(REPOSITORY / "scripts/evaluate.sh"), *options, *map(str, folders)]
-
-    def compare(self, wildcards: Any) -> List[str]:
-        run, split, task = self.runs[wildcards.run], wildcards.split, composed_of(self.runs[wildcards.run]).task
+    def compared_texts(self, wildcards: Any) -> List[str]:
+        """Our translations, the references and how they are scored, the other run's translations."""
+        run, split = self.runs[wildcards.run], wildcards.split
+        task = composed_of(run).task
         folders = (self.places.run_folder(each) for each in (run, self._other(wildcards)))
         ours, theirs = (str(folder.evaluation(split).translations) for folder in folders)
         first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
         references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
         options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
-        return ["fairseq-capsule", "score", ours, *references, *options, "--against", theirs, "--json"]
+        return [ours, *references, *options, "--against", theirs]
 
     def measure(self, wildcards: Any) -> List[str]:
         device = ["--device", "cuda"] if wildcards.source in TIMED and self.gpus(wildcards) else []
         return [*command(wildcards.source, self.runs[wildcards.run], self.places), *device]
-
-    def tabulate(self, *options: str) -> List[str]:
-        words = [self.table.name, "--scale", self.scale.name, "--runs", str(self.places.runs), *options]
-        return ["fairseq-capsule", "table", *words]
 
     # --- its resources -----------------------------------------------------------------------------------------------
 

@@ -86,7 +86,7 @@ def test_an_unknown_launcher(capsys, tmp_path, launcher):
 @pytest.mark.parametrize("command", ["table", "reproduce"])
 def test_a_table_without_a_figure(capsys, tmp_path, command):
     message = refused(capsys, command, "duan-table2", "--figure", "--runs", tmp_path / "runs")
-    assert "the definition of duan-table2 says not what to draw" in message and not list(tmp_path.iterdir())
+    assert "the definition of duan-table2 does not say what to draw" in message and not list(tmp_path.iterdir())
 
 
 def test_written_tables_are_read_without_a_checkout(capsys, monkeypatch, tmp_path):

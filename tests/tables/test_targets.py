@@ -28,32 +28,38 @@ def step(run, **wildcards):
     return SimpleNamespace(run=run, **wildcards)
 
 
+def train(found, wildcards):
+    """The words after `train.sh` but the run folder."""
+    data = found.training_data(wildcards) / "bin"
+    return [*found.training_options(wildcards), str(data), *found.training_overrides(wildcards)]
+
+
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_table_has_targets(scale, places):
     for name in table_names():
         found = of(name, load_scale(scale), places)
         assert found.cells and all(cell.startswith(f"{scale}/") for cell in found.cells)
         for run in found.trainings:
-            assert set(found.before_training(step(run))) and found.train(step(run))[0].endswith("/scripts/train.sh")
+            assert set(found.before_training(step(run))) and train(found, step(run))[-1]
         for cell in found.cells:
             assert any(cell.startswith(f"{run}/") for run in found.runs)
 
 
 def test_a_row_starts_from_its_baseline(places):
     found = of("weng-table3", SMALL, places)
-    words = found.train(step(GRET))
+    words = train(found, step(GRET))
     assert found.before_training(step(GRET)) == [
         str(places.data / "multi30k/manifest.tsv"),
         f"{TRANSFORMER}/checkpoint_avg_table.pt",
     ]
     assert f"task.init_from_baseline={places.runs / TRANSFORMER}/checkpoint_avg_table.pt" in words
     assert "optimization.max_epoch=12" not in words
-    assert "optimization.max_epoch=12" in found.train(step(TRANSFORMER))
+    assert "optimization.max_epoch=12" in train(found, step(TRANSFORMER))
     assert f"{GRET}/compared/continued+on-transformer/test.json" in found.cells
     compared = step(GRET, other="continued+on-transformer", split="test")
     continued = "small/multi30k/continued+on-transformer/seed1"
     assert found.before_comparing(compared)[1] == f"{continued}/evaluation/test/scores.json"
-    assert found.compare(compared)[-2].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
+    assert found.compared_texts(compared)[-1].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
 
 
 def test_a_student_learns_of_its_teacher(places):
@@ -61,7 +67,7 @@ def test_a_student_learns_of_its_teacher(places):
     teacher = "smoke/toy-smoke/transformer+size-big/seed1"
     student = step("smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1")
     assert f"{teacher}/distilled/manifest.tsv" in found.before_training(student)
-    assert str(places.runs / teacher / "distilled" / "bin") in found.train(student)
+    assert str(places.runs / teacher / "distilled" / "bin") in train(found, student)
     assert found.before_decoding(step(teacher))[1] == f"{teacher}/finished"
 
 
@@ -98,7 +104,7 @@ def test_a_licensed_corpus_that_is_not_there_is_named_before_anything_runs(place
     found = of("duan-table2", PAPER, places, licensed=tmp_path)
     with pytest.raises(UserError, match="no folder CWMT here, .* or run scripts/prepare-wmt17-zh-en.sh first"):
         found.refuse_missing_corpora()
-    assert str(tmp_path / "CWMT") in found.prepare(SimpleNamespace(corpus="wmt17-zh-en"))
+    assert str(tmp_path / "CWMT") in found.preparation(SimpleNamespace(corpus="wmt17-zh-en"))
     (tmp_path / "CWMT").mkdir()
     found.refuse_missing_corpora()
     (tmp_path / "CWMT").rmdir()
@@ -131,7 +137,7 @@ def test_seeds_are_trainings_of_their_own(places):
     found = of("duan-table2", SMALL, places, [1, 3])
     assert sum(name.endswith("seed3") for name in found.trainings) == 4
     third = step("small/multi30k/capsule_transformer/seed3", other="transformer", split="test")
-    assert "common.seed=3" in found.train(third)
+    assert "common.seed=3" in train(found, third)
     assert found.before_comparing(third)[1] == "small/multi30k/transformer/seed3/evaluation/test/scores.json"
 
 
@@ -161,9 +167,9 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
     assert TRANSFORMER not in found.runs and "small/multi30k/given" not in found.trainings
     gret = step("small/multi30k/gret_transformer+on-given/seed2")
     given = places.runs / "small/multi30k/given/checkpoint_given.pt"
-    assert f"task.init_from_baseline={given}" in found.train(gret)
+    assert f"task.init_from_baseline={given}" in train(found, gret)
     assert "small/multi30k/given/checkpoint_given.pt" in found.before_training(gret)
-    assert f"checkpoint={checkpoint}" in found.adopt(step("small/multi30k/given"))
+    assert found.languages(step("small/multi30k/given")) == ["source=en", "target=de"]
 
     given.parent.mkdir(parents=True)
     os.symlink(checkpoint, given)
@@ -181,7 +187,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
 
 def test_a_baseline_s_path_is_one_value_for_hydra(tmp_path):
     places = Places(tmp_path / "a,b's runs", tmp_path / "data")
-    words = of("weng-table3", SMALL, places).train(step(GRET))
+    words = train(of("weng-table3", SMALL, places), step(GRET))
     (word,) = (word for word in words if word.startswith("task.init_from_baseline="))
     parsed = OverridesParser.create().parse_override(word)
     assert not parsed.is_sweep_override()
@@ -218,11 +224,11 @@ def test_the_papers_batches_and_resources(places):
     base = step("paper/wmt14-en-de/capsule_transformer+recipe-duan/seed1")
     found = of("duan-table1", PAPER, places)
     assert (found.gpus(base), found.gpus(big)) == (2, 3)
-    assert found.train(base)[1:5] == ["--gpus", "2", "--effective-tokens", "49152"]
-    assert found.train(big)[1:5] == ["--gpus", "3", "--effective-tokens", "73728"]
+    assert train(found, base)[:4] == ["--gpus", "2", "--effective-tokens", "49152"]
+    assert train(found, big)[:4] == ["--gpus", "3", "--effective-tokens", "73728"]
     assert found.minutes(1)(base) == 30 + 140 * 120 and found.megabytes(base) == 32000
     assert of("duan-table1", PAPER, places, gpus=1).gpus(base) == 1
-    assert "--gpus" not in of("duan-table1", PAPER, places, gpus=0).train(base)
+    assert "--gpus" not in train(of("duan-table1", PAPER, places, gpus=0), base)
 
 
 def test_directions_are_runs_of_their_own_at_the_papers_scale(places):
