@@ -11,7 +11,7 @@ from tqdm import tqdm
 def watched_samples(metric: Metric, total: int) -> Iterator[None]:
     """Count the scores that sacrebleu computes with the metric, one for each sample of a system.
 
-    sacrebleu says nothing during a bootstrap, and has no callback. It computes every score by this method of its metrics.
+    sacrebleu shows no progress of a bootstrap and has no callback. It computes every score by this method of a metric.
 
     Args:
         total: how many scores there will be.

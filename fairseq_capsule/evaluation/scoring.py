@@ -240,13 +240,15 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """
     before = os.environ.get(SEED_VARIABLE)
     os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu
-    systems = [(f"system {number}", system) for number, system in enumerate(measure.systems)]
+    named: List[Tuple[str, Sequence[str]]] = [
+        (f"system {number}", system) for number, system in enumerate(measure.systems)
+    ]
     # The first system alone, then each of the others with the first one; and each one's own score.
-    total = samples * (2 * len(systems) - 1) + len(systems)
+    total = samples * (2 * len(named) - 1) + len(named)
     try:
         with watched_samples(measure.metric, total):
             metrics = {measure.name: measure.metric}
-            test = PairedTest(systems, metrics, measure.references, test_type="bs", n_samples=samples)
+            test = PairedTest(named, metrics, measure.references, test_type="bs", n_samples=samples)
             _, columns = test()
     finally:
         if before is None:
