@@ -44,9 +44,8 @@ archives_of --valid val
 for name in "${tests[@]}"; do
     archives_of --test "test_$name"
 done
-for name in from bpe merges share codes dict limit; do
-    [[ ! ${!name} ]] || options+=("--$name" "${!name}")
-done
+options+=(--bpe "$bpe" --merges "$merges" --share "$share" ${from:+--from "$from"} ${limit:+--limit "$limit"}
+    ${codes:+--codes "$codes"} ${dict:+--dict "$dict"})
 # What is always the same here binds no folder.
 bound="from limit codes dict"
 [[ $bpe == subword-nmt ]] || bound+=" bpe tokenise"
