@@ -21,6 +21,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from measure import alternate, environment, peak_memory, seconds, seeded
 
+from fairseq_capsule.models.memory import keep_memory
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 
@@ -63,6 +64,8 @@ def main():
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
 
+    if args.device == "cpu":
+        keep_memory()  # as training with a model of the package does, here for all attentions
     rows = []
     for length in args.lengths:
         with seeded(1):

@@ -15,12 +15,14 @@ hyphens=''                    # options of `sacremoses tokenize`
 tokenising=words              # the filters from raw to tokenised text
 mirror=${MIRROR:-}
 more_settings=()              # KEY VALUE: what else OUT is bound to
+bound=''                      # a script that calls prepare.sh: the names of the options that OUT is bound to, where others are fixed
 
 take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names and refuses wrong values
     local name lang
     option_names=$1
     take_options "$@"
     take_folder
+    [[ $max_length != none ]] || max_length=''
     for name in limit merges max_length; do
         [[ ! ${!name} ]] || need_positive "--${name//_/-}" "${!name}"
     done
@@ -48,7 +50,7 @@ take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names an
 
 enter_corpus() { # works in OUT from here on, which is bound to the values of all options and to `more_settings`
     local name settings=("${more_settings[@]}")
-    for name in $option_names; do
+    for name in ${bound:-$option_names}; do
         case $name in
             from) settings+=("from ${from:-${mirror:-the addresses in this script}}") ;;
             codes | dict) settings+=("$name $(fingerprints "${!name}")") ;;

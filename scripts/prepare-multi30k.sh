@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Multi30k task 1: from the raw archives to OUT/bin, a data folder for fairseq.
+# Multi30k task 1: from the raw archives to OUT/bin, a data folder for fairseq. It calls prepare.sh.
 #
-#     prepare-multi30k.sh [--pair en-de] [--from DIR] [--codes FILE --dict FILE] [--limit N] OUT
+#     prepare-multi30k.sh [--pair en-de] [OPTION VALUE]... OUT
 #
 #   --pair SOURCE-TARGET
 #                  two of en, de, fr and cs (en-de); fairseq takes either as the source, a configuration without languages the first
 #   --from DIR     the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz;
 #                  without it they are downloaded (MIRROR=URL names another place than the project's own)
+#   --bpe HOW, --merges N, --share HOW
+#                  as for prepare.sh (subword-nmt, 10,000 and joint)
 #   --codes FILE --dict FILE
 #                  BPE codes and dictionary of an earlier run, for a model that starts from that run's checkpoint
 #   --limit N      only the first N training pairs, for a quick try
@@ -22,34 +24,32 @@
 
 source "$(dirname "$0")/corpus.sh"
 
-pair=en-de
-tokenising="tokenise lower"
-merges=10000
+pair=en-de merges=10000 tokenise=moses
 mirror=${MIRROR:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
-declare -A archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2017_flickr [test2]=test_2017_mscoco)
-
-raw() { # PART: the text of the archives, checked
-    local split first second
-    mkdir "$1"
-    for split in train valid test test1 test2; do
-        [[ ${archives[$split]:-} ]] || continue
-        first=$(archive "$1" "$mirror/${archives[$split]}.${languages[0]}.gz")
-        second=$(archive "$1" "$mirror/${archives[$split]}.${languages[1]}.gz")
-        python "$scripts/take_pairs.py" "$first" "$second" "$1/$split".{"${languages[0]}","${languages[1]}"}
-    done
-    [[ ! $limit ]] || sed -i "$(calculate "$limit" + 1),\$d" "$1"/train.{"${languages[0]}","${languages[1]}"}
-}
-
-tokenise() { # LANG
-    sacremoses --quiet --language "$1" normalize tokenize
-}
-
-languages=(en de) # of which --codes and --dict are, where they are not named
-take_corpus_options "from limit codes dict pair" "$@"
+take_options "pair from bpe merges share codes dict limit" "$@"
+take_folder
 [[ $pair =~ ^(en|de|fr|cs)-(en|de|fr|cs)$ && ${pair%-*} != "${pair#*-}" ]] ||
     die "--pair takes two of en, de, fr and cs, such as en-fr, not '$pair'"
-languages=("${pair%-*}" "${pair#*-}")
+[[ $bpe == subword-nmt ]] || tokenise=none
+tests=(2016_flickr 2017_flickr 2017_mscoco)
+[[ $pair != *cs* ]] || tests=(2016_flickr 2018_flickr)
+
+archives_of() { # --SPLIT STEM: the archives of both languages
+    options+=("$1" "$mirror/$2."{"${pair%-*}","${pair#*-}"}.gz)
+}
+
+options=(--source "${pair%-*}" --target "${pair#*-}" --lower --tokenise "$tokenise" --max-length none)
+archives_of --train train
+archives_of --valid val
+for name in "${tests[@]}"; do
+    archives_of --test "test_$name"
+done
+options+=(--bpe "$bpe" --merges "$merges" --share "$share" ${from:+--from "$from"} ${limit:+--limit "$limit"}
+    ${codes:+--codes "$codes"} ${dict:+--dict "$dict"})
+# What is always the same here binds no folder.
+bound="from limit codes dict"
+[[ $bpe == subword-nmt ]] || bound+=" bpe tokenise"
+[[ $merges == 10000 ]] || bound+=" merges"
+[[ $share == joint ]] || bound+=" share"
 [[ $pair == en-de ]] || more_settings+=("pair $pair")
-[[ $pair != *cs* ]] || archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2018_flickr)
-option_names=${option_names% pair} # the folder of a pair that needs no name has no line for it
-prepare_corpus
+source "$scripts/prepare.sh" "${options[@]}" "$out"

@@ -4,8 +4,9 @@
 #     prepare.sh --source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT
 #
 #   TEXT           PREFIX, or PREFIX,PREFIX for several: the files PREFIX.LANG of both languages, or PREFIX.LANG.gz; or SOURCE TARGET,
-#                  two files of any name. --train, --valid and --test can be given more than once. Several training texts
-#                  are put together; several test sets are test, test1, ...
+#                  two files of any name or two addresses (https://...). --train, --valid and --test can be given more than
+#                  once. Several training texts are put together; several test sets are test, test1, ...
+#   --from DIR     the folder that has the files of these addresses; without it they are downloaded to OUT/download
 #   --source LANG --target LANG
 #                  any names of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes
 #   --valid-lines N, --test-lines N
@@ -20,7 +21,7 @@
 #   --lower        lower-case everything
 #   --max-length N, --ratio X
 #                  training pairs with more words than N (250) in a sentence, or X (9) times those of the other, are left out;
-#                  with SentencePiece its pieces are counted
+#                  with SentencePiece its pieces are counted; --max-length none leaves out none of them
 #   --codes FILE --dict FILE
 #                  OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, for a model that starts from that
 #                  run's checkpoint
@@ -36,15 +37,24 @@
 #
 # Run again it does nothing; run again after an interruption it goes on where it was.
 
-source "$(dirname "$0")/corpus.sh"
+# A script that sources this one, with arguments, has sourced that before.
+[[ ${BASH_SOURCE[0]} != "$0" ]] || source "$(dirname "$0")/corpus.sh"
 
 source='' target='' valid_lines='' test_lines='' seed=1 tokenise='' lower=''
 merges=10000 max_length=250 ratio=9
-declare -A texts=() # SPLIT: a line for each text, `SOURCE<tab>TARGET` or `PREFIX<tab>`
+declare -A texts=()     # SPLIT: a line for each text, `SOURCE<tab>TARGET` or `PREFIX<tab>`
+declare -A addresses=() # FILE: its address
 
 take_text() { # --SPLIT VALUE [TARGET]...: adds to `texts`; sets `taken` to the number of arguments
     local split=${1#--} given prefix prefixes
     given=$(value "$@")
+    if is_address "$given"; then
+        is_address "${3:-}" || die "$1 $given: an address, so that of the text of the target language must follow it"
+        take_address "$1" "$given"
+        take_address "$1" "$3"
+        texts[$split]+=$given$'\t'$3$'\n' taken=3
+        return
+    fi
     if [[ -f $given ]]; then
         [[ -f ${3:-} ]] || die "$1 $given: a file, so the file of the target language must follow it; or give the PREFIX of both"
         texts[$split]+=$given$'\t'$3$'\n' taken=3
@@ -57,6 +67,17 @@ take_text() { # --SPLIT VALUE [TARGET]...: adds to `texts`; sets `taken` to the 
     taken=2
 }
 
+is_address() { # TEXT
+    [[ $1 =~ ^[a-z]+://[^[:space:]]+$ ]]
+}
+
+take_address() { # OPTION ADDRESS: `addresses` has those that were given, by the names of their files
+    local name=${2##*/}
+    [[ $name ]] || die "$1 $2: the address of a folder, not of a file"
+    [[ ${addresses[$name]:-$2} == "$2" ]] || die "$1 $2: ${addresses[$name]} is a file of the same name; give one of them by its file"
+    addresses[$name]=$2
+}
+
 find_texts() { # replaces the prefixes in `texts` by their files
     local split found first second prefix
     for split in "${!texts[@]}"; do
@@ -67,7 +88,7 @@ find_texts() { # replaces the prefixes in `texts` by their files
                 first=$(file_of "$split" "$prefix.$source")
                 second=$(file_of "$split" "$prefix.$target")
             fi
-            found+=$(realpath "$first")$'\t'$(realpath "$second")$'\n'
+            found+=$(place_of "$first")$'\t'$(place_of "$second")$'\n'
         done <<<"${texts[$split]%$'\n'}"
         texts[$split]=$found
     done
@@ -75,6 +96,10 @@ find_texts() { # replaces the prefixes in `texts` by their files
 
 file_of() { # SPLIT FILE: FILE or FILE.gz
     if [[ -f $2 ]]; then echo "$2"; elif [[ -f $2.gz ]]; then echo "$2.gz"; else die "--$1: no file $2 and no $2.gz"; fi
+}
+
+place_of() { # FILE or ADDRESS: valid in any folder
+    if is_address "$1"; then echo "$1"; else realpath "$1"; fi
 }
 
 need_held_out() { # valid|test LINES: given, or a number of lines
@@ -105,6 +130,13 @@ is_chinese() { # LANG
     [[ $1 == @(zh|zho|cmn|yue)?(_*) ]]
 }
 
+fingerprint_of_texts() { # of standard input, lines of `texts`: of what is in the files, and of the addresses as such
+    local file
+    tr '\t' '\n' | while IFS= read -r file; do
+        if is_address "$file"; then echo "$file"; else cat "$file"; fi
+    done | sha256sum | cut -c 1-12
+}
+
 raw() { # PART: the texts, and what is held out of the training text
     local split first second number out=()
     mkdir "$1"
@@ -112,7 +144,12 @@ raw() { # PART: the texts, and what is held out of the training text
         number=''
         while IFS=$'\t' read -r first second; do
             [[ $first ]] || continue
-            sha256sum "$first" "$second" >>"$1/SHA256SUMS"
+            if is_address "$first"; then
+                first=$(archive "$1" "$first")
+                second=$(archive "$1" "$second")
+            else
+                sha256sum "$first" "$second" >>"$1/SHA256SUMS"
+            fi
             if [[ $split == train ]]; then
                 append_pairs "$1" "$first" "$second"
             else
@@ -156,7 +193,7 @@ while [ $# -gt 0 ]; do
     esac
 done
 languages=("$source" "$target")
-take_corpus_options "valid-lines test-lines seed bpe merges share tokenise max-length ratio codes dict limit" "${arguments[@]}"
+take_corpus_options "from valid-lines test-lines seed bpe merges share tokenise max-length ratio codes dict limit" "${arguments[@]}"
 need_language --source "$source"
 need_language --target "$target"
 [[ $source != "$target" ]] || die "--source and --target are both $source: they name the files, so they must differ"
@@ -172,11 +209,14 @@ if [[ ! $tokenise ]]; then
 fi
 take_tokenisers
 [[ $tokenise != *jieba* ]] || need_module jieba
-for split in train valid test; do # another text is another corpus
-    [[ ! ${texts[$split]:-} ]] ||
-        more_settings+=("$split $(tr '\t' '\n' <<<"${texts[$split]%$'\n'}" | xargs -d '\n' cat | sha256sum | cut -c 1-12)")
-done
-more_settings+=("source $source" "target $target" "lower ${lower:-no}")
+[[ ! $from || ${addresses[*]} ]] || die "--from $from has the files of addresses: name these by --train, --valid or --test"
+[[ ${addresses[*]} ]] || option_names=${option_names#from }
+if [[ ! $bound ]]; then
+    for split in train valid test; do # another text is another corpus
+        [[ ! ${texts[$split]:-} ]] || more_settings+=("$split $(fingerprint_of_texts <<<"${texts[$split]%$'\n'}")")
+    done
+    more_settings+=("source $source" "target $target" "lower ${lower:-no}")
+fi
 # shellcheck disable=SC2034 # corpus.sh reads it
 tokenising="printable tokenised${lower:+ lower}"
 export -f spell

@@ -14,6 +14,7 @@ from sacrebleu.significance import PairedTest, Result
 from tqdm import tqdm
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation.progress import watched_samples
 from fairseq_capsule.evaluation.translations import Translations
 
 SEED_VARIABLE = "SACREBLEU_SEED"
@@ -239,15 +240,16 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """
     before = os.environ.get(SEED_VARIABLE)
     os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu
+    named: List[Tuple[str, Sequence[str]]] = [
+        (f"system {number}", system) for number, system in enumerate(measure.systems)
+    ]
+    # The first system alone, then each of the others with the first one; and each one's own score.
+    total = samples * (2 * len(named) - 1) + len(named)
     try:
-        test = PairedTest(
-            [(f"system {number}", system) for number, system in enumerate(measure.systems)],
-            {measure.name: measure.metric},
-            measure.references,
-            test_type="bs",
-            n_samples=samples,
-        )
-        _, columns = test()
+        with watched_samples(measure.metric, total):
+            metrics = {measure.name: measure.metric}
+            test = PairedTest(named, metrics, measure.references, test_type="bs", n_samples=samples)
+            _, columns = test()
     finally:
         if before is None:
             del os.environ[SEED_VARIABLE]

@@ -71,6 +71,29 @@ def test_options_that_are_data_load(trained, tmp_path, part, options):
     assert checkpoint_utils.load_checkpoint_to_cpu(str(tmp_path / "checkpoint.pt"))["model"]
 
 
+LOAD = [
+    "from fairseq_capsule.hub import load; hub = load('{run}/checkpoint_last.pt', '{data}')",
+    "from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel as Model; "
+    "hub = Model.from_pretrained('{run}', 'checkpoint_last.pt', '{data}')",
+]
+
+
+@pytest.mark.parametrize("load", LOAD, ids=["hub", "from_pretrained"])
+def test_a_program_that_loads_a_model_prints_what_it_says_itself(data, trained, load):
+    """Neither fairseq's configuration nor what libraries log at DEBUG; the summary of an inspection is short."""
+    program = f"""import logging
+before = logging.getLogger().level, logging.getLogger().handlers[:]
+{load.format(run=trained, data=data)}
+import matplotlib.pyplot
+assert (logging.getLogger().level, logging.getLogger().handlers) == before
+print(hub.inspect("a b")[0])"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    first, *others = done.stdout.splitlines()
+    assert first.startswith("sentence 1: ") and len(others) == 4
+
+
 def test_a_checkpoint_of_plain_fairseq_loads(data, tmp_path):
     train(data, tmp_path, "--max-update", 1, arch="transformer_tiny", user_dir=None)
     output = run("generate", data, "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--max-len-b", 5)

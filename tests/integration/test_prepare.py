@@ -162,6 +162,12 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
             "my.ar: a file, so the file of the target language must follow",
         ),
         (["{pair}", "--train", "{texts}/my.ar", "{texts}/short.en", "{held}"], "my.ar has 150 lines, "),
+        (["{pair}", "--train", "https://a/my.ar", "{held}"], "my.ar: an address, so that of the text of the target"),
+        (["{pair}", "--train", "https://a/b/", "https://a/b/", "{held}"], "https://a/b/: the address of a folder"),
+        (["{pair}", "--train", "https://a/my", "https://b/my", "{held}"], "https://a/my is a file of the same name"),
+        (["{pair}", "--train", "https://a/1", "https://a/2", "{held}", "--from", "nowhere"], "nowhere: no such folder"),
+        (["{pair}", "--train", "{texts}/my", "{held}", "--from", "{texts}"], "has the files of addresses: name these"),
+        (["{pair}", "--train", "http://127.0.0.1:9/1", "http://127.0.0.1:9/2", "{held}"], "cannot download http://127"),
         (
             ["{pair}", "--train", "{texts}/broken", "{held}"],
             "no pair of the training text can be used (0 pairs (dropped: 1",
@@ -191,6 +197,29 @@ def test_what_is_wrong_is_named(texts, workplace, arguments, wanted):
     given = [word for argument in arguments for word in words.get(argument, [argument.replace("{texts}", str(texts))])]
     workplace.refused(workplace.prepare(*given, "out"), wanted)
     assert not (workplace.root / "out/bin").exists()
+
+
+def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workplace):
+    addresses = [(texts / name).as_uri() for name in ("my.zh.gz", "my.en")]
+    options = ["--source", "zh", "--target", "en", "--train", *addresses, *HELD_OUT, "--tokenise", "moses"]
+    workplace.stub("sacremoses", "exit 1")
+    workplace.refused(workplace.prepare(*options, "out"), "stage 'tokenised' failed")
+    assert (workplace.out / "download/my.en").read_bytes() == (texts / "my.en").read_bytes()
+    elsewhere = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
+    options[5:7] = elsewhere
+    workplace.refused(workplace.prepare(*options, "out"), "out was prepared with train ", ", not train ")
+    workplace.refused(workplace.prepare(*options, "--from", texts, "second"), "stage 'tokenised' failed")
+    for name in ("raw/train.zh", "raw/test.en", "raw/PARTS"):
+        assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()
+
+
+def test_any_length_is_kept(texts, workplace):
+    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT, "--tokenise", "none"]
+    workplace.stub("fairseq-preprocess", "exit 1")
+    process = workplace.prepare(*options, "--merges", 9, "--max-length", "none", "out")
+    workplace.refused(process, "stage 'bin' failed")
+    assert len(read(workplace.out / "bpe/train.en")) == len(read(workplace.out / "raw/train.en"))
+    assert not (workplace.out / "clean").exists()
 
 
 def hold_out(folder, pairs, *options):

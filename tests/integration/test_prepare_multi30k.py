@@ -61,11 +61,12 @@ def test_manifest_and_counts(prepared, archives):
     assert {"torch", "sacremoses", "subword-nmt"} <= {row[1] for row in rows if row[0] == "version"}
     sources = {row[1]: row[2] for row in rows if row[0] == "source"}
     assert sources == {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in archives.iterdir()}
+    assert [row[1:] for row in rows if row[0] == "part"] == [["train.en.gz", "30 pairs"]]
     files = {row[1]: row[2] for row in rows if row[0] == "file"}
     made = {
         name: data
         for name, data in contents(prepared.out).items()
-        if name not in ("settings", "manifest.tsv", "raw/SHA256SUMS")
+        if name not in ("settings", "manifest.tsv", "raw/SHA256SUMS", "raw/PARTS")
     }
     assert files == {name: hashlib.sha256(data).hexdigest() for name, data in made.items()}
     assert [row[3] for row in rows if row[1] == "tokenised/train.de"] == ["30 lines"]
@@ -94,7 +95,7 @@ def test_codes_and_dictionary_of_an_earlier_run(prepared, archives, workplace):
     changed = {name for name in now if now[name] != before[name]}
     train = {f"{stage}/train.{lang}" for stage in ("raw", "tokenised", "bpe") for lang in ("en", "de")}
     train_bin = {f"bin/train.en-de.{lang}.{kind}" for lang in ("en", "de") for kind in ("bin", "idx")}
-    assert changed == {"settings", "manifest.tsv"} | train | train_bin
+    assert changed == {"settings", "manifest.tsv", "raw/PARTS"} | train | train_bin
     for name in train:
         assert now[name].splitlines() == before[name].splitlines()[:7]
 
@@ -118,6 +119,17 @@ def test_other_pairs(archives, workplace, pair, sets):
     assert read(workplace.out / f"raw/test.{languages[0]}")[0].startswith("Über")
     assert f"pair {pair}" in read(workplace.out / "settings")
     workplace.refused(workplace.prepare("--from", folder, "out"), f"out was prepared with pair {pair}: ")
+
+
+def test_a_folder_of_the_first_version_is_taken(prepared, archives, workplace):
+    """What OUT is bound to, in the order of the lines, is what it was before there was a choice of anything else."""
+    settings = ["script prepare-multi30k.sh", f"from {archives}", "limit none", "codes learnt", "dict learnt"]
+    assert read(prepared.out / "settings") == settings
+    workplace.stub("sacremoses", "exit 1")
+    workplace.stub("python", '[[ $* != *sentencepiece_model* ]] && PATH=${PATH#*:} exec python "$@"; exit 1')
+    pieces = ["--from", archives, "--bpe", "sentencepiece", "--merges", 90, "out"]
+    workplace.refused(workplace.prepare(*pieces), "stage 'sentencepiece.model' failed")
+    assert read(workplace.out / "settings") == [*settings, "bpe sentencepiece", "tokenise none", "merges 90"]
 
 
 # --- interruptions ----------------------------------------------------------------------------------------------------
@@ -165,7 +177,8 @@ def test_orphans_of_a_killed_run_do_no_harm(archives, workplace):
         f"{s}.{lang}" for s in ARCHIVES for lang in ("en", "de")
     )
     for file in (out / "tokenised").iterdir():
-        assert file.read_text() == (out / "raw" / file.name).read_text().lower()
+        lines = read(out / "raw" / file.name)
+        assert read(file) == [" ".join(line.lower().split()) for line in lines]
 
 
 def test_one_run_at_a_time(prepared, archives, workplace):
