@@ -1,4 +1,4 @@
-"""The configurations of the papers' systems, as Hydra composes them."""
+"""Compose the configurations of the papers' systems with Hydra."""
 
 from functools import cache
 
@@ -13,10 +13,10 @@ from fairseq_capsule.tables.definitions import CONFIGS, Words
 
 @cache
 def composed(configs: str, config: str, overrides: Words) -> DictConfig:
-    """A configuration as Hydra composes it.
+    """Compose a configuration.
 
     Raises:
-        UserError: it is not there, or an override is not one of its settings.
+        UserError: it does not exist, or an override is not one of its settings.
     """
     try:
         with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
@@ -26,7 +26,7 @@ def composed(configs: str, config: str, overrides: Words) -> DictConfig:
 
 
 def without_defaults(configs: str, config: str, others: Words, overrides: Words) -> Words:
-    """Those of `overrides` that change something in the configuration with `others`.
+    """The `overrides` that change a setting of the configuration with `others`.
 
     Raises:
         UserError: as `composed`.
@@ -42,5 +42,5 @@ def without_defaults(configs: str, config: str, others: Words, overrides: Words)
 
 
 def _is_setting(word: str) -> bool:
-    """Whether an override is of a setting, and not the choice of a piece such as `size=big`."""
+    """Whether an override is of a setting, not the choice of a group such as `size=big`."""
     return "." in word.partition("=")[0]

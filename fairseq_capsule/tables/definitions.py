@@ -1,4 +1,4 @@
-"""What a table or figure shows, and what is trained for it: configs/tables/*.yaml, read and checked."""
+"""Definitions of tables and figures, read from configs/tables/*.yaml and checked."""
 
 import itertools
 import re
@@ -19,7 +19,12 @@ Words = Tuple[str, ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A measure of a corpus: its name, and overrides for every run on it. Of several splits the mean is taken."""
+    """One measure on one corpus.
+
+    Attributes:
+        corpus: its name, and overrides for every run on it.
+        splits: the test sets; the figure is the mean over them.
+    """
 
     label: str
     measure: str
@@ -32,11 +37,11 @@ class Row:
     """One system of a table.
 
     Attributes:
-        run: the configuration's name and its overrides, as templates of `at` and of a scale's words; None where the
-            paper quotes others.
-        on, teacher, against: labels of the rows that it starts from, is taught by, and is compared with.
+        run: the configuration's name and its overrides, with `{name}` for values of `at` and of a scale; None if the
+            paper quotes the row from other work.
+        on, teacher, against: labels of the rows that it starts from, learns from, and is compared with.
         paper: the paper's figure for each column, as printed, or None.
-        at: the values of its grid.
+        at: the values of its grid, by the grid's keys.
     """
 
     label: str
@@ -50,8 +55,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """`figure` is empty for a table without one. Its `x` is a grid's key, or `rows`, or the label of a column, or else
-    says what the columns' own points are; its `series` is a grid's key; its `y` is the label of a column over `x`."""
+    """One table or figure of a paper.
+
+    Attributes:
+        figure: how it is drawn; empty if it is not. `x` is a key of the grid, `rows`, the label of a column, or the
+            name of the axis of columns with several points. `series` is a key of the grid. `y` is the label of a column
+            that is drawn over the column `x`.
+    """
 
     name: str
     title: str
@@ -64,11 +74,11 @@ class Table:
 
     @property
     def is_figure(self) -> bool:
-        """Whether the paper has it as a figure, which is then always drawn."""
+        """Whether it is a figure in the paper. Such a one is always drawn."""
         return "-figure" in self.name
 
     def row(self, label: str) -> Row:
-        """Raises UserError: there is no such row."""
+        """The row with this label; raises a UserError if there is none."""
         for row in self.rows:
             if row.label == label:
                 return row
@@ -76,10 +86,10 @@ class Table:
         raise UserError(f"{self.name} has no row {label!r}; its rows are: {rows}")
 
     def to_run(self, labels: Optional[List[str]] = None) -> List[Row]:
-        """The rows that are run, or those of `labels`.
+        """The rows that can be run, or of these the ones in `labels`.
 
         Raises:
-            UserError: an unknown row, or one that the paper quotes.
+            UserError: an unknown row, or one that the paper quotes from other work.
         """
         for row in map(self.row, labels or ()):
             if row.run is None:
@@ -88,7 +98,7 @@ class Table:
 
 
 def table_names() -> List[str]:
-    """Raises UserError: the package does not lie in a checkout, where the definitions are."""
+    """The names of all definitions; raises a UserError outside a checkout, which holds them."""
     names = sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
     if not names:
         raise UserError(
@@ -101,7 +111,7 @@ def load_table(name: str) -> Table:
     """Read a definition.
 
     Raises:
-        UserError: there is no such table, or its file is not one.
+        UserError: there is no such table, or its file is not a valid definition.
     """
     path = CONFIGS / "tables" / f"{name}.yaml"
     if name not in table_names():
@@ -116,7 +126,7 @@ def load_table(name: str) -> Table:
         for label, spec in content["columns"].items()
     )
     against = content.get("against")
-    exempt = {against, content["rows"].get(against, {}).get("on")}  # what all are compared with, and its baseline
+    exempt = {against, content["rows"].get(against, {}).get("on")}  # the row of all comparisons, and its baseline
     rows = tuple(
         row
         for label, spec in content["rows"].items()
@@ -139,7 +149,7 @@ def load_table(name: str) -> Table:
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """A template with a value for each `{name}` in it. A value is no template.
+    """A template with a value for each `{name}` in it; values are inserted once, as they are.
 
     Raises:
         UserError: a name has no value.
@@ -151,7 +161,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def read_yaml(path: Path) -> Dict[str, Any]:
-    """A YAML file whose scalars stay as they are written: a printed 26.30 is not 26.3. `null` is None."""
+    """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
     try:
         return _without_null(yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader))
     except yaml.YAMLError as error:
@@ -167,7 +177,7 @@ def _without_null(node: Any) -> Any:
 
 
 def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:
-    """The row, or one for every point of its grid."""
+    """The row, or one row for each point of its grid."""
     _require_keys(path, spec, {"run", "on", "teacher", "against", "paper", "grid"})
     grid = spec.get("grid", {})
     words = tuple(spec["run"].split()) if "run" in spec else None
@@ -183,9 +193,9 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
 
 
 def _require_an_end(table: Table, row: Row, above: Words) -> None:
-    """Raise a UserError where rows need each other, or one that is not there."""
+    """Raise a UserError if rows need each other in a circle, or a row that does not exist."""
     if row.label in above:
-        raise UserError(f"{table.name}: {' needs '.join((*above, row.label))}: no order can be found")
+        raise UserError(f"{table.name}: {' needs '.join((*above, row.label))}: the rows need each other in a circle")
     for label in filter(None, (row.on, row.teacher, row.against)):
         _require_an_end(table, table.row(label), (*above, row.label))
 

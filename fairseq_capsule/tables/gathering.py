@@ -1,4 +1,4 @@
-"""Our figures of a table, out of the folders of its runs. Nothing is computed here that takes time."""
+"""Collect our figures of a table from the folders of its runs. Nothing here takes long to compute."""
 
 import math
 import re
@@ -20,10 +20,10 @@ class Figures:
     """Our figures of one row and column.
 
     Attributes:
-        values: of each seed.
-        differences: to the row which it is compared with, of each seed of which it is known.
-        ps: of these, by paired bootstrap.
-        missing: why there are none; empty where the row has no such figure.
+        values: one for each seed.
+        differences: to the row that it is compared with, for each seed where both have a figure.
+        ps: the p of each difference, by paired bootstrap.
+        missing: why there is no figure; empty if the row cannot have one.
     """
 
     values: Tuple[float, ...] = ()
@@ -45,18 +45,23 @@ class Figures:
         return statistics.mean(self.differences) if self.differences else None
 
 
-# A figure, its difference to the other run's, and p; or why it is missing.
+# A figure, its difference to the other run's figure, and p; or the reason why it is missing.
 Found = Union[str, Tuple[Value, Optional[float], Optional[float]]]
-# Of one column: figures by the words of the source that they are of; "" for a column without such points.
+# Figures of one column by the number of source words; the key is "" for a column with one figure.
 Points = Dict[str, Figures]
-# What reading a figure in something else than a report raises.
+# What is raised by reading a figure from a file that is not a report.
 NO_REPORT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Results:
-    """`cells` has a row's points for each column; `labels` is what a column's scores call themselves, `stands_in` the
-    corpus of its figures where that is not the paper's."""
+    """All figures of a table.
+
+    Attributes:
+        cells: for each row, its points in each column.
+        labels: for each column, the name and signature of its scores, if it has scores.
+        stands_in: for each column, the corpus that replaces the paper's, if another one does.
+    """
 
     table: Table
     scale: Scale
@@ -66,7 +71,7 @@ class Results:
 
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
-    """All that is there, of every seed that is there."""
+    """Collect the figures of every seed that has a folder."""
     folders = (places.runs / scale.name).glob("*/*/seed*")
     seeds = sorted({int(found[1]) for path in folders if (found := re.fullmatch(r"seed(\d+)", path.name))}) or [1]
     cells: Dict[str, Tuple[Points, ...]] = {}
@@ -106,14 +111,14 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
 
 
 def _number(found: Any) -> float:
-    """Raise a ValueError for a figure that is no finite number."""
+    """Return a figure; raise a ValueError if it is not a finite number."""
     if type(found) not in (int, float) or not math.isfinite(found):
         raise ValueError(f"no figure: {found!r}")
     return found
 
 
 def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Found:
-    """The mean over splits, its difference to the other run's, and p where there is one split."""
+    """The mean over splits, its difference to the other run's, and p if there is one split."""
     measure, folder = MEASURES[column.measure], places.run_folder(run)
     values, tests = [], []
     for split in column.splits:
@@ -127,7 +132,7 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Fo
         tests += [compared["scores"][measure.score]["against"]] if compared else []
     whole = len(tests) == len(values)
     difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
-    p = tests[0]["p"] if whole and len(tests) == 1 else None  # None where the two have the same score
+    p = tests[0]["p"] if whole and len(tests) == 1 else None  # None if both scores are equal
     return statistics.mean(values), difference, None if p is None else _number(p)
 
 
@@ -146,7 +151,7 @@ def _report(run: Run, column: Column, places: Places) -> Found:
 
 
 def _untrained(run: Run, places: Places) -> Optional[str]:
-    """Why nothing can be known of a run."""
+    """Why a run has no checkpoint to measure; None if it has one."""
     folder = places.run_folder(run)
     if folder.is_finished:
         return None
@@ -156,7 +161,7 @@ def _untrained(run: Run, places: Places) -> Optional[str]:
             return f"not trained, since {needed.title} is missing: {why}"
     reason = _reason(folder.path, "train")
     if folder.is_bound:
-        return "its training has not reached its end" + (f": {reason}" if reason else "")
+        return "its training is not finished" + (f": {reason}" if reason else "")
     return reason or "not trained"
 
 
@@ -170,7 +175,7 @@ def _reason(folder: Path, step: str) -> Optional[str]:
 
 
 def _label(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[str]:
-    """What the scores of a column are of, in their own words, with their signature."""
+    """The name, text kind and signature of a column's scores, as the score files state them."""
     measure = MEASURES[column.measure]
     for run, _ in runs if measure.score else ():
         for split in column.splits if applies(column.measure, run) else ():

@@ -1,6 +1,6 @@
-"""What is measured of a run: for each measure the command that reports it, and where it stands in the report.
+"""Measures of a run: for each, the command that reports it and where the figure is in the report.
 
-A report is the last line of what its command prints, an object of JSON.
+A report is the last line that the command prints, a JSON object.
 """
 
 import json
@@ -16,13 +16,19 @@ from fairseq_capsule.tables.configurations import composed
 from fairseq_capsule.tables.definitions import REPOSITORY
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
-# A figure, or several, each with what it is of: the words of the source.
+# One figure, or several by the number of source words.
 Value = Union[float, Dict[str, float]]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """`source` makes the report, `read` finds the figure in it; evaluate.sh's have no source, but a `score`'s name."""
+    """One measure.
+
+    Attributes:
+        source: the command of `SOURCES` that writes the report; None for the scores of evaluate.sh.
+        read: finds the figure in the report.
+        score: the name of a score of evaluate.sh.
+    """
 
     source: Optional[str]
     read: Callable[[Dict[str, Any]], Value]
@@ -31,12 +37,12 @@ class Measure:
 
 
 def composed_of(run: Run) -> DictConfig:
-    """A run's configuration; a given baseline has that of the Transformer."""
+    """The composed configuration of a run; a given baseline has the Transformer's."""
     config = "transformer" if run.config == GIVEN else run.config
     return composed(run.setting.configs, config, run.all_overrides)
 
 
-# --- sources: the commands that report; a word in braces stands for what `command` knows of a run -------------------
+# --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
 
 SOURCES = {
     "size": "fairseq-capsule size {checkpoint} --data {bin} --json",
@@ -57,7 +63,7 @@ SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}
 
 
 def command(source: str, run: Run, places: Places) -> List[str]:
-    """The words of a source's command for a run."""
+    """The command of a source for a run, as a list of words."""
     folder, corpus, setting = places.run_folder(run), places.corpus(run), run.setting
     task, benchmarks = composed_of(run).task, REPOSITORY / "benchmarks"
     arch, model = model_options(run)
@@ -80,7 +86,7 @@ def command(source: str, run: Run, places: Places) -> List[str]:
 
 
 def model_options(run: Run) -> Tuple[str, List[str]]:
-    """The architecture of a run, and its options as the benchmarks take them: whole numbers and choices."""
+    """The architecture of a run, and its whole numbers and choices as `--option` of the benchmarks."""
     model = composed_of(run).model
     kept = {name: value for name, value in model.items() if type(value) in (int, str) and name != "_name"}
     return model._name, [word for name, value in kept.items() for word in ("--option", f"{name}={value}")]
@@ -102,7 +108,7 @@ def _by_words(key: str) -> Callable[[Dict[str, Any]], Dict[str, float]]:
 
 
 def _first(key: str) -> Callable[[Dict[str, Any]], float]:
-    """Of latency.py's report, the figure of the architecture that was named first."""
+    """In the report of latency.py, the figure of the first architecture."""
 
     def read(found: Dict[str, Any]) -> float:
         figure = found[key][found["archs"][0]]
@@ -112,7 +118,7 @@ def _first(key: str) -> Callable[[Dict[str, Any]], float]:
 
 
 def _losses_ratio(found: Dict[str, Any]) -> float:
-    """With its guided losses, where it has some."""
+    """The ratio with guided losses if the architecture has them."""
     return found["ratios"].get(f"{found['arch']} + losses", found["ratio"])
 
 
@@ -135,7 +141,7 @@ MEASURES: Dict[str, Measure] = {
     "cdr": Measure("coverage", _row("cdr"), 3),
     "over_translation": Measure("coverage", _row("over")),
     "under_translation": Measure("coverage", _row("under")),
-    # Their first row is that of the whole target.
+    # The first row of the report is about the whole target.
     "overlap_past": Measure("overlap", _row("past"), 3),
     "overlap_future": Measure("overlap", _row("future"), 3),
     "bleu_by_length": Measure("lengths", _by_words("bleu")),
@@ -144,11 +150,11 @@ MEASURES: Dict[str, Measure] = {
     "bleu_longer_than": Measure("longer-than", _by_words("bleu")),
 }
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")
-FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # the configurations of the models that speeds are ratios to
+FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
 
 
 def applies(measure: str, run: Run) -> bool:
-    """Whether a run has such a figure at all: a model has no speed beside itself, for it is not measured."""
+    """Whether a run can have such a figure. A model's speed compared with itself is not measured."""
     if measure in RATIOS:
         return run.config not in FAIRSEQS_OWN
     if measure == "bleu_without_diacritics":
@@ -159,7 +165,7 @@ def applies(measure: str, run: Run) -> bool:
 
 
 def read_json(path: Path) -> Optional[Dict[str, Any]]:
-    """The object in a file, None where it is missing or none."""
+    """The JSON object in a file; None if the file is missing or holds something else."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Tables as people read them: Markdown, CSV, and for a figure a plot, our figures beside the papers'."""
+"""Print tables as Markdown, CSV and plots, with our figures beside the papers'."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _PLACE = re.compile(r"-(table|figure)(\d+)$")
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the CSV: one figure. `of` is the length of the source that it is of, where there are several."""
+    """A line of the CSV file: one figure. `of` is the number of source words if the column has several points."""
 
     row: str
     column: str
@@ -55,7 +55,7 @@ def csv_lines(results: Results) -> List[Line]:
 
 
 def markdown(results: Results) -> str:
-    """The table, and under it what its figures are of and what is missing."""
+    """The table, with notes under it: corpora, signatures, and what is missing."""
     table = results.table
     header = [("", NOTHING)]
     for number, column in enumerate(table.columns):
@@ -76,7 +76,7 @@ def markdown(results: Results) -> str:
 
 
 def plot(results: Results) -> Optional[Plot]:
-    """The picture of a figure; None for a table, and where nothing is there to be drawn."""
+    """The plot; None if the definition has no figure, or if there are no results yet."""
     table, columns = results.table, list(enumerate(results.table.columns))
     if not table.figure or not any(f.values for cells in results.cells.values() for p in cells for f in p.values()):
         return None
@@ -109,13 +109,13 @@ def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
 
 
 def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
-    """Of each column: its label, the paper's figure, ours."""
+    """For each column: its label, the paper's figure, our figures."""
     ours = results.cells.get(row.label, ({"": Figures(missing="")},) * len(results.table.columns))
     return zip((column.label for column in results.table.columns), row.paper, ours)
 
 
 def _points(results: Results, number: int) -> List[str]:
-    """The points of a column that any row has."""
+    """All points of a column."""
     found = dict.fromkeys(point for cells in results.cells.values() for point, f in cells[number].items() if f.values)
     return list(found) or [""]
 
@@ -182,7 +182,7 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
 
 
 def _over_a_column(results: Results, x: str, y: str) -> Plot:
-    """A point a row. A model beside itself, whose speed is not measured, has the ratio 1."""
+    """One point for each row. A model compared with itself has the ratio 1, which is not measured."""
     labels = [column.label for column in results.table.columns]
     places: Dict[str, Tuple[float, float]] = {}
     for row, cells in results.cells.items():

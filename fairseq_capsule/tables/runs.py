@@ -1,6 +1,6 @@
-"""Runs: what determines a training, its folder, and the checkpoint of it that is measured.
+"""Runs: what determines a training, its folder, and which of its checkpoints is measured.
 
-Rows of different tables that are determined by the same things are one run, in one folder.
+Rows of different tables with equal settings are one run, in one folder.
 """
 
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Word
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
 from fairseq_capsule_runs import RunFolder
 
-GIVEN = "given"  # the baseline that --baseline names
-BASELINE = "transformer"  # the configuration in whose place it is
+GIVEN = "given"  # the checkpoint of --baseline
+BASELINE = "transformer"  # the configuration that it replaces
 PROBE = "probe"
 
 
@@ -23,9 +23,9 @@ class Run:
 
     Attributes:
         config: the configuration's name in configs/CORPUS.
-        overrides: those of its row and its corpus that change something, sorted.
+        overrides: the overrides of its row and corpus that change a setting, sorted.
         baseline: the run that it starts from.
-        teacher: the run whose translations it learns.
+        teacher: the run whose translations are its training data.
     """
 
     scale: str
@@ -46,7 +46,7 @@ class Run:
 
     @property
     def title(self) -> str:
-        """What determines it, but its scale, corpus and seed; fit for a folder's name and for a value of Hydra's."""
+        """Its settings without scale, corpus and seed, as the name of a folder and a value of a Hydra override."""
         groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
         pairs = [word.partition("=") for word in self.overrides]
         words = [self._short(key) + equals + value for key, equals, value in pairs]
@@ -60,13 +60,13 @@ class Run:
         return bool(self.regime.average) and self.config not in (PROBE, GIVEN)
 
     def with_needed(self) -> Iterator["Run"]:
-        """The run behind its baseline and its teacher, and theirs."""
+        """The baselines and teachers that it needs, directly or through others, then the run itself."""
         for needed in filter(None, (self.baseline, self.teacher)):
             yield from needed.with_needed()
         yield self
 
     def _short(self, key: str) -> str:
-        """A key without the group `model.`, unless a piece of the configuration has the name that is left."""
+        """A key without the prefix `model.`, unless a group of the configuration has the shorter name."""
         rest = key.removeprefix("model.")
         return key if (CONFIGS / self.setting.configs / rest).is_dir() else rest
 
@@ -77,7 +77,7 @@ class Run:
 
     @property
     def checkpoint(self) -> str:
-        """The file in its folder that is measured, decoded, and started from."""
+        """The checkpoint in its folder that is measured and decoded, and that other runs start from."""
         if self.config == GIVEN:
             return "checkpoint_given.pt"
         return "checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt"
@@ -85,7 +85,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Places:
-    """Where runs and prepared corpora are; both absolute, since fairseq changes folders."""
+    """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder."""
 
     runs: Path
     data: Path
@@ -104,7 +104,7 @@ class Places:
         return self.data / run.setting.data
 
     def given(self, run: Run) -> Run:
-        """The given baseline beside `run`."""
+        """The given baseline for the scale and corpus of `run`."""
         return Run(run.scale, run.setting, GIVEN, (), 0)
 
     def has_given(self, run: Run) -> bool:
@@ -115,8 +115,8 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
     """The run of a row for a column.
 
     Args:
-        given: a baseline is given, in the place of the Transformer that others start from or are taught by; one is too
-            where an earlier call has put one into the folder of runs.
+        given: a given checkpoint replaces the Transformer that rows start from or learn from. It also does if an
+            earlier call has put one into the folder of runs.
     """
     corpus, *of_corpus = column.corpus
 
@@ -129,7 +129,7 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         regime = setting.on_baseline if baseline else setting.from_scratch
         overrides = without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
         run = Run(scale.name, setting, config, overrides, seed, baseline, teacher)
-        # Of a teacher the size does not matter.
+        # A teacher may have any size.
         starts = not words and any(other.on == row.label for other in table.rows)
         teaches = any(other.teacher == row.label for other in table.rows)
         if (starts or teaches) and config == BASELINE and (given or places.has_given(run)):
@@ -142,6 +142,6 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
 def compared_runs(
     table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False
 ) -> Tuple[Run, Optional[Run]]:
-    """The run of a row, and that of the row which it is compared with."""
+    """The run of a row, and the run of the row that it is compared with."""
     other = run_of(table, table.row(row.against), column, scale, seed, places, given) if row.against else None
     return run_of(table, row, column, scale, seed, places, given), other

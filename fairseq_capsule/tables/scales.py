@@ -1,4 +1,4 @@
-"""At what size a table is made: configs/scales/*.yaml, what stands for a paper's corpora, sizes and schedules."""
+"""Scales, configs/scales/*.yaml: the corpora, sizes and schedules that a table is made with."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Dict, List, Mapping, Tuple
@@ -11,12 +11,12 @@ SCALES = ("paper", "small", "smoke")
 
 @dataclass(frozen=True)
 class Regime:
-    """How a training from scratch, or one on top of a baseline, goes.
+    """The schedule of a training from scratch, or of one that starts from a baseline.
 
     Attributes:
         overrides: for every such run.
-        average: options of `fairseq-capsule average`; nothing: the last checkpoint is what is measured.
-        hours: a guess.
+        average: options of `fairseq-capsule average`; if empty, the last checkpoint is measured.
+        hours: an estimate.
     """
 
     overrides: Words = ()
@@ -26,19 +26,19 @@ class Regime:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a run of one paper on one of its corpora is like at one scale.
+    """The settings of a paper's runs on one corpus at one scale.
 
     Attributes:
         configs: the folder under configs/.
         data: the folder under --data.
-        licensed: the folder of a corpus that is handed out under a licence; its path is `{licensed}` in `prepare`.
-        prepare: the command that makes the data.
-        splits: those that can be scored.
+        licensed: the folder of a corpus that needs a licence; its path replaces `{licensed}` in `prepare`.
+        prepare: the command that prepares the data.
+        splits: the test sets.
         decode: options of evaluate.sh.
         distill, throughput, latency: options of distill.sh and of the benchmarks.
-        words: what a definition's `{name}` stands for.
-        memory: of a training, in GB; a guess.
-        stands_in: whether this is another corpus than the paper's, which has one direction of translation.
+        words: values for `{name}` in a definition.
+        memory: of a training, in GB; an estimate.
+        stands_in: whether another corpus replaces the paper's. It has one direction of translation.
     """
 
     configs: str
@@ -62,13 +62,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Scale:
-    """All `entries` that fit a run are merged, the later ones win."""
+    """One scale. All `entries` that fit a run are merged; later ones take precedence."""
 
     name: str
     entries: Tuple[Mapping[str, Any], ...]
 
     def setting(self, paper: str, corpus: str, big: bool) -> Setting:
-        """What holds for a paper's runs on a corpus; `big` says whether they are of the big size."""
+        """The settings of a paper's runs on a corpus; `big` is whether they have the big size."""
         merged: Dict[str, Any] = {}
         for entry in self.entries:
             fits = paper in entry.get("papers", [paper]) and corpus in entry.get("corpora", [corpus])
@@ -81,7 +81,7 @@ class Scale:
 
 
 def load_scale(name: str) -> Scale:
-    """Raises UserError: there is no such scale."""
+    """Read a scale; raises a UserError if there is none of this name."""
     if name not in SCALES:
         raise UserError(f"no scale {name!r}; there are: {', '.join(SCALES)}")
     entries: List[Mapping[str, Any]] = read_yaml(CONFIGS / "scales" / f"{name}.yaml")["settings"]
@@ -98,7 +98,7 @@ def _regime(spec: Mapping[str, str]) -> Regime:
     return Regime(hours=float(spec["hours"]), **words)
 
 
-_READ = {  # how a field of each type is written
+_READ = {  # for each type of field, how its YAML text is read
     str: str,
     int: int,
     Words: lambda text: tuple(text.split()),

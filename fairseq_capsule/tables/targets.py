@@ -1,7 +1,7 @@
-"""A table at a scale with its seeds, as workflow/Snakefile reads it: the files that are wanted, the words of commands.
+"""A table at a scale, for workflow/Snakefile: the files that it needs and the options of each step's command.
 
-Files of runs are named from the folder of runs, where Snakemake works. Words of commands hold absolute paths, so that
-a printed command runs anywhere.
+Files of runs are relative to the folder of runs, where Snakemake works. Options of commands hold absolute paths, so
+that a printed command runs in any folder.
 """
 
 import re
@@ -21,9 +21,18 @@ MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 
 @dataclass(frozen=True)
 class Targets:
-    """`runs` are all, by name, `trainings` those that are trained, `corpora` their data, each with a run on it;
-    `compared` the runs that others are compared with, by the pair's folder; `cells` the files that the table reads.
-    `most_gpus`: how many there are; None: as many as wanted."""
+    """What a table needs.
+
+    Attributes:
+        licensed: the folder with the folders of licensed corpora.
+        most_gpus: how many GPUs there are; None for no limit.
+        baseline: a given checkpoint that replaces the Transformer.
+        runs: all runs, by name.
+        trainings: the names of the runs that are trained.
+        corpora: for each corpus, one of the runs on it.
+        compared: the runs that others are compared with, by the folder of the comparison.
+        cells: the files that the table is read from.
+    """
 
     table: Table
     scale: Scale
@@ -37,7 +46,7 @@ class Targets:
     compared: Dict[str, Run]
     cells: List[str]
 
-    # --- what a step waits for, by its wildcards ---------------------------------------------------------------------
+    # --- the input files of a step, by its wildcards -----------------------------------------------------------------
 
     def before_training(self, wildcards: Any) -> List[str]:
         run = self.runs[wildcards.run]
@@ -68,7 +77,7 @@ class Targets:
     def _other(self, wildcards: Any) -> Run:
         return self.compared[f"{wildcards.run}/compared/{wildcards.other}"]
 
-    # --- what a step's command needs, by its wildcards ---------------------------------------------------------------
+    # --- the options of a step's command -----------------------------------------------------------------------------
 
     def of_run(self, attribute: str) -> Callable[[Any], Any]:
         """An attribute of the step's run, such as `setting.decode`."""
@@ -88,7 +97,7 @@ class Targets:
         return [f"source={task.source_lang}", f"target={task.target_lang}"]
 
     def training_options(self, wildcards: Any) -> List[str]:
-        """With the configuration at the end."""
+        """The options of train.sh, and the configuration."""
         run, gpus = self.runs[wildcards.run], self.gpus(wildcards)
         tokens = run.setting.effective_tokens
         options = ["--gpus", str(gpus)] if gpus else []
@@ -107,7 +116,7 @@ class Targets:
         )
 
     def compared_texts(self, wildcards: Any) -> List[str]:
-        """Our translations, the references and how they are scored, the other run's translations."""
+        """The arguments of `fairseq-capsule score`: our translations, references, options, the other translations."""
         run, split = self.runs[wildcards.run], wildcards.split
         task = composed_of(run).task
         folders = (self.places.run_folder(each) for each in (run, self._other(wildcards)))
@@ -122,7 +131,7 @@ class Targets:
         device = ["--device", "cuda"] if wildcards.source in TIMED and self.gpus(wildcards) else []
         return [*command(wildcards.source, self.runs[wildcards.run], self.places), *device]
 
-    # --- its resources -----------------------------------------------------------------------------------------------
+    # --- the resources of a step -------------------------------------------------------------------------------------
 
     def gpus(self, wildcards: Any) -> int:
         wanted = self.runs[wildcards.run].setting.gpus
@@ -135,20 +144,20 @@ class Targets:
         return 1000 * self._run(wildcards).setting.memory
 
     def minutes(self, share: float) -> Callable[[Any], int]:
-        """How long a step may take on a cluster that takes a share of the hours of a training."""
+        """The time limit, on a cluster, of a step that takes a share of a training's hours."""
         return lambda wildcards: MINUTES_AT_LEAST + round(120 * share * self._run(wildcards).regime.hours)
 
     def _run(self, wildcards: Any) -> Run:
         return self.runs[wildcards.run] if hasattr(wildcards, "run") else self.corpora[wildcards.corpus]
 
     def refuse_missing_corpora(self) -> None:
-        """Raise a UserError for a corpus that is handed out under a licence and not there, before anything is run."""
+        """Raise a UserError if a corpus needs a licence and is missing, before anything is run."""
         for name, run in self.corpora.items():
             folder = self.licensed / run.setting.licensed
             if run.setting.licensed and not folder.is_dir() and not (self.places.corpus(run) / "manifest.tsv").exists():
                 raise UserError(
-                    f"{name}: no folder {run.setting.licensed} here, where the licensed corpus is looked for: link it "
-                    f"there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
+                    f"{name}: this corpus needs a licence, and there is no folder {run.setting.licensed} here: link "
+                    f"the corpus there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
                 )
 
 
@@ -165,12 +174,12 @@ def targets(
     """
     Args:
         rows: labels; all by default.
-        baseline: a checkpoint in the place of the Transformer that others start from, or are taught by.
-        gpus: how many there are; None: as many as are wanted.
-        licensed: the folder with those of licensed corpora.
+        baseline: a checkpoint that replaces the Transformer that rows start from or learn from.
+        gpus: how many there are; None for no limit.
+        licensed: the folder with the folders of licensed corpora.
 
     Raises:
-        UserError: an unknown row, or a baseline that is not there or that no row needs.
+        UserError: an unknown row, or a baseline that is missing or that no row needs.
     """
     runs: Dict[str, Run] = {}
     trained: Dict[str, Run] = {}
@@ -199,8 +208,8 @@ def targets(
         raise UserError(f"--baseline {baseline}: no such checkpoint")
     if baseline and not given:
         raise UserError(
-            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or is "
-            "taught by it; leave it out"
+            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
+            "learns from it; omit the option"
         )
     for run in given:
         _require_same(places.checkpoint(run), baseline)
@@ -210,7 +219,7 @@ def targets(
 
 
 def configured(config: Mapping[str, Any], runs: Path) -> Targets:
-    """The targets that Snakemake's `--config` names: table, scale, seeds, data, and further ones of `targets`."""
+    """The targets for the keys of Snakemake's `--config`: table, scale, data, and the arguments of `targets`."""
     baseline, gpus = config.get("baseline"), config.get("gpus")
     return targets(
         load_table(config["table"]),
@@ -225,16 +234,16 @@ def configured(config: Mapping[str, Any], runs: Path) -> Targets:
 
 
 def _require_same(given: Path, baseline: Optional[Path]) -> None:
-    """Raise a UserError where another baseline was given here before."""
+    """Raise a UserError if an earlier call gave another baseline here."""
     before = given.resolve()
     if given.is_symlink() and not before.exists():
-        raise UserError(f"{given.parent}: the baseline given here before, {before}, is gone; name another --runs")
+        raise UserError(f"{given.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")
     if baseline and given.exists() and before != baseline.resolve():
-        raise UserError(f"{given.parent}: the baseline given here before was {before}; name another --runs")
+        raise UserError(f"{given.parent}: the baseline of an earlier call is {before}; give another --runs")
 
 
 def _quoted(path: Path) -> str:
-    """As Hydra reads it, whatever is in it; what it would read as it is stays as it is."""
+    """A path as a value of a Hydra override, in quotes if it has special characters."""
     text = str(path)
     if re.fullmatch(r"[\w/.+-]+", text, re.ASCII):
         return text

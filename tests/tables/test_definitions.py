@@ -146,7 +146,7 @@ def test_a_template_is_filled_once():
         ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, on: B}}\n", "no row 'B'"),
         (
             "title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, on: B}, B: {run: x, against: A}}\n",
-            "A needs B needs A: no order",
+            "A needs B needs A: the rows need each other",
         ),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {'{n}': {run: x, grid: {k: [1]}}}\n", "no value for n"),
     ],

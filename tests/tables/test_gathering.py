@@ -116,7 +116,7 @@ def test_why_a_figure_is_missing(runs):
     put(runs.folder(DECODER) / "log" / "train.log", "train.sh: no such corpus\n")
     cells = runs.gathered("duan-table2").cells
     assert cells["Transformer"][1][""].missing == "no room"
-    assert cells["encoder"][0][""].missing == "its training has not reached its end"
+    assert cells["encoder"][0][""].missing == "its training is not finished"
     assert cells["decoder"][0][""].missing == "train.sh: no such corpus"
     assert cells["encoder and decoder"][0][""].missing == "test is not scored"
     text = markdown(runs.gathered("duan-table2"))

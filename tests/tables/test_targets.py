@@ -102,7 +102,7 @@ def test_what_is_only_timed_is_not_trained(places):
 
 def test_a_licensed_corpus_that_is_not_there_is_named_before_anything_runs(places, tmp_path):
     found = of("duan-table2", PAPER, places, licensed=tmp_path)
-    with pytest.raises(UserError, match="no folder CWMT here, .* or run scripts/prepare-wmt17-zh-en.sh first"):
+    with pytest.raises(UserError, match="no folder CWMT here: .* or run scripts/prepare-wmt17-zh-en.sh first"):
         found.refuse_missing_corpora()
     assert str(tmp_path / "CWMT") in found.preparation(SimpleNamespace(corpus="wmt17-zh-en"))
     (tmp_path / "CWMT").mkdir()
@@ -177,11 +177,11 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
     other = tmp_path / "other.pt"
     other.touch()
-    with pytest.raises(UserError, match="baseline given here before"):
+    with pytest.raises(UserError, match="the baseline of an earlier call"):
         of("weng-table3", SMALL, places, baseline=other)
     checkpoint.unlink()
     for again in (None, other):
-        with pytest.raises(UserError, match="baseline given here before, .*baseline.pt, is gone; name another --runs"):
+        with pytest.raises(UserError, match="of an earlier call, .*baseline.pt, is missing; give another --runs"):
             of("weng-table3", SMALL, places, baseline=again)
 
 
