@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Multi30k task 1: from the raw archives to OUT/bin, a data folder for fairseq.
+# Prepare Multi30k task 1 from the raw archives, and binarise it for fairseq, in OUT/bin.
 #
 #     prepare-multi30k.sh [--pair en-de] [--from DIR] [--codes FILE --dict FILE] [--limit N] OUT
 #
 #   --pair SOURCE-TARGET
-#                  two of en, de, fr and cs (en-de); fairseq takes either as the source, a configuration without languages the first
+#                  two of en, de, fr and cs (en-de). fairseq can train both directions. A configuration without languages
+#                  takes the first as the source
 #   --from DIR     the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz;
-#                  without it they are downloaded (MIRROR=URL names another place than the project's own)
+#                  without it they are downloaded (MIRROR=URL: from there instead of from the project)
 #   --codes FILE --dict FILE
-#                  BPE codes and dictionary of an earlier run, for a model that starts from that run's checkpoint
-#   --limit N      only the first N training pairs, for a quick try
+#                  BPE codes and dictionary of an earlier run, needed to start from a checkpoint of that run
+#   --limit N      only the first N training pairs, for a quick test
 #
-# Punctuation normalised, tokenised (XML escapes kept), lower-cased, joint BPE of 10,000 merges, joint dictionary.
+# Punctuation is normalised, words are tokenised (XML escapes kept) and lower-cased. Joint BPE of 10,000 merges, joint dictionary.
 #
-#   OUT/bin        binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO); Czech has no text of 2017,
-#                  its test1 is 2018 Flickr
-#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised and OUT/bpe are its next forms
+#   OUT/bin        binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO). Czech has no
+#                  text of 2017; its test1 is 2018 Flickr
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/corpus.sh"
 
@@ -28,7 +29,7 @@ merges=10000
 mirror=${MIRROR:-https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw}
 declare -A archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2017_flickr [test2]=test_2017_mscoco)
 
-raw() { # PART: the text of the archives, checked
+raw() { # PART: checks and copies the text of the archives
     local split first second
     mkdir "$1"
     for split in train valid test test1 test2; do
@@ -44,12 +45,12 @@ tokenise() { # LANG
     sacremoses --quiet --language "$1" normalize tokenize
 }
 
-languages=(en de) # of which --codes and --dict are, where they are not named
+languages=(en de) # the default pair, which take_corpus_options needs
 take_corpus_options "from limit codes dict pair" "$@"
 [[ $pair =~ ^(en|de|fr|cs)-(en|de|fr|cs)$ && ${pair%-*} != "${pair#*-}" ]] ||
     die "--pair takes two of en, de, fr and cs, such as en-fr, not '$pair'"
 languages=("${pair%-*}" "${pair#*-}")
 [[ $pair == en-de ]] || more_settings+=("pair $pair")
 [[ $pair != *cs* ]] || archives=([train]=train [valid]=val [test]=test_2016_flickr [test1]=test_2018_flickr)
-option_names=${option_names% pair} # the folder of a pair that needs no name has no line for it
+option_names=${option_names% pair} # only other pairs than en-de are a setting, by more_settings
 prepare_corpus

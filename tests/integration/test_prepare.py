@@ -159,7 +159,7 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
         ),
         (
             ["{pair}", "--train", "{texts}/my.ar", "{held}"],
-            "my.ar: a file, so the file of the target language must follow",
+            "my.ar: this is a file, so give the file of the target language after",
         ),
         (["{pair}", "--train", "{texts}/my.ar", "{texts}/short.en", "{held}"], "my.ar has 150 lines, "),
         (
@@ -182,7 +182,7 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
         ),
         (
             ["{pair}", "--train", "{texts}/my", "{held}", "--max-length", "1"],
-            "no training pair is left of --max-length 1",
+            "no training pair passes --max-length 1",
         ),
     ],
 )
