@@ -12,7 +12,7 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	results.md style.md systems.md training.md your-own-corpus.md) \
 	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
 	$(addprefix fairseq_capsule/,criterions losses modules routing) \
-	scripts/*.sh scripts/*.py scripts/site/hooks.py configs
+	scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28
