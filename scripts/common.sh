@@ -254,7 +254,7 @@ manifest() { # PART: the last stage: writes the command, its settings and tools,
     } >"$1"
 }
 
-versions() { # PACKAGE...: prints the versions of the installed ones. fairseq has two names, of which one is installed
+versions() { # PACKAGE...: prints the versions of the installed ones. fairseq has two possible names
     python - "$@" <<'VERSIONS'
 import sys
 from importlib.metadata import distributions
