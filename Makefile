@@ -8,12 +8,11 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci \
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
-	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
-	scripts/docs.sh scripts/site/hooks.py \
+	evaluation.md extending.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md reproducing.md \
+	results.md style.md systems.md training.md your-own-corpus.md) \
 	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
-	$(addprefix fairseq_capsule/,criterions losses modules routing tables) workflow fairseq_capsule/cli/reproduce.py \
-	fairseq_capsule/cli/table.py \
-	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
+	$(addprefix fairseq_capsule/,criterions losses modules routing tables cli/reproduce.py cli/table.py) \
+	workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28

@@ -1,4 +1,4 @@
-"""Prints the languages of a data folder and the most words that a teacher writes, or why it cannot be one for it."""
+"""Check that a model can teach on a data folder; print the languages and its maximum target length."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 
-import fairseq_capsule  # noqa: F401  lets checkpoints load
+import fairseq_capsule  # noqa: F401  registers the models of the checkpoints
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries, refuse_other_languages
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_runs.values import RunError, name, one_line, place, whole
@@ -23,12 +23,12 @@ def check(teacher, data):
         name(f"the language of a file in {data}", language)
     state = checkpoint_utils.load_checkpoint_to_cpu(teacher)
     if not isinstance(state.get("model"), dict):
-        raise UserError(f"{teacher}: it holds no model")
+        raise UserError(f"{teacher}: it contains no model; give a checkpoint of fairseq")
     refuse_other_languages(teacher, state, source, target)
     dictionaries = (Dictionary.load(f"{data}/dict.{language}.txt") for language in (source, target))
     refuse_other_dictionaries(teacher, state, *dictionaries)
     if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
-        raise UserError(f"{data}: its training set is in several parts (train1.…); binarise it as one")
+        raise UserError(f"{data}: its training set has several parts (train1.…); binarise it as one")
     config = (state.get("cfg") or {}).get("model") or state.get("args")
     option = config.get if isinstance(config, dict) else lambda name: getattr(config, name, None)
     return f"{source}-{target} {whole(f'{teacher}: max_target_positions', option('max_target_positions') or 1024)}"

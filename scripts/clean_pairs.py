@@ -1,4 +1,4 @@
-"""Copies the pairs of two parallel texts whose sentences have words, not too many, and of a similar number."""
+"""Copy the pairs of two parallel texts that are not empty, not too long and of similar length."""
 
 import argparse
 from contextlib import ExitStack
@@ -10,10 +10,10 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("inputs", nargs=2, metavar="TEXT")
     parser.add_argument("outputs", nargs=2, metavar="OUTPUT")
-    parser.add_argument("--longest", type=int, required=True, help="words of a sentence")
-    parser.add_argument("--ratio", type=float, default=0, help="most words for one of the other sentence; 0: any")
+    parser.add_argument("--longest", type=int, required=True, help="largest number of words in a sentence")
+    parser.add_argument("--ratio", type=float, default=0, help="largest ratio of the numbers of words; 0: any")
     parser.add_argument(
-        "--instead", nargs=2, metavar="FILE", help="files that are parallel to the texts: copy their lines"
+        "--instead", nargs=2, metavar="FILE", help="copy the lines of these files, parallel to the texts"
     )
     args = parser.parse_args()
     with ExitStack() as stack:

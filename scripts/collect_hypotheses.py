@@ -1,9 +1,9 @@
-"""Writes the targets of a training set anew: a teacher's translations, from the outputs of fairseq-generate.
+"""Replace the targets of a training set by a teacher's translations, the outputs of fairseq-generate.
 
     collect_hypotheses.py DATA SOURCE-TARGET LONGEST SHARDS OUT
 
-A sentence keeps its own target where its translation is empty, as long as was allowed (twice the source and 10, and
-less than the LONGEST that the teacher takes), or missing because the teacher skips its source. Prints how many do.
+A sentence keeps its own target if its translation is empty, reaches the maximum length (twice the source plus 10, or
+the LONGEST that the teacher supports), or is missing because the teacher skips its source. Prints how many do.
 """
 
 import re
@@ -16,7 +16,7 @@ HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 
 
 def hypotheses(folder):
-    """Number of the sentence → the best translation, of all shards."""
+    """Return the best translation of each sentence number, from all shards."""
     found = {}
     for file in sorted(Path(folder).glob("*.out")):
         with open(file, encoding="utf-8") as lines:
@@ -26,7 +26,7 @@ def hypotheses(folder):
 
 
 def announced(folder):
-    """How many sentences fairseq said that it would skip."""
+    """Return how many sentences fairseq announced to skip."""
     skipped = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
     texts = (file.read_text(encoding="utf-8") for file in Path(folder).glob("*.log"))
     return max((int(found.replace(",", "")) for text in texts for found in skipped.findall(text)), default=0)

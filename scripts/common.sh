@@ -1,15 +1,15 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # what is set here is read by the scripts
-# Sourced by every script of this folder: its environment, clear failures, and stages that survive an interruption.
+# Sourced by every script of this folder: the environment, error messages, and stages that survive an interruption.
 #
-# A corpus is prepared inside one folder by stages. A stage makes one file or folder under a temporary name and renames it
-# when it is whole, so that whatever bears its final name is finished, and running a script again goes on where it stopped.
-# A folder of texts holds files named SPLIT.LANG.
+# A corpus is prepared in one folder by stages. A stage makes one file or folder under a temporary name and renames it when it
+# is complete. So a file with its final name is finished, and a script that runs again resumes where it stopped. A folder of
+# texts holds files named SPLIT.LANG.
 
-# A script computes nothing with a value that it has not checked: bash's arithmetic runs what stands in brackets in a text. Numbers
-# are compared by `[`, computed by `calculate`; all else is computed in Python (tests/test_scripts.py holds the scripts to that).
+# Do not compute with a value before checking it: bash's arithmetic executes commands that stand in brackets in a value. Compare
+# numbers with `[` and compute with `calculate`. Compute everything else in Python. tests/test_scripts.py checks this.
 #
-# With pipefail nothing may leave a pipe early, as head does: the first line of what a command says is `sed -n 1p`.
+# With pipefail no command may leave a pipe early, as head does. Take the first line of a command's output with `sed -n 1p`.
 set -euo pipefail
 shopt -s inherit_errexit
 unset CDPATH
@@ -17,27 +17,27 @@ unset CDPATH
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=${0##*/}
 command_line="$program${*:+ ${*@Q}}"
-cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # which would heed them; these are processes
+cores=$(env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc) # nproc obeys these limits of threads; here it counts processes
 stages=()
-PROGRESS=/dev/null # where progress is shown; other output goes to the logs of the stages
+PROGRESS=/dev/null # shows progress; other output goes to the logs of the stages
 [[ ! -t 2 ]] || ! { : >/dev/tty; } 2>/dev/null || PROGRESS=/dev/tty
-# PYTHONSAFEPATH: the scripts work inside folders that may be somebody else's; a `json.py` there is no module.
+# PYTHONSAFEPATH: the scripts work in folders of other people. Python must not import a `json.py` from there.
 export PROGRESS LC_ALL=C.UTF-8 PYTHONUTF8=1 PYTHONSAFEPATH=1
 if [[ -d $scripts/../.venv/bin ]]; then
     PATH=$(cd "$scripts/../.venv/bin" && pwd):$PATH
 fi
 
-die() { # MESSAGE...: one clear line, whatever is in it, and the end
+die() { # MESSAGE...: prints one line, without control characters, and exits
     local message="$program: $*"
     printf '%s\n' "${message//[[:cntrl:]]/?}" >&2
     exit 1
 }
 
-usage() { # prints the comment that opens the script
+usage() { # prints the comment at the top of the script
     sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
 }
 
-python() { # a program of this folder finds those beside it
+python() { # lets a program of this folder import its neighbours
     if [[ $1 == "$scripts"/* ]]; then PYTHONSAFEPATH='' command python "$@"; else command python "$@"; fi
 }
 export scripts
@@ -46,11 +46,11 @@ export -f python # other shells run filters
 # --- arguments ---------------------------------------------------------------------------------------------------------
 
 value() { # OPTION [VALUE]...: the option's value
-    [[ ${2:-} ]] || die "$1 wants a value (see --help)"
+    [[ ${2:-} ]] || die "$1 requires a value (see --help)"
     echo "$2"
 }
 
-take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (- is _ in it); what is no option goes to `places`
+take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (with _ for -); other arguments go to `places`
     local names=" $1 " name given
     shift
     places=()
@@ -58,33 +58,33 @@ take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (- i
         case $1 in
             -h | --help) usage; exit ;;
             --?*)
-                [[ $1 =~ ^--[a-z-]+$ && $names == *" ${1#--} "* ]] || die "no option $1 (see --help)"
+                [[ $1 =~ ^--[a-z-]+$ && $names == *" ${1#--} "* ]] || die "unknown option $1 (see --help)"
                 given=$(value "$@")
                 name=${1#--}
                 printf -v "${name//-/_}" %s "$given"
                 shift ;;
-            -*) die "no option $1 (see --help)" ;;
+            -*) die "unknown option $1 (see --help)" ;;
             *) places+=("$1") ;;
         esac
         shift
     done
 }
 
-take_folder() { # sets `out` to the one argument that is no option
+take_folder() { # sets `out` to the only positional argument
     [ ${#places[@]} -gt 0 ] || die "name the folder OUT to make (see --help)"
-    [ ${#places[@]} -eq 1 ] || die "one folder OUT, not both '${places[0]}' and '${places[1]}' (see --help)"
+    [ ${#places[@]} -eq 1 ] || die "name one folder OUT, not both '${places[0]}' and '${places[1]}' (see --help)"
     out=${places[0]}
 }
 
 need_positive() { # OPTION VALUE [MOST]
-    [[ $2 =~ ^[1-9][0-9]*$ ]] || die "$1 wants a positive whole number, not '$2'"
+    [[ $2 =~ ^[1-9][0-9]*$ ]] || die "$1 must be a positive whole number, not '$2'"
     [[ $2 =~ ^[0-9]{1,12}$ ]] && [ "$2" -le "${3:-1000000000}" ] ||
-        die "$1 wants a positive whole number up to ${3:-1000000000}, not $2"
+        die "$1 must be a positive whole number up to ${3:-1000000000}, not $2"
 }
 
-calculate() { # NUMBER OPERATOR NUMBER: of whole numbers; whatever else is there is an error of expr's, and runs nothing
-    # shellcheck disable=SC2003 # what is meant to replace it evaluates texts
-    expr "$1" "$2" "$3" || [ $? -eq 1 ] # as where the result is 0
+calculate() { # NUMBER OPERATOR NUMBER: of whole numbers. Anything else is an error of expr and executes nothing
+    # shellcheck disable=SC2003 # bash's arithmetic would evaluate the values
+    expr "$1" "$2" "$3" || [ $? -eq 1 ] # expr ends with 1 if the result is 0
 }
 
 need_tools() { # TOOL...
@@ -99,29 +99,29 @@ need_module() { # MODULE: of Python
         die "$1 is not installed: run 'make install', or activate the environment that has it"
 }
 
-need_codes_of_sentencepiece() { # FILE: a model of SentencePiece
+need_codes_of_sentencepiece() { # FILE: refuses what is not a SentencePiece model
     [[ -f $1 ]] || die "--codes $1: no such file"
-    python "$scripts/sentencepiece_model.py" apply "$1" </dev/null 2>/dev/null || die "--codes $1: not a model of SentencePiece"
+    python "$scripts/sentencepiece_model.py" apply "$1" </dev/null 2>/dev/null || die "--codes $1: not a SentencePiece model; give the sentencepiece.model of an earlier run"
 }
 
-need_codes_of_subword-nmt() { # FILE: its merges
+need_codes_of_subword-nmt() { # FILE: refuses what is not a list of merges
     [[ -f $1 ]] || die "--codes $1: no such file"
     [[ $(head -c 9 "$1" | tr -d '\0') == '#version:' ]] ||
         die "--codes $1: not codes of subword-nmt (they begin with '#version:')"
 }
 
-need_dict() { # FILE: a dictionary of fairseq
+need_dict() { # FILE: refuses what is not a dictionary of fairseq
     [[ -s $1 ]] || die "--dict $1: no such file, or an empty one"
     local wrong
     wrong=$(awk '!/. [0-9]+( #fairseq:overwrite)?$/ { print NR; exit }' "$1")
     [[ ! $wrong ]] || die "--dict $1, line $wrong: not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
 }
 
-exists() { # FILE...: is there one? For patterns, "$folder"/*.pt, where compgen -G would read the folder as one too
+exists() { # FILE...: whether the first exists. For patterns like "$folder"/*.pt: compgen -G would expand $folder too
     [[ -e $1 ]]
 }
 
-fingerprint() { # FILE, or nothing when it is to be learnt
+fingerprint() { # FILE, or nothing if the file will be learnt
     if [[ $1 ]]; then sha256sum "$1" | cut -c 1-12; else echo learnt; fi
 }
 
@@ -131,7 +131,7 @@ run_folder() { # COMMAND NAME=VALUE...: see fairseq_capsule_runs/__main__.py
     python -m fairseq_capsule_runs "$program" "$@"
 }
 
-read_plan() { # COMMAND NAME=VALUE...: sets `fields` and `words` to what it prints, where a NUL is behind each; ends with its failure
+read_plan() { # COMMAND NAME=VALUE...: sets `fields` and `words` from its NUL-terminated output; exits if it fails
     local field source
     declare -gA fields=()
     exec {source}< <(run_folder "$@")
@@ -145,7 +145,7 @@ read_plan() { # COMMAND NAME=VALUE...: sets `fields` and `words` to what it prin
 
 # --- the machine -------------------------------------------------------------------------------------------------------
 
-visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one a line
+visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one per line
     if [[ ${CUDA_VISIBLE_DEVICES+set} ]]; then
         tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | sed '/^$/d; /^-/,$d' # -1 hides what follows
     else
@@ -153,31 +153,32 @@ visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one a line
     fi
 }
 
-keep_memory() { # without this, glibc gives a large tensor's memory back and asks for it again, all the time, in small pages
+keep_memory() { # without this, glibc returns the memory of a large tensor and requests it again each time, in small pages
     export GLIBC_TUNABLES=glibc.malloc.hugetlb=1${GLIBC_TUNABLES:+:$GLIBC_TUNABLES}
     export MALLOC_MMAP_THRESHOLD_=4000000000 MALLOC_TRIM_THRESHOLD_=4000000000 MALLOC_TOP_PAD_=100000000
 }
 
 # --- stages ------------------------------------------------------------------------------------------------------------
 
-enter() { # OUT SETTING...: works inside the folder OUT from here on; one prepared with other settings is refused
+enter() { # OUT SETTING...: changes to the folder OUT; refuses one that was prepared with other settings
     lock "$1"
     keep_settings "$@"
 }
 
-lock() { # OUT: works inside the folder OUT from here on, alone
+lock() { # OUT: changes to the folder OUT and locks it
     [[ ! -e $1 || -d $1 ]] || die "$1 is not a folder: name a folder, or a new name"
     { mkdir -p "$1" 2>/dev/null && cd "$1"; } || die "cannot make the folder $1: name one that can be written"
-    exec 9<. # the lock of the one run that works here
+    exec 9<. # held while the script runs
     flock --nonblock 9 || { echo "waiting for another run in $1" && flock 9; }
 }
 
-keep_settings() { # OUT SETTING...: refuses the present folder, which is OUT, if it was prepared with other settings
+keep_settings() { # OUT SETTING...: refuses the current folder, which is OUT, if it was prepared with other settings
     local settings
     settings=$(printf '%s\n' "script $program" "${@:2}")
     if [[ ! -e settings ]]; then
-        # It gets its name with the first finished stage: until then nothing binds the folder to these settings.
-        { echo "$settings" >settings.part; } 2>/dev/null || die "cannot write in $1: it is read-only or the disk is full"
+        # The first finished stage renames it. Until then the folder may be prepared with other settings.
+        { echo "$settings" >settings.part; } 2>/dev/null ||
+            die "cannot write in $1, which is read-only or on a full disk: make it writable, or free some space"
     elif [[ $settings != "$(<settings)" ]]; then
         local there wanted
         there=$(grep -vxFf <(echo "$settings") settings | paste -sd , -) || true
@@ -186,17 +187,17 @@ keep_settings() { # OUT SETTING...: refuses the present folder, which is OUT, if
     fi
 }
 
-stage() { # NAME COMMAND...: makes NAME, a file or a folder, by `COMMAND... PART`, unless it is there
+stage() { # NAME COMMAND...: makes the file or folder NAME by `COMMAND... PART`, unless it exists
     local name=$1 part=$1.part.$$ log=$1.log status
     stages+=("$name")
     if [[ -e $name ]]; then
-        [[ -e settings ]] || die "$PWD/$name is there, but was not made by this script: name another folder"
+        [[ -e settings ]] || die "$PWD/$name exists, but was not made by this script: name another folder"
         echo "$name: done before"
         return
     fi
-    # What an interrupted run left. Its orphans, if any, hold no lock and go on writing into deleted files or new ones there.
+    # What an interrupted run left. Processes of it that still run hold no lock and write only there.
     rm -rf "$name".part.* 2>/dev/null || true
-    set +e # and not `if ! COMMAND`, within which bash would ignore all failures but the last
+    set +e # not `if ! COMMAND`: in that bash ignores all failures but the last
     (set -e && "${@:2}" "$part") >"$log" 2>&1 9<&-
     status=$?
     set -e
@@ -207,20 +208,20 @@ stage() { # NAME COMMAND...: makes NAME, a file or a folder, by `COMMAND... PART
     echo "$name: $(counts "$name")"
 }
 
-stage_failed() { # NAME PART LOG: cleans up and says why, in one line
+stage_failed() { # NAME PART LOG: cleans up and exits with the reason in one line
     local reason
     reason=$(grep -v '^xargs: ' "$3" | tail -n 1) || reason="no reason given"
-    has_room || reason="No space left on device" # nor any for the log
+    has_room || reason="No space left on device" # so the log may have no reason
     rm -rf "$2" "$2".*
     [[ $reason != "$program: "* ]] || die "${reason#"$program: "}"
-    die "stage '$1' failed: $reason (all of it: $PWD/$3); mend that and run the same command again"
+    die "stage '$1' failed: $reason (full log: $PWD/$3); fix the cause and run the same command again"
 }
 
-has_room() { # is there a megabyte left on the disk of the present folder?
+has_room() { # whether the disk of the current folder has a free megabyte
     [ "$(df --output=avail . | tail -n 1)" -ge 1024 ]
 }
 
-counts() { # NAME: how many lines a stage's texts have
+counts() { # NAME: prints the number of lines of a stage's texts
     local file
     if [[ $1 == *.model ]]; then
         echo "$(stat -c %s "$1") bytes"
@@ -236,7 +237,7 @@ counts() { # NAME: how many lines a stage's texts have
     fi
 }
 
-manifest() { # PART: the last stage: the command, its settings and tools, every source and every file made
+manifest() { # PART: the last stage: writes the command, its settings and tools, all sources and all results
     local file
     {
         printf 'command\t%s\n' "$command_line"
@@ -253,7 +254,7 @@ manifest() { # PART: the last stage: the command, its settings and tools, every 
     } >"$1"
 }
 
-versions() { # PACKAGE...: those that are installed; fairseq is, under one of its two names
+versions() { # PACKAGE...: prints the versions of the installed ones. fairseq has two possible names
     python - "$@" <<'VERSIONS'
 import sys
 from importlib.metadata import distributions
@@ -267,18 +268,18 @@ VERSIONS
 
 # --- commands of stages ------------------------------------------------------------------------------------------------
 
-fetch() { # URL FILE: downloads the archive FILE unless it is there
+fetch() { # URL FILE: downloads the archive FILE unless it exists
     [[ ! -e $2 ]] || return 0
     local reason
     echo "$1" >"$PROGRESS"
     reason=$(curl -fSL --progress-bar --retry 3 --connect-timeout 30 --output "$2.part" "$1" 2>&1 | tee "$PROGRESS") ||
         die "cannot download $1 (${reason##*[$'\n\r']}): try again, name another MIRROR=URL," \
             "or a folder that has the files by --from"
-    is_whole "$2" "$2.part" || die "$1 is not a whole archive: try again, or name another MIRROR=URL"
+    is_whole "$2" "$2.part" || die "$1 is not a complete archive: try again, or name another MIRROR=URL"
     mv "$2.part" "$2"
 }
 
-is_whole() { # NAME FILE: whether the archive FILE is, of the kind that NAME says; a part of one (.00) cannot be asked alone
+is_whole() { # NAME FILE: whether the archive FILE is complete. Its type comes from NAME. A part (.00) cannot be checked alone
     case $1 in
         *.zip) unzip -tq "$2" ;;
         *.tar) tar --list --file "$2" ;;
@@ -286,26 +287,26 @@ is_whole() { # NAME FILE: whether the archive FILE is, of the kind that NAME say
     esac >/dev/null 2>&1
 }
 
-need_known() { # BIN MEND: refuses a dictionary that does not know the training text
+need_known() { # BIN ADVICE: refuses a dictionary that lacks more than 5% of the training text
     awk '/\/train\.[A-Za-z_]+: .* replaced/ && $(NF - 3) + 0 > 5 { exit 1 }' "$1/preprocess.log" ||
         die "over 5% of the training text is unknown to the dictionary: $2"
 }
 
-in_pieces() { # FOLDER FILTERS PART: PART/SPLIT.LANG is FOLDER/SPLIT.LANG through each `FILTER LANG`; all cores, flat memory
+in_pieces() { # FOLDER FILTERS PART: filters FOLDER/SPLIT.LANG by each `FILTER LANG` into PART/SPLIT.LANG, on all cores, in constant memory
     local pieces=$3/pieces lang file
-    each_piece "$2" "$pieces" "$1"/*.*[a-zA-Z] # a further reference, SPLIT.LANG1, stays as it is
+    each_piece "$2" "$pieces" "$1"/*.*[a-zA-Z] # further references, SPLIT.LANG1, stay as they are
     for lang in $(languages_of "$1"/*.*[a-zA-Z]); do
         cat "$pieces/$lang"/*.done >"$pieces/$lang.done"
         [[ $(cat "$1"/*."$lang" | wc -l) == "$(wc -l <"$pieces/$lang.done")" ]] ||
             die "$2 changed the number of lines of $1/*.$lang: report this"
         for file in "$1"/*."$lang"; do
-            head --lines="$(wc -l <"$file")" >"$3/${file##*/}" # the next one reads on where this one stopped
+            head --lines="$(wc -l <"$file")" >"$3/${file##*/}" # each head continues where the last one stopped
         done <"$pieces/$lang.done"
     done
     rm -r "$pieces"
 }
 
-each_piece() { # FILTERS PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the pieces of a language's files through each `FILTER LANG`
+each_piece() { # FILTERS PIECES .../SPLIT.LANG...: filters the files of a language piece by piece into PIECES/LANG/*.done
     local filters=$1 pieces=$2 lang file files lines number
     for lang in $(languages_of "${@:3}"); do
         files=()
@@ -313,7 +314,7 @@ each_piece() { # FILTERS PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the
             [[ $file != *."$lang" ]] || files+=("$file")
         done
         lines=$(cat "${files[@]}" | wc -l)
-        # Long enough for a tool's start not to matter, short enough for a tool that reads all its input before it writes.
+        # Long pieces hide the start-up time of a tool. Short pieces limit the memory of a tool that reads all its input first.
         lines=$(calculate "$(calculate "$lines" / "$cores")" + 1)
         [ "$lines" -ge 5000 ] || lines=5000
         [ "$lines" -le 200000 ] || lines=200000
@@ -321,8 +322,8 @@ each_piece() { # FILTERS PIECES .../SPLIT.LANG...: makes PIECES/LANG/*.done, the
         cat "${files[@]}" | split --numeric-suffixes --suffix-length=6 --lines="$lines" - "$pieces/$lang/"
     done
     number=$(find "$pieces" -type f | wc -l)
-    # shellcheck disable=SC2086,SC2163 # a word is a filter, whose function is exported
-    export -f $filters filter_piece # other shells run it: it sees functions and variables that are exported
+    # shellcheck disable=SC2086,SC2163 # each word names a function
+    export -f $filters filter_piece # other shells run them
     find "$pieces" -type f -print0 | sort -z |
         xargs -0 -P "$cores" -I{} bash -c 'set -Eeuo pipefail; trap "exit 255" ERR; filter_piece "$@"' - "$filters" {} |
         python -m tqdm --desc "$filters" --unit " pieces" --total "$number" >/dev/null 2>"$PROGRESS"
@@ -332,9 +333,9 @@ languages_of() { # .../SPLIT.LANG...: each language once
     printf '%s\n' "${@##*.}" | sort -u
 }
 
-filter_piece() { # FILTERS .../LANG/PIECE: writes PIECE.done, and the piece's name for the progress bar
+filter_piece() { # FILTERS .../LANG/PIECE: writes PIECE.done, and prints the piece's name for the progress bar
     local lang=${2%/*} filter
-    for filter in $1; do # by way of files: sacremoses writes each line at once, for which the next one would wake each time
+    for filter in $1; do # through files: sacremoses writes line by line, so a pipe would wake the next filter for every line
         "$filter" "${lang##*/}" <"$2" >"$2.part"
         mv "$2.part" "$2"
     done
@@ -342,20 +343,20 @@ filter_piece() { # FILTERS .../LANG/PIECE: writes PIECE.done, and the piece's na
     echo "$2"
 }
 
-spell() { # LANG: standard input with its characters apart; a space is written as ▁, as by fairseq's `--bpe characters`
+spell() { # LANG: separates the characters of standard input; a space becomes ▁, as in fairseq's `--bpe characters`
     sed 's/ /▁/g; s/./& /g; s/ $//'
 }
 
-binarise_characters() { # VOCABULARY [DICT] PART: train, valid and test of characters, with VOCABULARY of them at most
+binarise_characters() { # VOCABULARY [DICT] PART: binarises train, valid and test with at most VOCABULARY characters
     local dict=''
     [ $# -eq 2 ] || dict=$2
-    # fairseq counts its four special symbols too. A padding factor of 1 adds no made-up words.
+    # fairseq's number includes its four special symbols. A padding factor of 1 adds no filler words.
     fairseq-preprocess --source-lang text --target-lang summary --joined-dictionary --nwordssrc "$(calculate "$1" + 4)" \
         --padding-factor 1 ${dict:+--srcdict "$dict"} --trainpref characters/train --validpref characters/valid \
         --testpref characters/test --workers "$cores" --destdir "${@: -1}"
 }
 
-lower() { # lower-cases standard input
+lower() { # standard input in lower case
     python -c 'import sys; sys.stdout.writelines(line.lower() for line in sys.stdin)'
 }
 export -f lower

@@ -1,23 +1,23 @@
 # shellcheck shell=bash
-# Sourced by the scripts that prepare a translation corpus, in common.sh's place: from archives to the data folder of a pair.
+# Sourced instead of common.sh by the scripts that prepare a translation corpus from archives.
 #
-# A script sets its languages and the defaults of its options (and its own `tokenising`, where it needs another one), writes a
-# function `raw PART` that makes PART/SPLIT.LANG, and calls `take_corpus_options NAMES "$@"` and `prepare_corpus`.
+# A script sets its languages and the defaults of its options (and `tokenising` if the default does not fit). It defines a function
+# `raw PART` that makes PART/SPLIT.LANG. Then it calls `take_corpus_options NAMES "$@"` and `prepare_corpus`.
 
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-languages=()                  # two; fairseq takes either as the source, so one preparation serves both directions
+languages=()                  # two; the data serve both directions
 from='' codes='' dict='' limit='' out=''
-bpe=subword-nmt               # what cuts words into subwords: subword-nmt, sentencepiece (unigram), sentencepiece-bpe, none
-merges=32000 share=joint      # of subword-nmt, pieces of SentencePiece: one list of both languages, or one of each
-max_length='' ratio=''        # training pairs with a longer sentence, or a larger ratio of lengths, are left out
+bpe=subword-nmt               # splits words into subwords: subword-nmt, sentencepiece (unigram), sentencepiece-bpe, none
+merges=32000 share=joint      # number of merges or pieces: one list for both languages (joint), or one each (separate)
+max_length='' ratio=''        # leave out training pairs with a longer sentence or a larger ratio of lengths
 hyphens=''                    # options of `sacremoses tokenize`
 tokenising=words              # the filters from raw to tokenised text
 mirror=${MIRROR:-}
-more_settings=()              # KEY VALUE: what else OUT is bound to
-bound=''                      # a script that calls prepare.sh: the names of the options that OUT is bound to, where others are fixed
+more_settings=()              # KEY VALUE: further settings of OUT
+bound=''                      # set by a script that calls prepare.sh: the options that are settings of OUT; the others are fixed
 
-take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names and refuses wrong values
+take_corpus_options() { # NAMES ARGUMENT...: sets the options of these names and refuses wrong values
     local name lang
     option_names=$1
     take_options "$@"
@@ -26,7 +26,7 @@ take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names an
     for name in limit merges max_length; do
         [[ ! ${!name} ]] || need_positive "--${name//_/-}" "${!name}"
     done
-    [[ $ratio =~ ^([0-9]*\.)?[0-9]*$ && $ratio != . ]] || die "--ratio wants a number, not '$ratio'"
+    [[ $ratio =~ ^([0-9]*\.)?[0-9]*$ && $ratio != . ]] || die "--ratio must be a number, not '$ratio'"
     [[ $bpe == @(subword-nmt|sentencepiece|sentencepiece-bpe) ]] ||
         die "--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not '$bpe'"
     [[ $share == @(joint|separate) ]] || die "--share takes joint or separate, not '$share'"
@@ -48,13 +48,13 @@ take_corpus_options() { # NAMES ARGUMENT...: takes the options of these names an
     [[ $bpe == subword-nmt ]] || need_module sentencepiece
 }
 
-enter_corpus() { # works in OUT from here on, which is bound to the values of all options and to `more_settings`
+enter_corpus() { # changes to OUT; its settings are the values of all options and `more_settings`
     local name settings=("${more_settings[@]}")
     for name in ${bound:-$option_names}; do
         case $name in
             from) settings+=("from ${from:-${mirror:-the addresses in this script}}") ;;
             codes | dict) settings+=("$name $(fingerprints "${!name}")") ;;
-            bpe) [[ $bpe == subword-nmt ]] || settings+=("bpe $bpe") ;; # before there was a choice, no folder had a line
+            bpe) [[ $bpe == subword-nmt ]] || settings+=("bpe $bpe") ;; # older folders have no line for it
             *) name=${name//-/_} settings+=("${name//_/-} ${!name:-none}") ;;
         esac
     done
@@ -62,11 +62,11 @@ enter_corpus() { # works in OUT from here on, which is bound to the values of al
     enter "$out" "${settings[@]}"
 }
 
-sides() { # which lists of merges and dictionaries there are: one for each language, or `both`
+sides() { # what has its own merges and dictionary: each language, or `both` together
     if [[ $share == joint ]]; then echo both; else echo "${languages[@]}"; fi
 }
 
-of_side() { # FILE both|LANG: codes → codes, or codes.LANG; dict.txt → dict.txt, or dict.LANG.txt; so sentencepiece.model
+of_side() { # FILE both|LANG: codes → codes or codes.LANG; dict.txt → dict.txt or dict.LANG.txt; likewise sentencepiece.model
     local ending=''
     [[ $1 != *.@(txt|model) ]] || ending=.${1##*.}
     if [[ $2 == both ]]; then echo "$1"; else echo "${1%"$ending"}.$2$ending"; fi
@@ -76,7 +76,7 @@ codes_name() { # the file that segments text: OUT/codes, or OUT/sentencepiece.mo
     if [[ $bpe == subword-nmt ]]; then echo codes; else echo sentencepiece.model; fi
 }
 
-fingerprints() { # FILE, or nothing when it is to be learnt
+fingerprints() { # FILE, or nothing if the file will be learnt
     local lang
     for lang in $(sides); do
         fingerprint "${1:+$(of_side "$1" "$lang")}"
@@ -85,7 +85,7 @@ fingerprints() { # FILE, or nothing when it is to be learnt
 
 # --- from archives to raw text -----------------------------------------------------------------------------------------
 
-archive() { # PART URL: the place of an archive, in --from's folder or downloaded; refused where its checksum is known and wrong
+archive() { # PART URL: prints the path of an archive, in the folder of --from or downloaded; refuses a wrong checksum
     local file=${from:-$PWD/download}/${2##*/} url=$2 wanted found
     if [[ ! $from ]]; then
         need_tools curl
@@ -93,7 +93,7 @@ archive() { # PART URL: the place of an archive, in --from's folder or downloade
         [[ ! $mirror ]] || url=$mirror/${2##*/}
         fetch "$url" "$file"
     fi
-    [[ -f $file ]] || die "$file is missing: --from wants a folder with all archives (see --help)"
+    [[ -f $file ]] || die "$file is missing: --from takes a folder with all archives (see --help)"
     wanted=$(awk -v address="${2#*://}" '$2 == address { print $1 }' "$scripts/archives.md5")
     if [[ $wanted ]]; then
         found=$(md5sum <"$file" | cut -d ' ' -f 1)
@@ -104,11 +104,11 @@ archive() { # PART URL: the place of an archive, in --from's folder or downloade
     echo "$file"
 }
 
-remember() { # PART FILE: its hash, for the manifest
+remember() { # PART FILE: notes its hash for the manifest
     grep -qsF "  ${2##*/}" "$1/SHA256SUMS" || (cd "$(dirname "$2")" && sha256sum "${2##*/}") >>"$1/SHA256SUMS"
 }
 
-unpack() { # PART MEMBERS URL...: takes members, named without their folders, out of an archive or one in parts, into PART/members
+unpack() { # PART MEMBERS URL...: extracts members, named without their folders, from an archive or its parts to PART/members
     local url file files=() member told zipped
     for url in "${@:3}"; do
         file=$(archive "$1" "$url")
@@ -116,7 +116,7 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
     done
     echo "${files[*]}" >"$PROGRESS"
     mkdir -p "$1/members"
-    # shellcheck disable=SC2086 # a word is a member
+    # shellcheck disable=SC2086 # each word is a member
     if [[ $file == *.zip ]]; then
         told=$(unzip -joq "$file" $2 -d "$1/members" 2>&1) || true
     else
@@ -125,9 +125,9 @@ unpack() { # PART MEMBERS URL...: takes members, named without their folders, ou
         told=$(cat "${files[@]}" | tar --extract $zipped --warning=no-unknown-keyword --warning=no-alone-zero-block --directory "$1/members" --no-anchored --transform 's|.*/||' $2 2>&1) || true
     fi
     told=$(grep -vE '^$|Not found in archive|xiting with failure status|filename not matched|trailing garbage ignored' <<<"$told" | sed -n 1p) || true
-    [[ ! $told ]] || die "${files[*]}: cannot be unpacked ($told): fetch it again, or make room on the disk"
+    [[ ! $told ]] || die "${files[*]}: cannot be unpacked ($told): fetch it again, or free some disk space"
     for member in $2; do
-        [[ -f $1/members/$member ]] || die "$file has no $member: is this the right archive?"
+        [[ -f $1/members/$member ]] || die "$file has no $member: check that this is the right archive"
     done
 }
 
@@ -138,7 +138,7 @@ training_part() { # PART SOURCE TARGET URL...: appends the pairs of two members 
     rm -r "$1/members"
 }
 
-append_pairs() { # PART SOURCE TARGET: appends the pairs of two files to the training set, up to --limit; broken ones are dropped
+append_pairs() { # PART SOURCE TARGET: appends the pairs of two files to the training set, up to --limit, without broken ones
     local left=0 counted
     touch "$1/train.${languages[0]}"
     [[ ! $limit ]] || left=$(calculate "$limit" - "$(wc -l <"$1/train.${languages[0]}")")
@@ -147,17 +147,17 @@ append_pairs() { # PART SOURCE TARGET: appends the pairs of two files to the tra
     printf '%s\t%s\n' "${2##*/}" "$counted" | tee -a "$1/PARTS" >"$PROGRESS"
 }
 
-held_out() { # PART SPLIT SOURCE TARGET URL: appends the pairs of two members to a validation or test set; broken ones are refused
+held_out() { # PART SPLIT SOURCE TARGET URL: appends the pairs of two members to a validation or test set; fails at a broken one
     unpack "$1" "$3 $4" "$5"
     python "$scripts/take_pairs.py" "$1/members/$3" "$1/members/$4" "$1/$2".{"${languages[0]}","${languages[1]}"}
     rm -r "$1/members"
 }
 
 need_newstests() { # VALUE of --valid
-    [[ $1 == newstest2013 || $1 == newstest2012+2013 ]] || die "--valid wants newstest2013 or newstest2012+2013, not '$1'"
+    [[ $1 == newstest2013 || $1 == newstest2012+2013 ]] || die "--valid must be newstest2013 or newstest2012+2013, not '$1'"
 }
 
-newstests() { # PART URL: --valid's newstests of WMT14's development sets, one behind the other
+newstests() { # PART URL: concatenates the newstests that --valid names, from WMT14's development sets
     local year
     # shellcheck disable=SC2154 # an option of the script
     for year in ${valid//[^0-9]/ }; do
@@ -167,7 +167,7 @@ newstests() { # PART URL: --valid's newstests of WMT14's development sets, one b
 
 # --- from raw text to binarised data -----------------------------------------------------------------------------------
 
-words() { # LANG: normalises punctuation, drops what is not printed, tokenises; cuts Chinese into words
+words() { # LANG: normalises punctuation, drops unprintable characters and tokenises; segments Chinese into words
     if [[ $1 == zh ]]; then
         python "$scripts/cut_chinese.py"
     else
@@ -176,15 +176,15 @@ words() { # LANG: normalises punctuation, drops what is not printed, tokenises; 
     fi
 }
 
-clean() { # FOLDER PART: its training pairs that are long enough, short enough and of similar length
+clean() { # FOLDER PART: copies FOLDER, but only training pairs that are not empty, not too long and of similar length
     mkdir "$2"
     cp "$1"/{valid,test}*.* "$2"
     python "$scripts/clean_pairs.py" --longest "$max_length" --ratio "${ratio:-0}" \
         {"$1","$2"}/train.{"${languages[0]}","${languages[1]}"}
-    [[ -s $2/train.${languages[0]} ]] || die "no training pair is left of --max-length $max_length and --ratio ${ratio:-none}"
+    [[ -s $2/train.${languages[0]} ]] || die "no training pair passes --max-length $max_length and --ratio ${ratio:-none}: give larger ones"
 }
 
-learn_codes() { # both|LANG PART: the merges, or the pieces, of the training text
+learn_codes() { # both|LANG PART: learns the merges or pieces of the training text, or copies those of --codes
     local lang texts=()
     for lang in ${1/both/${languages[*]}}; do
         texts+=("$text/train.$lang")
@@ -200,16 +200,16 @@ learn_codes() { # both|LANG PART: the merges, or the pieces, of the training tex
     fi
 }
 
-learn_merges() { # PART TEXT...: words are counted on all cores
+learn_merges() { # PART TEXT...: counts words on all cores
     local pieces=$1.pieces
     each_piece count_words "$pieces" "${@:2}"
-    # That is what learn-bpe makes of a text before it learns; it breaks ties by the pair, so the order is all one.
+    # learn-bpe counts the words of a text in this way too. It breaks ties by the pair, so the order of words does not matter.
     find "$pieces" -name '*.done' -exec cat {} + |
         awk '{ count[$1] += $2 } END { for (word in count) print word, count[word] }' >"$pieces/words"
     if grep -q '^[^ ][^ ]' "$pieces/words"; then
         subword-nmt learn-bpe --dict-input --symbols "$merges" <"$pieces/words" >"$1" 2> >(tee "$PROGRESS" >&2)
     else
-        printf '%s\n' '#version: 0.2' '▁ ▁' >"$1" # characters have nothing to merge, but subword-nmt takes no empty list
+        printf '%s\n' '#version: 0.2' '▁ ▁' >"$1" # single characters have nothing to merge, but subword-nmt refuses an empty list
     fi
     rm -r "$pieces"
 }
@@ -236,14 +236,14 @@ binarise() { # PART
     fairseq-preprocess --source-lang "${languages[0]}" --target-lang "${languages[1]}" "${dictionaries[@]}" \
         --trainpref "$text/train" --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
         --workers "$cores" --destdir "$1" 2>&1 | tee "$PROGRESS"
-    need_known "$1" "give --codes and --dict of one and the same run"
+    need_known "$1" "give --codes and --dict of the same run"
 }
 
-prefixes() { # valid|test: bpe/test,bpe/test1,… as far as there are some
+prefixes() { # valid|test: the existing ones, as bpe/test,bpe/test1,…
     printf '%s\n' "$text/$1"*."${languages[0]}" | sed 's/\.[^.]*$//' | paste -sd , -
 }
 
-prepare_corpus() { # makes what is not there yet
+prepare_corpus() { # makes what is missing
     local side
     text=tokenised
     enter_corpus
@@ -257,7 +257,7 @@ prepare_corpus() { # makes what is not there yet
         stage bpe in_pieces $text segment
         text=bpe
     fi
-    # Text for SentencePiece need not have words: its pieces are counted.
+    # Text for SentencePiece may have no words, so its pieces are counted.
     [[ ! $max_length || $bpe != sentencepiece* ]] || clean_stage
     stage bin binarise
     for side in $(sides); do

@@ -1,4 +1,4 @@
-"""Cuts Chinese into words, a space between them: standard input, cleaned, to standard output."""
+"""Segment Chinese into words separated by spaces, from standard input, after cleaning, to standard output."""
 
 import logging
 import sys

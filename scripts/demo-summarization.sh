@@ -4,10 +4,10 @@
 #     demo-summarization.sh [--train N] [--updates N] [--at-least ROUGE] OUT
 #
 #   --train N         training pairs of the corpus (30,000)
-#   --updates N       of the training (600)
+#   --updates N       updates of the training (600)
 #   --at-least ROUGE  fail below this ROUGE-L F1 on the unseen test texts (80)
 #
-# Run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run.
 
 source "$(dirname "$0")/common.sh"
 source "$scripts/demo_common.sh"
@@ -17,11 +17,11 @@ take_options "train updates at-least" "$@"
 take_folder
 need_positive --train "$train" 10000000
 need_positive --updates "$updates"
-[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least wants a number, not '$at_least'"
-[ "$updates" -ge 60 ] || die "--updates $updates: at least 60, for three checkpoints to average"
+[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least must be a number, not '$at_least'"
+[ "$updates" -ge 60 ] || die "--updates $updates: give at least 60, so that there are three checkpoints to average"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 
-step "1 of 5: the corpus, its characters apart, binarised"
+step "1 of 5: preparing the corpus"
 "$scripts/prepare-headlines.sh" --train "$train" "$out/data"
 
 step "2 of 5: training GRET of 2+2 layers for $updates updates"
@@ -34,7 +34,7 @@ fairseq-capsule average "$out/run" --updates --last 3 --output "$out/average.pt"
 step "4 of 5: writing headlines of the test texts"
 generate "$out/generate.out" "$out/data/bin" "$out/average.pt" --task capsule_summarization
 
-step "5 of 5: ROUGE, and some headlines beside their references"
+step "5 of 5: ROUGE, and some headlines with their references"
 fairseq-capsule score --rouge "$out/generate.out" "$out/data/raw/test.summary" --output "$out/headlines" --json |
     tee "$out/scores" | grep -v '^{'
 show text "$out/data/raw/test.text" reference "$out/data/raw/test.summary" headline "$out/headlines"

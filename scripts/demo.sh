@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The main job on the embedded corpus: data, training, averaging, translation, scores, a picture of the attention.
+# Translation on the embedded corpus: data, training, averaging, translation, scores, a picture of the attention.
 #
 #     demo.sh [--train N] [--updates N] [--at-least BLEU] OUT
 #
 #   --train N         training pairs of the corpus (30,000)
-#   --updates N       of the training (2,000)
+#   --updates N       updates of the training (2,000)
 #   --at-least BLEU   fail below this detokenised BLEU on the unseen test sentences (80)
 #
-# Run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run.
 
 source "$(dirname "$0")/common.sh"
 source "$scripts/demo_common.sh"
@@ -17,11 +17,11 @@ take_options "train updates at-least" "$@"
 take_folder
 need_positive --train "$train" 10000000
 need_positive --updates "$updates"
-[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least wants a number, not '$at_least'"
-[ "$updates" -ge 60 ] || die "--updates $updates: at least 60, for three checkpoints to average"
+[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least must be a number, not '$at_least'"
+[ "$updates" -ge 60 ] || die "--updates $updates: give at least 60, so that there are three checkpoints to average"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 
-step "1 of 6: the corpus, tokenised, in subwords, binarised"
+step "1 of 6: preparing the corpus"
 "$scripts/prepare-toy.sh" --train "$train" "$out/data"
 
 step "2 of 6: training a capsule-Transformer of 2+2 layers for $updates updates"
@@ -34,7 +34,7 @@ fairseq-capsule average "$out/run" --updates --last 3 --output "$out/average.pt"
 step "4 of 6: translating the test sentences"
 generate "$out/generate.out" "$out/data/bin" "$out/average.pt"
 
-step "5 of 6: scores, and some translations beside their references"
+step "5 of 6: scores, and some translations with their references"
 fairseq-capsule score "$out/generate.out" "$out/data/raw/test.de" --output "$out/translations.de" --json | tee "$out/scores" |
     grep -v '^{'
 show source "$out/data/raw/test.en" reference "$out/data/raw/test.de" translation "$out/translations.de"

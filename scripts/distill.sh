@@ -1,24 +1,24 @@
 #!/usr/bin/env bash
-# Sequence-level distillation (Kim and Rush 2016): a teacher translates the training set, students train on that.
+# Sequence-level distillation (Kim and Rush 2016): translate the training set with a teacher, as the data of students.
 #
 #     distill.sh [--beam N] [--lenpen X] [--shards N] [--processes N] [--max-tokens N] TEACHER DATA OUT
 #
 #   TEACHER        a checkpoint of any translation model that fairseq and this package can load
 #   DATA           a binarised data folder, with the teacher's languages and dictionaries
 #   --beam N, --lenpen X
-#                  of the teacher's decoding (8 and 0.8, those of Wang et al. 2019)
-#   --shards N     pieces that the training set is translated in (32); what is finished survives an interruption
-#   --processes N  how many at a time (one a GPU; without a GPU, one a core)
-#   --max-tokens N a batch of a process (4,096)
+#                  options of the teacher's decoding (8 and 0.8, as in Wang et al. 2019)
+#   --shards N     number of pieces of the training set (32); finished pieces survive an interruption
+#   --processes N  pieces to translate at the same time (one per GPU; without a GPU, one per core)
+#   --max-tokens N tokens per batch of a process (4,096)
 #
-#   OUT/bin        DATA, with the teacher's translations as targets of the training set; dictionaries, validation and test
-#                  sets are DATA's
-#   OUT/shards     what the teacher said; OUT/manifest.tsv: command, versions, hashes, what was counted
+#   OUT/bin        DATA with the teacher's translations as targets of the training set. The dictionaries, validation and
+#                  test sets are those of DATA
+#   OUT/shards     the teacher's output; OUT/manifest.tsv: command, versions, hashes, counts
 #
-# A sentence whose translation is empty, stops only at its greatest length (twice the source and 10), or was skipped as
-# longer than the teacher takes keeps its own target; their numbers are printed.
+# A sentence keeps its own target if its translation is empty or reaches the maximum length (twice the source plus 10), or if the
+# teacher skips it because it is too long. The script prints how many do.
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/common.sh"
 
@@ -29,12 +29,12 @@ teacher=${places[0]} data=${places[1]} out=${places[2]}
 need_positive --beam "$beam" 1000
 need_positive --shards "$shards" 100000
 need_positive --max-tokens "$max_tokens"
-[[ $lenpen =~ ^[0-9]{0,6}\.?[0-9]{1,12}$ ]] || die "--lenpen wants a number, not '$lenpen'"
+[[ $lenpen =~ ^[0-9]{0,6}\.?[0-9]{1,12}$ ]] || die "--lenpen must be a number, not '$lenpen'"
 [[ -f $teacher ]] || die "$teacher: no such checkpoint"
 [[ -d $data ]] || die "$data: no such data folder"
 need_tools fairseq-generate flock python
 plugin=$(realpath "$scripts/../fairseq_capsule")
-gpus=$(visible_gpus) # one a line
+gpus=$(visible_gpus) # one per line
 : "${processes:=$(if [[ $gpus ]]; then wc -l <<<"$gpus"; else echo "$cores"; fi)}"
 need_positive --processes "$processes" 1024
 checked=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1
@@ -42,18 +42,18 @@ read -r pair longest <<<"$checked"
 teacher=$(realpath "$teacher") data=$(realpath "$data")
 export beam lenpen shards max_tokens teacher data plugin gpus pair
 
-decode() { # SHARD: translates one piece, unless it is there; to fairseq a piece is a rank's share (--num-shards does nothing)
+decode() { # SHARD: translates one piece, unless it exists. fairseq ignores --num-shards, so a piece is the share of a rank
     local file=shards/$1.out device=(--cpu) gpu
     [[ ! -e $file ]] || return 0
     [[ ! $gpus ]] || device=()
-    gpu=$(awk -v slot="${slot:-0}" '{ name[NR - 1] = $0 } END { print name[slot % NR] }' <<<"$gpus") # slot is xargs's
+    gpu=$(awk -v slot="${slot:-0}" '{ name[NR - 1] = $0 } END { print name[slot % NR] }' <<<"$gpus") # xargs sets `slot`
     CUDA_VISIBLE_DEVICES=$gpu OMP_NUM_THREADS=1 fairseq-generate "$data" --user-dir "$plugin" \
         --source-lang "${pair%-*}" --target-lang "${pair#*-}" --gen-subset train --path "$teacher" \
         --beam "$beam" --lenpen "$lenpen" --max-len-a 2 --max-len-b 10 --max-tokens "$max_tokens" "${device[@]}" \
         --distributed-world-size "$shards" --distributed-rank "$1" \
         --required-batch-size-multiple 1 --skip-invalid-size-inputs-valid-test --no-progress-bar >"$file.part" 2>"$file.log" ||
-        # Where a share is empty fairseq fails at the last, dividing by the number of its sentences.
-        [[ $(tail -n 1 "$file.log") == ZeroDivisionError* ]] || return 255 # xargs stops at that
+        # For an empty share fairseq fails at the end: it divides by the number of sentences.
+        [[ $(tail -n 1 "$file.log") == ZeroDivisionError* ]] || return 255 # makes xargs stop
     mv "$file.part" "$file"
     grep 'will be skipped' "$file.log" >"$file.skipped.log" || rm "$file.skipped.log"
     rm "$file.log"
@@ -61,7 +61,7 @@ decode() { # SHARD: translates one piece, unless it is there; to fairseq a piece
 }
 export -f decode
 
-collect() { # PART: the data folder
+collect() { # PART: writes the data folder
     mkdir "$1"
     find -L "$data" -maxdepth 1 -type f ! -name "train.$pair.${pair#*-}.*" -exec cp -t "$1" {} +
     python "$scripts/collect_hypotheses.py" "$data" "$pair" "$longest" shards "$1" >counted
@@ -72,17 +72,17 @@ manifest_of_shards() { # PART
     sed 's/^/counted\t/' counted >>"$1"
 }
 
-# fairseq cuts the list of batches into shards: which sentences are in one depends on --max-tokens.
+# fairseq divides the list of batches into shards, so the sentences of a shard depend on --max-tokens.
 enter "$out" "teacher $(fingerprint "$teacher")" "data $(cat "$data/train.$pair."*.bin | sha256sum | cut -c 1-12)" \
     "languages $pair" "beam $beam" "lenpen $lenpen" "shards $shards" "max-tokens $max_tokens"
-[[ -e settings ]] || mv settings.part settings # shards bind the folder to its teacher before a stage is finished
+[[ -e settings ]] || mv settings.part settings # shards depend on the settings before any stage is finished
 mkdir -p shards
 if [[ ! -e bin ]]; then
     find shards -name '*.out.log' -delete
-    # shellcheck disable=SC2016 # the other shell expands it
+    # shellcheck disable=SC2016 # the inner shell expands it
     seq 0 "$(calculate "$shards" - 1)" |
         xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode "$1"' - {} 2>/dev/null ||
-        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | sed -n 1p | xargs tail -n 1) (all of it: $PWD/shards); mend that and run the same command again"
+        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | sed -n 1p | xargs tail -n 1) (full logs: $PWD/shards); fix the cause and run the same command again"
 fi
 stage bin collect
 cat counted

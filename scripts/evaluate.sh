@@ -1,27 +1,28 @@
 #!/usr/bin/env bash
-# Scores a run of train.sh: averages its checkpoints, translates with the average, scores the translations.
+# Average the checkpoints of a run of train.sh, translate with the average, and score the translations.
 #
 #     evaluate.sh [OPTION VALUE]... RUN DATA
 #
-#   RUN            the run folder, or another one of fairseq's checkpoints
-#   DATA           a prepare script's OUT: DATA/bin is translated, DATA/raw has the references (test.de; test.en1, ... too)
-#   --split NAME   one or several, --split test --split test1 or --split test,test1 (test)
+#   RUN            the run folder, or another folder with fairseq's checkpoints
+#   DATA           OUT of a prepare script: DATA/bin is translated, DATA/raw has the references (test.de, also test.en1, ...)
+#   --split NAME   one or several: --split test --split test1, or --split test,test1 (test)
 #   --checkpoints WHICH
-#                  last:N or best:N, whose mean is taken, or a file of RUN (last:N, N the configuration's
-#                  checkpoint.keep_last_epochs or keep_interval_updates, or as many as there are; without either checkpoint_best.pt)
+#                  average last:N or best:N, or take one file of RUN. Default: last:N, where N is checkpoint.keep_last_epochs or
+#                  keep_interval_updates of the configuration, or fewer if there are fewer; without either, checkpoint_best.pt
 #   --beam N, --lenpen X, --nbest N
-#                  of the decoding (generation.beam, .lenpen and .nbest of the configuration, otherwise 5, 1 and 1)
-#   --max-tokens N a batch of the decoding (12,000)
-#   --lowercase    score without case
-#   --against RUN2 a run that was evaluated on the same splits: paired bootstrap of every difference
-#   --results NAME the folder of what comes out (evaluation)
+#                  decoding options (generation.beam, .lenpen and .nbest of the configuration, otherwise 5, 1 and 1)
+#   --max-tokens N tokens per batch in decoding (12,000)
+#   --lowercase    ignore case in the scores
+#   --against RUN2 a run that was evaluated on the same splits: test every difference by a paired bootstrap
+#   --results NAME the name of the output folder (evaluation)
 #
 #   RUN/evaluation/SPLIT/generate.out
-#                  what fairseq-generate said, all N best
+#                  the output of fairseq-generate, with all N best
 #   RUN/evaluation/SPLIT/translations.LANG, scores.txt, scores.json
-#                  detokenised; every figure with its label and signature; the same as an object of JSON
+#                  detokenised translations; every figure with its label and signature; the same as a JSON object
 #
-# A summarisation run gets ROUGE instead of BLEU. Run again it does what is missing: generates once, scores once an option.
+# A summarisation run gets ROUGE instead of BLEU. The same command again does only what is missing: other scoring options score
+# again, but do not translate again.
 
 source "$(dirname "$0")/common.sh"
 
@@ -38,7 +39,7 @@ while [ $# -gt 0 ]; do
         --against) against=$(value "$@"); shift ;;
         --results) results=$(value "$@"); shift ;;
         -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
+        -*) die "unknown option $1 (see --help)" ;;
         *) places+=("$1") ;;
     esac
     shift
@@ -47,7 +48,7 @@ done
 need_tools fairseq-capsule fairseq-generate flock python
 plugin=$(realpath "$scripts/../fairseq_capsule")
 
-# Whatever stands in the run folder is read and checked in Python; `words` is then the command that averages, if any.
+# Python reads and checks the run folder. `words` is then the command that averages, if there is one.
 read_plan plan-evaluation run="${places[0]}" data="${places[1]}" split="$splits" checkpoints="$checkpoints" beam="$beam" \
     lenpen="$lenpen" nbest="$nbest" max-tokens="$max_tokens" against="$against" results="$results"
 run=${fields[run]} data=${fields[data]} against=${fields[against]} checkpoint=${fields[checkpoint]}
@@ -56,20 +57,20 @@ beam=${fields[beam]} lenpen=${fields[lenpen]} nbest=${fields[nbest]} max_tokens=
 IFS=, read -ra splits <<<"${fields[splits]}"
 [[ ! ${fields[note]} ]] || echo "$program: note: ${fields[note]}" >&2
 [[ ! ${words[*]} ]] || "${words[@]}" || exit 1
-[[ ${fields[finished]} ]] || echo "$program: note: the training of $run has not reached its end" >&2
+[[ ${fields[finished]} ]] || echo "$program: note: the training of $run is not finished" >&2
 
 # --- a split -----------------------------------------------------------------------------------------------------------
 
 translate() { # PART
     local device=(--cpu) gpu sentences
-    gpu=$(visible_gpus | sed -n 1p) # on several, processes would write a part each, all at once
+    gpu=$(visible_gpus | sed -n 1p) # on several GPUs fairseq would mix the outputs of the processes
     local -x CUDA_VISIBLE_DEVICES=$gpu
     [[ ! $gpu ]] || device=()
     sentences=$(wc -l <"$data/raw/$split.$target")
     fairseq-generate "$data/bin" --user-dir "$plugin" --task "$task" --source-lang "$source" --target-lang "$target" \
         --gen-subset "$split" --path "$checkpoint" --beam "$beam" --lenpen "$lenpen" --nbest "$nbest" \
         --max-tokens "$max_tokens" "${device[@]}" --no-progress-bar \
-        --required-batch-size-multiple 1 | # else fairseq leaves out the last batch where it is no multiple of 8
+        --required-batch-size-multiple 1 | # otherwise fairseq leaves out a last batch that is no multiple of 8
         awk -v all="$sentences" -v out="$1" '{ print >out }
             /^S-/ && ++n % int(all / 10 + 1) == 0 { print "  " n " of " all " sentences"; fflush() }' >&8
 }
@@ -93,7 +94,7 @@ evaluate() { # SPLIT
     enter "$run/$results/$split" "checkpoint $(fingerprint "$checkpoint")" "beam $beam" "lenpen $lenpen" "nbest $nbest" \
         "data $(cat "$data/bin/$split".*.bin "$data/bin"/dict.*.txt | sha256sum | cut -c 1-12)"
     stage generate.out translate
-    # The translations stay, the scores are those of the options that were given last.
+    # Keep the translations. Score again if the scoring options have changed.
     told="${scoring[*]} ${against:+$(fingerprint "$against/$results/$split/generate.out")}"
     [[ $told == "$(cat scoring 2>/dev/null)" ]] || rm -f scores.txt scores.json
     echo "$told" >scoring
@@ -102,11 +103,11 @@ evaluate() { # SPLIT
     head -n -1 scores.txt
 }
 
-tail_of() { # FILE PART: its last line
+tail_of() { # FILE PART: writes the last line of FILE
     tail -n 1 "$1" >"$2"
 }
 
-exec 8>&1 # the screen, for stages
+exec 8>&1 # the terminal: the output of a stage goes to its log
 for split in "${splits[@]}"; do
     echo "$split:"
     (evaluate "$split")

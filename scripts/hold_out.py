@@ -1,8 +1,8 @@
-"""Takes validation and test pairs out of a training text, for which none were given.
+"""Take validation and test pairs out of a training text.
 
-The source sentences with the smallest hashes are held out: which ones depends on the seed and on the text alone, not on
-its order. All pairs of such a sentence leave the training text, so it keeps none that differs from a held-out one in
-its translation, its case or its spaces alone. The first pair of each is written to the held-out set.
+The source sentences with the smallest hashes are held out. This choice depends on the seed and on the text, not on its
+order. All pairs of such a sentence leave the training text, even if they differ in translation, case or spaces. The
+first pair of each sentence is written to the held-out set.
 """
 
 import argparse
@@ -14,12 +14,12 @@ from heapq import heappush, heapreplace
 
 from texts import watched
 
-MOST_LENGTH = 500  # characters of a held-out sentence: no more subwords than a model reads
+MOST_LENGTH = 500  # characters of a held-out sentence, so that its subwords fit a model
 SPLITS = ("valid", "test")
 
 
 def number_of(sentence, seed):
-    """A number of 64 bits for a source sentence, whatever its case and spaces."""
+    """Return a 64-bit hash of a source sentence that ignores case and spaces."""
     key = f"{seed} {' '.join(sentence.lower().split())}".encode()
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")
 
@@ -29,8 +29,8 @@ def is_short(pair):
 
 
 def smallest(pairs, count, seed):
-    """The `count` smallest numbers of all short source sentences, each once, the smallest first."""
-    largest, there = [], set()  # a heap of negative numbers, and its members
+    """Return the `count` smallest distinct hashes of the short source sentences, in ascending order."""
+    largest, there = [], set()  # a heap of negative hashes, and the hashes in it
     for pair in pairs:
         if not is_short(pair):
             continue
@@ -53,10 +53,10 @@ def pairs_of(paths):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", metavar="DIR", help="of train.SOURCE and train.TARGET")
+    parser.add_argument("folder", metavar="DIR", help="folder of train.SOURCE and train.TARGET")
     parser.add_argument("languages", nargs=2, metavar="LANG")
     for split in SPLITS:
-        parser.add_argument(f"--{split}", type=int, default=0, metavar="N", help="pairs (default: none)")
+        parser.add_argument(f"--{split}", type=int, default=0, metavar="N", help="number of pairs (default: none)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
 

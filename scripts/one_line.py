@@ -1,4 +1,4 @@
-"""What is left of a text of Chinese when it has to be one line."""
+"""Clean a Chinese text into one line."""
 
 import re
 import unicodedata
@@ -7,6 +7,6 @@ SPACES = re.compile(r"\s+")
 
 
 def one_line(text):
-    """The text without control and format characters, its white space single spaces."""
+    """Return the text without control and format characters, with white space as single spaces."""
     spaced = SPACES.sub(" ", text)
     return " ".join("".join(c for c in spaced if unicodedata.category(c) not in ("Cc", "Cf")).split())

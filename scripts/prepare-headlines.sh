@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# The embedded summarisation corpus, short Chinese news and their headlines: from its grammar to OUT/bin, a data folder
-# for fairseq. Nothing is downloaded.
+# Generate the embedded summarisation corpus, short Chinese news with headlines, and binarise it for fairseq, in OUT/bin.
+# Nothing is downloaded.
 #
 #     prepare-headlines.sh [--train N] [--valid N] [--test N] [--seed N] OUT
 #
 #   --train N, --valid N, --test N
 #                  pairs of each split (30,000, 500 and 500)
-#   --seed N       of the corpus (1)
+#   --seed N       seed of the corpus (1)
 #
-# The tokens are characters; source and target are `text` and `summary`, with a joint dictionary.
+# The tokens are characters. Source and target are called `text` and `summary` and share a dictionary.
 #
 #   OUT/bin        binarised: train, valid, test
-#   OUT/raw        the text as it was written, the references for ROUGE; OUT/characters is its next form
+#   OUT/raw        the generated text and references for ROUGE; OUT/characters: its next stage
 #   OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/common.sh"
 

@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
-# LCSTS, short Chinese texts and their summaries: from its own files to OUT/bin, a data folder for fairseq.
+# Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in OUT/bin.
 #
 #     prepare-lcsts.sh --from DIR [--vocabulary N] [--dict FILE] [--limit N] OUT
 #
-#   --from DIR     the folder of PART_I.txt, PART_II.txt and PART_III.txt, as its authors hand them out on application
-#   --vocabulary N most characters of the dictionary (3,500); rarer ones become <unk>
-#   --dict FILE    the dictionary of an earlier run, for a model that starts from that run's checkpoint
-#   --limit N      only the first N training pairs, for a quick try
+#   --from DIR     the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application
+#   --vocabulary N largest number of characters in the dictionary (3,500); rarer ones become <unk>
+#   --dict FILE    the dictionary of an earlier run, needed to start from a checkpoint of that run
+#   --limit N      only the first N training pairs, for a quick test
 #
-# PART I trains; of PART II and PART III the pairs that people gave a score of 3 to 5 validate and test (8,685 and 725).
-# Control and format characters are dropped, white space becomes single spaces; the tokens are characters; source and target are
-# `text` and `summary`, with a joint dictionary.
+# PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people gave a score of 3 to 5
+# (8,685 and 725). Control and format characters are dropped, white space becomes single spaces. The tokens are characters.
+# Source and target are called `text` and `summary` and share a dictionary.
 #
 #   OUT/bin        binarised: train, valid, test
-#   OUT/raw        the cleaned text, the references for ROUGE; OUT/characters is its next form
+#   OUT/raw        the cleaned text and references for ROUGE; OUT/characters: its next stage
 #   OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/common.sh"
 
 from='' vocabulary=3500 dict='' limit=''
 take_options "from vocabulary dict limit" "$@"
 take_folder
-[[ $from ]] || die "--from DIR is wanted: LCSTS is handed out by its authors on application only (see --help)"
+[[ $from ]] || die "give --from DIR: the authors of LCSTS distribute it only on application (see --help)"
 [[ -d $from ]] || die "--from $from: no such folder"
 from=$(realpath "$from")
 [[ ! $limit ]] || need_positive --limit "$limit"
@@ -31,12 +31,12 @@ need_positive --vocabulary "$vocabulary"
 if [[ $dict ]]; then
     need_dict "$dict"
     [ "$(wc -l <"$dict")" -le "$vocabulary" ] ||
-        die "--dict $dict: $(wc -l <"$dict") characters, more than --vocabulary $vocabulary: name the larger one, or another file"
+        die "--dict $dict: $(wc -l <"$dict") characters, more than --vocabulary $vocabulary: give a larger --vocabulary, or another file"
     dict=$(realpath "$dict")
 fi
 for part in PART_I PART_II PART_III; do
     [[ -f $from/$part.txt ]] ||
-        die "$from/$part.txt is missing: --from wants the folder of PART_I.txt, PART_II.txt and PART_III.txt"
+        die "$from/$part.txt is missing: --from takes the folder of PART_I.txt, PART_II.txt and PART_III.txt"
 done
 need_tools fairseq-preprocess flock python
 

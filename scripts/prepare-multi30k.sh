@@ -1,26 +1,27 @@
 #!/usr/bin/env bash
-# Multi30k task 1: from the raw archives to OUT/bin, a data folder for fairseq. It calls prepare.sh.
+# Prepare Multi30k task 1 from the raw archives, and binarise it for fairseq, in OUT/bin. It calls prepare.sh.
 #
 #     prepare-multi30k.sh [--pair en-de] [OPTION VALUE]... OUT
 #
 #   --pair SOURCE-TARGET
-#                  two of en, de, fr and cs (en-de); fairseq takes either as the source, a configuration without languages the first
+#                  two of en, de, fr and cs (en-de). fairseq can train both directions. A configuration without languages
+#                  takes the first as the source
 #   --from DIR     the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz;
-#                  without it they are downloaded (MIRROR=URL names another place than the project's own)
+#                  without it they are downloaded (MIRROR=URL: from there instead of from the project)
 #   --bpe HOW, --merges N, --share HOW
 #                  as for prepare.sh (subword-nmt, 10,000 and joint)
 #   --codes FILE --dict FILE
-#                  BPE codes and dictionary of an earlier run, for a model that starts from that run's checkpoint
-#   --limit N      only the first N training pairs, for a quick try
+#                  BPE codes and dictionary of an earlier run, needed to start from a checkpoint of that run
+#   --limit N      only the first N training pairs, for a quick test
 #
-# Punctuation normalised, tokenised (XML escapes kept), lower-cased, joint BPE of 10,000 merges, joint dictionary.
+# Punctuation is normalised, words are tokenised (XML escapes kept) and lower-cased. Joint BPE of 10,000 merges, joint dictionary.
 #
-#   OUT/bin        binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO); Czech has no text of 2017,
-#                  its test1 is 2018 Flickr
-#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised and OUT/bpe are its next forms
+#   OUT/bin        binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO). Czech has no
+#                  text of 2017; its test1 is 2018 Flickr
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/corpus.sh"
 

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# The embedded English-German corpus: from its grammar to OUT/bin, a data folder for fairseq. Nothing is downloaded.
+# Generate the embedded English-German corpus and binarise it for fairseq, in OUT/bin. Nothing is downloaded.
 #
 #     prepare-toy.sh [--train N] [--valid N] [--test N] [--seed N] OUT
 #
 #   --train N, --valid N, --test N
 #                  sentence pairs of each split (30,000, 500 and 500)
-#   --seed N       of the corpus (1)
+#   --seed N       seed of the corpus (1)
 #
-# Punctuation normalised, tokenised (XML escapes kept), true case, joint BPE of 2,500 merges, joint dictionary.
+# Punctuation is normalised, words are tokenised (XML escapes kept), case is kept. Joint BPE of 2,500 merges, joint dictionary.
 #
 #   OUT/bin        binarised: train, valid, test
-#   OUT/raw        the text as it was written, the references for sacreBLEU; OUT/tokenised and OUT/bpe are its next forms
+#   OUT/raw        the generated text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/corpus.sh"
 

@@ -1,33 +1,34 @@
 #!/usr/bin/env bash
-# WMT14 English-German, 4.5M pairs: from the raw archives to OUT/bin, a data folder for fairseq, for both directions.
+# Prepare WMT14 English-German, 4.5M pairs, from the raw archives, and binarise it for fairseq, in OUT/bin, for both directions.
 #
 #     prepare-wmt14-en-de.sh [OPTION VALUE]... OUT
 #
-#   --from DIR     the folder of the archives, under their own names; without it they are downloaded (MIRROR=URL: all from there):
+#   --from DIR     the folder of the archives, with their original names. Without it they are downloaded (MIRROR=URL: all from there):
 #                  training-parallel-europarl-v7.tgz, training-parallel-commoncrawl.tgz, training-parallel-nc-v9.tgz,
 #                  dev.tgz and test-full.tgz (of WMT14)
-#   --valid SET    newstest2013 (the default), or newstest2012+2013 as CapsNMT
-#   --merges N     of BPE (32,000: Duan et al., GRET, Dynamic Past and Future; CapsNMT has 50,000)
-#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
-#   --share HOW    joint (the default): one list of merges and one dictionary for both languages; or separate
+#   --valid SET    newstest2013 (default), or newstest2012+2013 as in CapsNMT
+#   --merges N     BPE merges (32,000: Duan et al., GRET, Dynamic Past and Future; CapsNMT has 50,000)
+#   --bpe HOW      subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe
+#   --share HOW    joint (default): one list of merges and one dictionary for both languages; or separate
 #   --max-length N, --ratio X
-#                  training pairs with more words than N (250) in a sentence, or X (9) times those of the other, are left out
+#                  leave out training pairs with more than N (250) words in a sentence, or more than X (9) times the other's
 #   --codes FILE --dict FILE
-#                  OUT/codes and OUT/dict.txt of an earlier run, for a model that starts from that run's checkpoint
-#   --limit N      only the first N training pairs, for a quick try
+#                  OUT/codes and OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run
+#   --limit N      only the first N training pairs, for a quick test
 #
-# Punctuation normalised, unprinted characters dropped, tokenised (split at hyphens, XML escapes kept), true case.
+# Punctuation is normalised, unprintable characters are dropped, words are tokenised (split at hyphens, XML escapes kept).
+# Case is kept.
 #
 #   OUT/bin        binarised: train, valid, test (newstest2014, 3,003 pairs)
-#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe are its next forms
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts of every part and stage, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/corpus.sh"
 
 languages=(en de)
-max_length=250 ratio=9 # the papers' 4.5M pairs are nearly all there are
+max_length=250 ratio=9 # keeps nearly all pairs, as the papers' 4.5M
 hyphens=--aggressive-dash-splits
 valid=newstest2013
 wmt13=https://www.statmt.org/wmt13 wmt14=https://www.statmt.org/wmt14

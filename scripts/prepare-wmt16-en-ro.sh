@@ -1,31 +1,31 @@
 #!/usr/bin/env bash
-# WMT16 English-Romanian, 0.6M pairs: from the raw archives to OUT/bin, a data folder for fairseq, for both directions.
+# Prepare WMT16 English-Romanian, 0.6M pairs, from the raw archives, and binarise it for fairseq, in OUT/bin, for both directions.
 #
 #     prepare-wmt16-en-ro.sh [OPTION VALUE]... OUT
 #
-#   --from DIR     the folder of the archives, under their own names; without it they are downloaded (MIRROR=URL: all from there):
+#   --from DIR     the folder of the archives, with their original names. Without it they are downloaded (MIRROR=URL: all from there):
 #                  training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), dev-romanian-updated.tgz and
 #                  test.tgz (of WMT16)
 #   --diacritics HOW
-#                  remove them from the Romanian (the default, in common use for Romanian-English), or keep them: where
-#                  Romanian is the target, scores with and without differ by many points
-#   --merges N     of BPE (32,000)
-#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
-#   --share HOW    joint (the default): one list of merges and one dictionary for both languages; or separate
+#                  remove (default, common for Romanian-English) or keep those of the Romanian text. With Romanian as the
+#                  target, scores with and without diacritics differ by many points
+#   --merges N     BPE merges (32,000)
+#   --bpe HOW      subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe
+#   --share HOW    joint (default): one list of merges and one dictionary for both languages; or separate
 #   --max-length N, --ratio X
-#                  training pairs with more words than N (80) in a sentence, or X (9) times those of the other, are left out
+#                  leave out training pairs with more than N (80) words in a sentence, or more than X (9) times the other's
 #   --codes FILE --dict FILE
-#                  OUT/codes and OUT/dict.txt of an earlier run, for a model that starts from that run's checkpoint
-#   --limit N      only the first N training pairs, for a quick try
+#                  OUT/codes and OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run
+#   --limit N      only the first N training pairs, for a quick test
 #
-# Punctuation normalised, unprinted characters dropped, Romanian letters normalised (comma below, not cedilla), diacritics
-# removed, tokenised (XML escapes kept), true case.
+# Punctuation is normalised, unprintable characters are dropped, Romanian letters are normalised (comma below, not cedilla),
+# diacritics are removed, words are tokenised (XML escapes kept). Case is kept.
 #
 #   OUT/bin        binarised: train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)
-#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe are its next forms
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts of every part and stage, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/corpus.sh"
 
@@ -47,7 +47,7 @@ normalise() { # LANG
     tr '\t\v\f' ' ' | sacremoses --quiet --language "$1" normalize --remove-control-chars
 }
 
-spell_romanian() { # LANG: ro with commas below in the place of cedillas, and without diacritics unless these stay
+spell_romanian() { # LANG: ro with commas below instead of cedillas, and without diacritics unless --diacritics keep
     local spelling=''
     [[ $1 != ro ]] || spelling='y/ŞşŢţ/ȘșȚț/'
     [[ $1 != ro || $diacritics == keep ]] || spelling+='; y/ȘșȚțĂăÂâÎî/SsTtAaAaIi/'
@@ -60,6 +60,6 @@ tokenise() { # LANG
 
 take_corpus_options "from diacritics limit merges bpe share max-length ratio codes dict" "$@"
 need_tools unzip
-[[ $diacritics == remove || $diacritics == keep ]] || die "--diacritics wants remove or keep, not '$diacritics'"
+[[ $diacritics == remove || $diacritics == keep ]] || die "--diacritics must be remove or keep, not '$diacritics'"
 export diacritics
 prepare_corpus

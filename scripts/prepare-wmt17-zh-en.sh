@@ -1,33 +1,33 @@
 #!/usr/bin/env bash
-# WMT17 Chinese-English, 24M pairs raw: from the raw archives to OUT/bin, a data folder for fairseq.
+# Prepare WMT17 Chinese-English, 24M raw pairs, from the raw archives, and binarise it for fairseq, in OUT/bin.
 #
 #     prepare-wmt17-zh-en.sh [OPTION VALUE]... OUT
 #
-#   --from DIR     the folder of the archives, under their own names; without it they are downloaded (MIRROR=URL: all from there):
+#   --from DIR     the folder of the archives, with their original names. Without it they are downloaded (MIRROR=URL: all from there):
 #                  training-parallel-nc-v12.tgz, UNv1.0.en-zh.tar.gz.00 and .01, dev.tgz and test.tgz (of WMT17)
-#   --cwmt DIR     the folder of CWMT's files (casia2015_ch.txt, casia2015_en.txt, …; how deep does not matter), which are
-#                  handed out on registration and never downloaded
-#   --parts LIST   of nc,un,cwmt (all three); no public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of GRET
-#   --merges N     of BPE (32,000)
-#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
-#   --share HOW    separate (the default): merges and a dictionary for each language; or joint: the same for both
+#   --cwmt DIR     the folder of CWMT's files (casia2015_ch.txt, casia2015_en.txt, …; subfolders are searched). They are available
+#                  only on registration and never downloaded
+#   --parts LIST   some of nc,un,cwmt (all three). No public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of GRET
+#   --merges N     BPE merges (32,000)
+#   --bpe HOW      subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe
+#   --share HOW    separate (default): merges and a dictionary for each language; or joint: the same for both
 #   --max-length N, --ratio X
-#                  training and validation pairs with more words than N (49, Duan et al.: under 50; GRET: 100), and training
-#                  pairs with a sentence of X (9) times the other's words, are left out
+#                  leave out training and validation pairs with more than N words in a sentence (49, as Duan et al. take under 50;
+#                  GRET: 100), and training pairs with a sentence of more than X (9) times the other's words
 #   --codes FILE --dict FILE
-#                  OUT/codes and OUT/dict.txt of an earlier run, for a model that starts from that run's checkpoint; with
-#                  separate BPE that means its codes.zh, codes.en, dict.zh.txt and dict.en.txt
-#   --limit N      only the first N training pairs, for a quick try
+#                  OUT/codes and OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run. With
+#                  separate BPE: its codes.zh, codes.en, dict.zh.txt and dict.en.txt
+#   --limit N      only the first N training pairs, for a quick test
 #
-# Chinese: control characters dropped, cut into words by jieba. English: punctuation normalised, unprinted characters dropped,
-# tokenised (XML escapes kept), true case.
+# Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable characters
+# are dropped, words are tokenised (XML escapes kept), case is kept.
 #
-#   OUT/bin        binarised: train, valid (newsdev2017 as far as it is short enough), valid1 (all of it), test (newstest2017)
-#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe are its next forms
+#   OUT/bin        binarised: train, valid (the short enough pairs of newsdev2017), valid1 (all of it), test (newstest2017)
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
 #   OUT/codes.zh, OUT/codes.en, OUT/dict.zh.txt, OUT/dict.en.txt, and OUT/manifest.tsv: command, versions, line counts of every
 #                  part and stage, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 source "$(dirname "$0")/corpus.sh"
 
@@ -59,7 +59,7 @@ cwmt() { # PART
     done
 }
 
-short_valid() { # PART: valid, the pairs of valid1 that have few enough words
+short_valid() { # PART: writes valid, the pairs of valid1 that are short enough
     local lang
     for lang in zh en; do
         words $lang <"$1/valid1.$lang" >"$1/words.$lang"
@@ -69,9 +69,9 @@ short_valid() { # PART: valid, the pairs of valid1 that have few enough words
 }
 
 take_corpus_options "from cwmt parts limit merges bpe share max-length ratio codes dict" "$@"
-[[ $parts =~ ^(nc|un|cwmt)(,(nc|un|cwmt))*$ ]] || die "--parts wants some of nc,un,cwmt, not '$parts'"
+[[ $parts =~ ^(nc|un|cwmt)(,(nc|un|cwmt))*$ ]] || die "--parts takes some of nc,un,cwmt, not '$parts'"
 if [[ $parts == *cwmt* ]]; then
-    [[ $cwmt ]] || die "CWMT is handed out on registration only: name its folder by --cwmt DIR, or leave it out by --parts nc,un"
+    [[ $cwmt ]] || die "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
     [[ -d $cwmt ]] || die "--cwmt $cwmt: no such folder"
     cwmt=$(realpath "$cwmt")
 fi

@@ -1,41 +1,41 @@
 #!/usr/bin/env bash
-# Your own parallel text: from plain or gzipped files to OUT/bin, a data folder for fairseq.
+# Prepare your own parallel text from plain or gzipped files, and binarise it for fairseq, in OUT/bin.
 #
 #     prepare.sh --source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT
 #
-#   TEXT           PREFIX, or PREFIX,PREFIX for several: the files PREFIX.LANG of both languages, or PREFIX.LANG.gz; or SOURCE TARGET,
-#                  two files of any name or two addresses (https://...). --train, --valid and --test can be given more than
-#                  once. Several training texts are put together; several test sets are test, test1, ...
-#   --from DIR     the folder that has the files of these addresses; without it they are downloaded to OUT/download
+#   TEXT           PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE TARGET: two files
+#                  of any name or two addresses (https://...). --train, --valid and --test can be given more than once. Several
+#                  training texts are concatenated. Several test sets are called test, test1, ...
+#   --from DIR     a folder with the files of these addresses; without it they are downloaded to OUT/download
 #   --source LANG --target LANG
 #                  any names of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes
 #   --valid-lines N, --test-lines N
-#                  take the validation or test pairs out of the training text, where there is no --valid or --test; none of their
-#                  source sentences stays in the training text
-#   --seed N       of these pairs (1)
-#   --bpe HOW      subword-nmt (the default); sentencepiece, its unigram model, or sentencepiece-bpe
-#   --merges N     merges of subword-nmt, or pieces of SentencePiece (10,000)
-#   --share HOW    joint (the default): one list of merges and one dictionary for both languages; or separate
-#   --tokenise HOW moses; jieba: Chinese by jieba, the other language by Moses; characters; none; or HOW,HOW of source and target
-#                  (none with SentencePiece, otherwise jieba with Chinese and moses without)
+#                  without --valid or --test, take N pairs out of the training text. None of their source sentences stays in
+#                  the training text
+#   --seed N       seed of this choice (1)
+#   --bpe HOW      subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe
+#   --merges N     number of merges of subword-nmt or of pieces of SentencePiece (10,000)
+#   --share HOW    joint (default): one list of merges and one dictionary for both languages; or separate
+#   --tokenise HOW moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW for source and target.
+#                  Default: none with SentencePiece, otherwise jieba with Chinese and moses without
 #   --lower        lower-case everything
 #   --max-length N, --ratio X
-#                  training pairs with more words than N (250) in a sentence, or X (9) times those of the other, are left out;
-#                  with SentencePiece its pieces are counted; --max-length none leaves out none of them
+#                  leave out training pairs with more than N (250) words in a sentence, or more than X (9) times the other's.
+#                  With SentencePiece pieces are counted. --max-length none leaves out none of them
 #   --codes FILE --dict FILE
-#                  OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, for a model that starts from that
-#                  run's checkpoint
-#   --limit N      only the first N training pairs, for a quick try
+#                  OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, needed to start from a
+#                  checkpoint of that run
+#   --limit N      only the first N training pairs, for a quick test
 #
-# Training pairs that are broken (not UTF-8, for example) or empty on a side are left out and counted; in validation and test
-# sets they are refused. Control characters become spaces, Windows line ends and a byte order mark are removed.
+# Training pairs that are broken (for example not UTF-8) or empty on one side are left out and counted. In validation and test
+# sets they are errors. Control characters become spaces. Windows line ends and a byte order mark are removed.
 #
 #   OUT/bin        binarised: train, valid, test, test1, ...
-#   OUT/raw        the text as it came, the references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe are its next forms
+#   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages
 #   OUT/codes or OUT/sentencepiece.model, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts of every part and
 #                  stage, hashes
 #
-# Run again it does nothing; run again after an interruption it goes on where it was.
+# The same command resumes an interrupted run. It does nothing after a finished run.
 
 # A script that sources this one, with arguments, has sourced that before.
 [[ ${BASH_SOURCE[0]} != "$0" ]] || source "$(dirname "$0")/corpus.sh"
@@ -56,7 +56,7 @@ take_text() { # --SPLIT VALUE [TARGET]...: adds to `texts`; sets `taken` to the 
         return
     fi
     if [[ -f $given ]]; then
-        [[ -f ${3:-} ]] || die "$1 $given: a file, so the file of the target language must follow it; or give the PREFIX of both"
+        [[ -f ${3:-} ]] || die "$1 $given: this is a file, so give the file of the target language after it, or the PREFIX of both"
         texts[$split]+=$given$'\t'$3$'\n' taken=3
         return
     fi
@@ -71,14 +71,14 @@ is_address() { # TEXT
     [[ $1 =~ ^[a-z]+://[^[:space:]]+$ ]]
 }
 
-take_address() { # OPTION ADDRESS: `addresses` has those that were given, by the names of their files
+take_address() { # OPTION ADDRESS: adds to `addresses`, by the name of its file
     local name=${2##*/}
     [[ $name ]] || die "$1 $2: the address of a folder, not of a file"
     [[ ${addresses[$name]:-$2} == "$2" ]] || die "$1 $2: ${addresses[$name]} is a file of the same name; give one of them by its file"
     addresses[$name]=$2
 }
 
-find_texts() { # replaces the prefixes in `texts` by their files
+find_texts() { # replaces the prefixes in `texts` with their files
     local split found first second prefix
     for split in "${!texts[@]}"; do
         found=''
@@ -98,11 +98,11 @@ file_of() { # SPLIT FILE: FILE or FILE.gz
     if [[ -f $2 ]]; then echo "$2"; elif [[ -f $2.gz ]]; then echo "$2.gz"; else die "--$1: no file $2 and no $2.gz"; fi
 }
 
-place_of() { # FILE or ADDRESS: valid in any folder
+place_of() { # FILE or ADDRESS: prints it so that it is valid in any folder
     if is_address "$1"; then echo "$1"; else realpath "$1"; fi
 }
 
-need_held_out() { # valid|test LINES: given, or a number of lines
+need_held_out() { # valid|test LINES: requires either --valid or --valid-lines
     [[ ! $2 ]] || need_positive "--$1-lines" "$2"
     [[ ${texts[$1]:-} || $2 ]] || die "give the $1 pairs by --$1, or take some of the training text by --$1-lines N"
     [[ ! ${texts[$1]:-} || ! $2 ]] || die "--$1 and --$1-lines: give one of the two"
@@ -130,14 +130,14 @@ is_chinese() { # LANG
     [[ $1 == @(zh|zho|cmn|yue)?(_*) ]]
 }
 
-fingerprint_of_texts() { # of standard input, lines of `texts`: of what is in the files, and of the addresses as such
+fingerprint_of_texts() { # prints a hash of lines of `texts` from standard input: of the content of files, and of addresses
     local file
     tr '\t' '\n' | while IFS= read -r file; do
         if is_address "$file"; then echo "$file"; else cat "$file"; fi
     done | sha256sum | cut -c 1-12
 }
 
-raw() { # PART: the texts, and what is held out of the training text
+raw() { # PART: writes the texts, and takes validation and test pairs out of the training text
     local split first second number out=()
     mkdir "$1"
     for split in train valid test; do
@@ -159,13 +159,13 @@ raw() { # PART: the texts, and what is held out of the training text
         done <<<"${texts[$split]:-}"
     done
     [[ -s $1/train.$source ]] ||
-        die "no pair of the training text can be used ($(cut -f 2 "$1/PARTS" | paste -sd ' ' -)): is it UTF-8?"
+        die "no pair of the training text can be used ($(cut -f 2 "$1/PARTS" | paste -sd ' ' -)): check that the text is UTF-8"
     [[ ! $valid_lines ]] || out+=(--valid "$valid_lines")
     [[ ! $test_lines ]] || out+=(--test "$test_lines")
     [[ ! ${out[*]} ]] || python "$scripts/hold_out.py" --seed "$seed" "${out[@]}" "$1" "$source" "$target"
 }
 
-printable() { # LANG: white space and control characters are single spaces; formatting characters stay, some scripts need them
+printable() { # LANG: white space and control characters become single spaces. Formatting characters stay: some scripts need them
     python -c 'import re, sys
 for line in sys.stdin:
     print(*re.sub("[\x00-\x1f\x7f-\x9f\ufeff]", " ", line).split())'
@@ -209,10 +209,10 @@ if [[ ! $tokenise ]]; then
 fi
 take_tokenisers
 [[ $tokenise != *jieba* ]] || need_module jieba
-[[ ! $from || ${addresses[*]} ]] || die "--from $from has the files of addresses: name these by --train, --valid or --test"
+[[ ! $from || ${addresses[*]} ]] || die "--from $from is the folder of downloaded files, so give addresses with --train, --valid or --test"
 [[ ${addresses[*]} ]] || option_names=${option_names#from }
 if [[ ! $bound ]]; then
-    for split in train valid test; do # another text is another corpus
+    for split in train valid test; do # binds OUT to the content of the texts
         [[ ! ${texts[$split]:-} ]] || more_settings+=("$split $(fingerprint_of_texts <<<"${texts[$split]%$'\n'}")")
     done
     more_settings+=("source $source" "target $target" "lower ${lower:-no}")

@@ -1,5 +1,7 @@
-"""Writes an evaluation set of NIST, a source file and one with four translations, as PREFIX.zh, PREFIX.en, PREFIX.en1,
-PREFIX.en2 and PREFIX.en3, a segment a line in the source's order."""
+"""Convert an evaluation set of NIST, a source file and a file of four translations.
+
+Writes PREFIX.zh, PREFIX.en, PREFIX.en1, PREFIX.en2 and PREFIX.en3, one segment per line, in the order of the source.
+"""
 
 import sys
 
@@ -9,20 +11,20 @@ REFERENCES = 4
 
 
 def read_evaluation(source, references):
-    """The segments of the source, and of each translation.
+    """Return the segments of the source and those of each translation.
 
     Raises:
-        ValueError: no segments, another number of translations than four, or one without a segment of the source.
+        ValueError: there are no segments, not four translations, or a translation has no segment for one of the source.
     """
     texts = {(document, segment): text for _, document, segment, text in read_segments(source)}
     if not texts:
-        raise ValueError(f"{source}: no <seg> in it: is this a source file of mteval's format?")
+        raise ValueError(f"{source}: it has no <seg>; give a source file in mteval's format")
     translations = {}
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text
     if len(translations) != REFERENCES:
         raise ValueError(
-            f"{references}: {len(translations)} translations in it, not {REFERENCES}: is this the right file?"
+            f"{references}: {len(translations)} translations, not {REFERENCES}; give the file of all references"
         )
     for translator, found in translations.items():
         for document, segment in texts:

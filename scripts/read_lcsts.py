@@ -1,9 +1,9 @@
-"""Reads one file of LCSTS and writes its pairs, cleaned, as PREFIX.text and PREFIX.summary, a line each.
+"""Convert a file of LCSTS to cleaned pairs, PREFIX.text and PREFIX.summary, one per line.
 
-The file is a row of documents, not XML as a whole:
+The file is a sequence of documents, not one XML document:
 
     <doc id=0>
-        <human_label>5</human_label>      PART II and III alone
+        <human_label>5</human_label>      only PART II and III
         <summary>
             …
         </summary>
@@ -26,7 +26,7 @@ OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
 
 
 def documents(path):
-    """Yields (id, fields) of each document."""
+    """Yield (id, fields) of each document."""
     name, content = None, []
     with open(path, "rb") as file:
         for number, encoded in enumerate(file, 1):
@@ -42,22 +42,23 @@ def documents(path):
             else:
                 content.append(line)
     if name is not None:
-        raise ValueError(f"{path}, doc {name}: has no </doc>: cut short? Fetch the file again")
+        raise ValueError(f"{path}, doc {name}: has no </doc>, so the file may be incomplete; fetch it again")
 
 
 def pairs(path, least):
-    """Yields (text, summary) of the documents that people gave at least the score; 0 takes all, and needs no score, and
-    yields None for one with broken characters.
+    """Yield (text, summary) of the documents with at least the human score `least`.
+
+    0 takes all documents, also those without a score. It yields None for a document with broken characters.
 
     Raises:
-        ValueError: a document with a score has broken characters.
-        ValueError: at the end, where a document that is asked for has no score, text or summary.
+        ValueError: `least` is not 0 and a chosen document has broken characters. At the end: a document has no score,
+            text or summary.
     """
     wrong = []
     for name, fields in documents(path):
         score = one_line(fields.get("human_label", ""))
         if least and not score.isdecimal():
-            wrong.append(f"doc {name}: <human_label> is '{score}', not a score: mend it, or drop the doc")
+            wrong.append(f"doc {name}: <human_label> is '{score}', not a score: fix it, or remove the doc")
             continue
         if least and int(score) < least:
             continue
@@ -72,7 +73,7 @@ def pairs(path, least):
             yield text, summary
         else:
             empty = "summary" if text else "short_text"
-            wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: drop the doc")
+            wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: remove the doc")
     if wrong:
         raise ValueError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
 
@@ -81,8 +82,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("path", metavar="FILE")
     parser.add_argument("prefix", metavar="PREFIX")
-    parser.add_argument("--score", type=int, default=0, help="least score of a pair; 0: all pairs")
-    parser.add_argument("--limit", type=int, default=0, help="most pairs; 0: all")
+    parser.add_argument("--score", type=int, default=0, help="smallest score of a pair; 0: all pairs")
+    parser.add_argument("--limit", type=int, default=0, help="largest number of pairs; 0: all")
     args = parser.parse_args()
     written = dropped = 0
     outputs = (open(f"{args.prefix}.{language}", "w", encoding="utf-8") for language in ("text", "summary"))
@@ -98,7 +99,7 @@ def main():
             if written == args.limit:
                 break
     if not written:
-        raise ValueError(f"{args.path}: no pairs in it: is this a file of LCSTS?")
+        raise ValueError(f"{args.path}: it has no pairs; give a file of LCSTS")
     print(f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else ""))
 
 

@@ -1,4 +1,4 @@
-"""Learns a model of SentencePiece from texts, or cuts standard input into its pieces, a space between them."""
+"""Learn a SentencePiece model from texts, or split standard input into its pieces, separated by spaces."""
 
 import argparse
 import re
@@ -6,23 +6,23 @@ import sys
 
 import sentencepiece
 
-MOST_LINES = 400_000  # to learn from, drawn from all: these are held in memory, and more change the pieces little
-LONGEST = 4_192  # bytes of a line to learn from; longer ones are left out
+MOST_LINES = 400_000  # a random sample to learn from: it is kept in memory, and more lines change the pieces little
+LONGEST = 4_192  # bytes; longer lines are not used for learning
 
 
 def learn(args):
-    sentencepiece.set_random_generator_seed(1)  # of the lines that are drawn
+    sentencepiece.set_random_generator_seed(1)  # for the sample of lines
     with open(args.model, "wb") as model:
         sentencepiece.SentencePieceTrainer.train(
             input=args.texts,
             model_writer=model,
             model_type=args.type,
             vocab_size=args.size,
-            hard_vocab_limit=False,  # a small text has fewer pieces than are asked for
+            hard_vocab_limit=False,  # a small text has fewer pieces than requested
             input_sentence_size=MOST_LINES,
             shuffle_input_sentence=True,
             max_sentence_length=LONGEST,
-            # Text stays as it is: references would differ from normalised translations, in Chinese at every comma.
+            # No normalisation: translations would differ from the references, in Chinese at every comma.
             normalization_rule_name="identity",
             minloglevel=1,
         )
@@ -41,7 +41,7 @@ def main():
     learning.add_argument("texts", nargs="+", metavar="TEXT")
     learning.add_argument("model", metavar="MODEL")
     learning.add_argument("--type", choices=["unigram", "bpe"], required=True)
-    learning.add_argument("--size", type=int, required=True, help="most pieces")
+    learning.add_argument("--size", type=int, required=True, help="largest number of pieces")
     learning.set_defaults(run=learn)
     applying = commands.add_parser("apply")
     applying.add_argument("model", metavar="MODEL")
@@ -56,5 +56,5 @@ if __name__ == "__main__":
     except (OSError, RuntimeError) as error:
         few = re.search(r"smaller than required_chars\. (\d+) vs (\d+)", str(error))
         if few:
-            sys.exit(f"--merges {few[1]}: the text has {few[2]} characters, and each is a piece: ask for more")
+            sys.exit(f"--merges {few[1]}: the text has {few[2]} characters, and each needs a piece: give more")
         sys.exit(str(error))

@@ -1,5 +1,7 @@
-"""Appends the lines of two parallel texts, plain, gzipped or SGML, to two files, and refuses texts that do not fit: one
-line names the file, the line and the mend. It prints how many pairs it took."""
+"""Append the lines of two parallel texts (plain, gzipped or SGML) to two files, and print the number of pairs.
+
+Refuses texts that do not match, with one line that names the file, the line and the fix.
+"""
 
 import argparse
 import sys
@@ -7,11 +9,11 @@ from itertools import zip_longest
 
 from texts import BROKEN, decoded, read_lines, require_unbroken, watched
 
-MOST_LENGTH = 100_000  # characters: what is longer is no sentence, and costs a tokeniser minutes
+MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
 
 
 def fault(line):
-    """What is wrong with a training sentence, or None."""
+    """Return what is wrong with a training sentence, or None."""
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
@@ -24,10 +26,10 @@ def fault(line):
 
 
 def parallel(paths):
-    """Yields (number, (source, target)), the lines still bytes.
+    """Yield (number, (source, target)) with lines as bytes.
 
     Raises:
-        ValueError: the files have different numbers of lines, or none.
+        ValueError: the files have different numbers of lines, or no lines.
     """
     counts = [0, 0]
     for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
@@ -36,22 +38,26 @@ def parallel(paths):
             yield number, pair
     (source, target), (sources, targets) = paths, counts
     if sources != targets:
-        raise ValueError(f"{source} has {sources} lines, {target} has {targets}: they must be parallel")
+        raise ValueError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
     if not sources:
         raise ValueError(f"{source}: no lines in it: fetch it again")
 
 
 def good_pairs(paths):
-    """Yields the pairs; raises `ValueError` at one that is broken, or empty on one side."""
+    """Yield the pairs of a validation or test set.
+
+    Raises:
+        ValueError: a pair is broken, or empty on one side.
+    """
     for number, pair in parallel(paths):
         source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
         for path, text in zip(paths, (source, target)):
             require_unbroken(f"{path}, line {number}", text)
             if len(text) > MOST_LENGTH:
-                raise ValueError(f"{path}, line {number}: {len(text)} characters are no sentence: repair the pair")
+                raise ValueError(f"{path}, line {number}: {len(text)} characters are no sentence: fix the pair")
         if bool(source.strip()) != bool(target.strip()):
             empty, other = paths if target.strip() else reversed(paths)
-            raise ValueError(f"{empty}, line {number}: empty, but not so in {other}: repair the pair")
+            raise ValueError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")
         yield pair
 
 
@@ -59,8 +65,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs=2, metavar="TEXT")
     parser.add_argument("outputs", nargs=2, metavar="OUTPUT")
-    parser.add_argument("--drop", action="store_true", help="leave out pairs that are broken, or empty on a side")
-    parser.add_argument("--limit", type=int, default=0, help="most pairs; 0: all")
+    parser.add_argument("--drop", action="store_true", help="leave out pairs that are broken, or empty on one side")
+    parser.add_argument("--limit", type=int, default=0, help="largest number of pairs; 0: all")
     args = parser.parse_args()
     taken, dropped = 0, {}
     pairs = (pair for _, pair in parallel(args.paths)) if args.drop else good_pairs(args.paths)

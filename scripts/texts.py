@@ -1,4 +1,4 @@
-"""Reading the texts of corpora as they come: plain, gzipped, or the segments of an SGML or XML file."""
+"""Read the texts of corpora: plain, gzipped, or the segments of an SGML or XML file."""
 
 import codecs
 import gzip
@@ -12,25 +12,25 @@ from tqdm import tqdm
 MARKUP = re.compile(r"<(refset|doc)\b([^>]*)>|<seg\b([^>]*)>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
 
 
-BROKEN = re.compile("[\0\ufffd]")  # NUL, and what a wrong conversion leaves
+BROKEN = re.compile("[\0\ufffd]")  # NUL, and the replacement character of a wrong conversion
 
 
 def require_unbroken(place, text):
-    """Refuse a text of a validation or test set with a broken character; of a training set its pair is dropped.
+    """Refuse a text of a validation or test set with a broken character. Training pairs with one are dropped instead.
 
     Raises:
-        ValueError: NUL or U+FFFD.
+        ValueError: the text contains NUL or U+FFFD.
     """
     found = BROKEN.search(text)
     if found:
-        raise ValueError(f"{place}: U+{ord(found[0]):04X} at character {found.start() + 1}: repair the file")
+        raise ValueError(f"{place}: U+{ord(found[0]):04X} at character {found.start() + 1}: fix the file")
 
 
 def decoded(path, number, line):
-    """A line as text.
+    """Return a line as text.
 
     Raises:
-        ValueError: not UTF-8.
+        ValueError: the line is not UTF-8.
     """
     try:
         return line.decode("utf-8")
@@ -39,8 +39,10 @@ def decoded(path, number, line):
 
 
 def read_lines(path):
-    """Yields the lines of a text, or the segments of an .sgm or .xml file, as bytes without the line feed; any other
-    line end inside of one is a space, and a byte order mark is left out."""
+    """Yield the lines of a text, or the segments of an .sgm or .xml file, as bytes without the line feed.
+
+    A carriage return becomes a space. A byte order mark is removed.
+    """
     if path.endswith((".sgm", ".xml")):
         yield from (text.encode() for *_, text in read_segments(path))
         return
@@ -50,14 +52,14 @@ def read_lines(path):
                 line = line if number else line.removeprefix(codecs.BOM_UTF8)
                 yield line.removesuffix(b"\n").replace(b"\r", b" ")
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise ValueError(f"{path}: not a whole gzip archive: fetch it again") from None
+        raise ValueError(f"{path}: not a complete gzip archive: fetch it again") from None
 
 
 def read_segments(path):
-    """Yields (translator, document, segment, text) of the format of mteval; the translator is "" in a source file.
+    """Yield (translator, document, segment, text) of a file in mteval's format. In a source file the translator is "".
 
     Raises:
-        ValueError: not UTF-8, or a segment with a broken character.
+        ValueError: the file is not UTF-8, or a segment has a broken character.
     """
     with open(path, "rb") as file:
         content = "".join(decoded(path, number, line) for number, line in enumerate(file, 1))
@@ -79,6 +81,6 @@ def attribute(attributes, name):
 
 
 def watched(pairs):
-    """The same pairs, with a progress bar where common.sh says that there is a terminal."""
+    """Yield the pairs, with a progress bar in the file PROGRESS, which common.sh sets to the terminal or /dev/null."""
     place = open(os.environ.get("PROGRESS", os.devnull), "w", encoding="utf-8")
     return tqdm(pairs, unit=" pairs", unit_scale=True, delay=2, file=place)

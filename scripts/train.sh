@@ -1,29 +1,29 @@
 #!/usr/bin/env bash
-# Trains a model with fairseq-hydra-train, on GPUs of one or several nodes or on a CPU.
+# Train a model with fairseq-hydra-train on a CPU, or on the GPUs of one or several nodes.
 #
 #     train.sh CONFIG DATA OUT [--gpus N | --processes N] [--nodes M] [--effective-tokens N] [--precision P]
 #              [--like-baseline CHECKPOINT] [KEY=VALUE ...]
 #
-#   CONFIG         a YAML file, as configs/multi30k/gdr_transformer.yaml
+#   CONFIG         a YAML file such as configs/multi30k/gdr_transformer.yaml
 #   DATA           a binarised data folder, the `bin` of a prepare script's OUT
-#   --gpus N       GPUs of a node (all that can be seen); 0 trains on the CPU, as does a machine that has none
-#   --processes N  processes of a node on the CPU (1)
-#   --nodes M      this is one of M nodes: of a Slurm step (srun --ntasks-per-node=1 train.sh ...), or with MASTER_ADDR, the
-#                  first one's name, and NODE_RANK, 0 to M-1, in the environment (and MASTER_PORT, if 29500 is taken)
+#   --gpus N       GPUs per node (all visible ones). 0 trains on the CPU, as does a machine without GPUs
+#   --processes N  processes per node on the CPU (1)
+#   --nodes M      train on M nodes. In a Slurm step (srun --ntasks-per-node=1 train.sh ...), or on each node with MASTER_ADDR, the
+#                  name of the first node, and NODE_RANK, 0 to M-1, in the environment (and MASTER_PORT, if 29500 is in use)
 #   --effective-tokens N
-#                  tokens that an update is computed from, on all processes together: the accumulation,
-#                  optimization.update_freq, is chosen for that
-#   --precision P  fp32, fp16 or bf16 (fp32, whatever CONFIG says); the last two on GPUs alone
+#                  tokens per update, on all processes together. The script chooses the accumulation
+#                  (optimization.update_freq) accordingly
+#   --precision P  fp32, fp16 or bf16 (fp32, whatever CONFIG says). fp16 and bf16 need GPUs
 #   --like-baseline CHECKPOINT
-#                  start from this Transformer or LSTM (task.init_from_baseline), and take the sizes of the layers and which
-#                  embeddings are shared from it, whatever CONFIG says
-#   KEY=VALUE      further settings, as Hydra writes them: optimization.max_epoch=20 model.dropout=0.1
+#                  start from this Transformer or LSTM (task.init_from_baseline), with its layer sizes and shared embeddings,
+#                  whatever CONFIG says
+#   KEY=VALUE      further settings in Hydra's syntax: optimization.max_epoch=20 model.dropout=0.1
 #
-#   OUT            the run folder: fairseq's checkpoints; train.log; settings.json, by which it knows its training again;
-#                  manifest.json: for each start command, versions, git hash, hardware, effective batch, seed, times;
-#                  finished, once the training has reached its end
+#   OUT            the run folder: fairseq's checkpoints; train.log; settings.json, which identifies the training;
+#                  manifest.json: the command, versions, git hash, hardware, effective batch, seed and times of each start;
+#                  finished, once the training is complete
 #
-# Run again it does nothing; run again after an interruption it goes on from OUT/checkpoint_last.pt.
+# The same command resumes an interrupted training from OUT/checkpoint_last.pt. It does nothing after a finished training.
 
 source "$(dirname "$0")/common.sh"
 
@@ -37,7 +37,7 @@ while [ $# -gt 0 ]; do
         --like-baseline) baseline=$(value "$@"); shift ;;
         --precision) precision=$(value "$@"); shift ;;
         -h | --help) usage; exit ;;
-        -*) die "no option $1 (see --help)" ;;
+        -*) die "unknown option $1 (see --help)" ;;
         *) if [[ $1 =~ ^[+~]*[A-Za-z0-9_.]+= ]]; then overrides+=("$1"); else places+=("$1"); fi ;;
     esac
     shift
@@ -48,19 +48,19 @@ plugin=$(realpath "$scripts/../fairseq_capsule")
 [[ -f $plugin/__init__.py ]] || die "$plugin is missing: call the script in a clone of the repository"
 need_tools fairseq-hydra-train flock python torchrun
 
-# Whatever is computed, or quoted for Hydra, is so in Python; `words` is then the command of the training.
+# Python computes all values and quotes them for Hydra. `words` is then the command of the training.
 read_plan plan-training config="${places[0]}" data="${places[1]}" out="$out" plugin="$plugin" gpus="$gpus" \
     processes="$processes" nodes="$nodes" effective-tokens="$tokens" precision="$precision" \
     like-baseline="$baseline" visible="$(visible_gpus | paste -sd , -)" -- "${overrides[@]}"
 export CUDA_VISIBLE_DEVICES=${fields[gpus]}
 if [[ ${fields[device]} == GPU ]]; then
     python -c 'import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))' "${fields[gpu_count]}" ||
-        die "--gpus ${fields[gpu_count]}: torch does not see them; 'fairseq-capsule doctor' says why"
+        die "--gpus ${fields[gpu_count]}: torch does not see them; 'fairseq-capsule doctor' shows why"
 else
     keep_memory
 fi
 node=${fields[node]} log=train.log
-if [[ $node == 0 ]]; then # it keeps the folder's books
+if [[ $node == 0 ]]; then # the first node writes the records
     lock "$out"
 else
     { mkdir -p "$out" && cd "$out"; } || die "cannot make the folder $out: name one that can be written"
@@ -70,48 +70,48 @@ run=$PWD
 
 # --- the training ------------------------------------------------------------------------------------------------------
 
-launch() { # from the caller's folder, to which paths among the settings are relative
+launch() { # in the caller's folder, because paths in the settings are relative to it
     cd "$here" && export HYDRA_FULL_ERROR=1 PYTHONWARNINGS=ignore
     exec "${words[@]}"
 }
 
-train() { # adds this start's output to the log and shows its telling lines; the status is fairseq's
+train() { # adds the output to the log and shows the important lines; returns fairseq's status
     local child='' status=0
     trap 'interrupted=yes; kill $child 2>/dev/null || true' HUP INT TERM
-    launch >>"$log" 2>&1 & # it keeps the lock: if this script is killed, nobody gets in before its training has ended
+    launch >>"$log" 2>&1 & # it inherits the lock: if this script is killed, the folder stays locked until the training ends
     child=$!
-    [[ ! $interrupted ]] || kill "$child" 2>/dev/null || true # interrupted before it had a name
+    [[ ! $interrupted ]] || kill "$child" 2>/dev/null || true # interrupted before `child` was set
     tail -c "+$first" -f -s 0.2 --pid="$child" "$log" 9<&- |
         sed -unE 's/^\[[^]]*\]\[(train_inner|valid[0-9]*|fairseq_capsule[^]]*)\]\[INFO\] - /  /p
             s/^\[[^]]*\]\[[^]]*\]\[INFO\] - (Loaded checkpoint)/  \1/p
             s/^\[[^]]*\]\[[^]]*\]\[WARNING\] - /  warning: /p' 9<&- &
-    wait "$child" 2>/dev/null || status=$? # bash would tell of a signal by itself
-    wait # an interrupted training takes its time to end
+    wait "$child" 2>/dev/null || status=$? # bash prints a message about a signal
+    wait # an interrupted training may take long to end
     trap - HUP INT TERM
     return $status
 }
 
-said() { # what this start has added to the log
+said() { # what this start added to the log
     tail -c "+$first" "$log"
 }
 
-reason() { # STATUS: the error that ended this start, not what followed from it in other processes
+reason() { # STATUS: the error that ended this start, not its consequences in other processes
     local error
     error=$(said | sed -nE 's/^(\[rank[0-9]+\]: )?((\w+\.)+[A-Z]\w*|[A-Z]\w*(Error|Exception))(: .+)$/\2\5/p' |
         grep -vE '^torch\.distributed|Connection (reset|closed) by peer' | tail -n 1) || true
-    [[ $error ]] || [ "$1" -le 128 ] || error="killed by signal $(calculate "$1" - 128), perhaps for want of memory"
+    [[ $error ]] || [ "$1" -le 128 ] || error="killed by signal $(calculate "$1" - 128), perhaps because memory ran out"
     has_room || error="No space left on device"
     error=${error:-$(said | tail -n 1)}
     echo "${error#fairseq_capsule.errors.UserError: }"
 }
 
-failed() { # REASON MEND
-    rm -f checkpoint*.tmp # what could not be written
+failed() { # REASON ADVICE
+    rm -f checkpoint*.tmp # not completely written
     [[ $node != 0 ]] || run_folder end how="$1" >/dev/null 2>&1 || true
-    die "$1 (all of it: $run/$log); $2"
+    die "$1 (full log: $run/$log); $2"
 }
 
-begin() { # notes the start
+begin() { # records the start
     run_folder start node="$node" out="$out" max_update="${fields[max_update]}" command="$command_line" plugin="$plugin" \
         processes="${fields[where]}" batch="${fields[batch]}" data="${fields[data]}" seed="${fields[seed]}" \
         <<<"${fields[settings]}"
@@ -124,16 +124,16 @@ begin || status=$?
 first=$(calculate "$(stat -c %s "$log" 2>/dev/null || echo 0)" + 1)
 echo "$program: ${fields[where]}; effective batch: ${fields[batch]}"
 { echo "$program: ${fields[where]}; effective batch: ${fields[batch]}" >>"$log"; } 2>/dev/null ||
-    die "cannot write in $out: it is read-only or the disk is full"
+    die "cannot write in $out, which is read-only or on a full disk: make it writable, or free some space"
 train || status=$?
-[[ ! $interrupted ]] || failed interrupted "the same command goes on from update $(run_folder last-update)"
+[[ ! $interrupted ]] || failed interrupted "the same command resumes from update $(run_folder last-update)"
 if [[ $node != 0 ]]; then
     [ $status -eq 0 ] || failed "$(reason $status)" "see the first node"
     exit
 fi
-# fairseq's status says nothing: an error may end with 0.
+# fairseq's status is unreliable: it may be 0 after an error.
 if ! grep -q 'done training in' <(said) || [[ ! -e checkpoint_last.pt ]]; then
-    failed "$(reason $status)" "mend that and run the same command again"
+    failed "$(reason $status)" "fix the cause and run the same command again"
 fi
 update=$(run_folder end how=finished) || exit 1
 echo "ready: $run, $update updates"

@@ -177,5 +177,5 @@ def test_numbers_without_bound(tmp_path, script, option, number):
         [SCRIPTS / f"{script}.sh", option, number, tmp_path / "out"], capture_output=True, text=True
     )
     assert process.returncode == 1 and not (tmp_path / "out").exists()
-    assert process.stderr.startswith(f"{script}.sh: {option} wants a positive whole number")
+    assert process.stderr.startswith(f"{script}.sh: {option} must be a positive whole number")
     assert process.stderr.count("\n") == 1

@@ -1,10 +1,10 @@
-"""PAST and FUTURE by k-means routing: a mechanism of a package of its own.
+"""PAST and FUTURE by k-means routing: an example of a mechanism in a separate package.
 
     fairseq-train DATA --user-dir examples/k_means_routing --arch k_means_transformer_tiny \
         --criterion label_smoothed_cross_entropy_with_progress --label-smoothing 0.1 …
 
-k-means routing: Hao Ren and Hong Lu, Compositional Coding Capsule Network with K-Means Routing for Text Classification,
-2018 (arXiv:1810.09177). Here the centres start from the decoder's state: every target step has clusters of its own.
+Paper: Hao Ren and Hong Lu, Compositional Coding Capsule Network with K-Means Routing for Text Classification, 2018
+(arXiv:1810.09177). Here the first centres depend on the decoder's state, so every target step has its own clusters.
 """
 
 from dataclasses import dataclass, field
@@ -32,8 +32,9 @@ def k_means(values, centres, iterations, padding_mask=None):
 
     Args:
         values: `v` `[B, I, D]`.
-        centres: the first `c` `[B, T, J, D]`.
-        padding_mask: `[B, I]`, True marks values that take no part.
+        centres: the initial `c` `[B, T, J, D]`.
+        iterations: how many times to assign values and recompute centres.
+        padding_mask: `[B, I]`. True marks values that are ignored.
 
     Returns:
         `RoutingResult(c [B, T, J, D], a [B, T, I, J])`.
@@ -48,7 +49,7 @@ def k_means(values, centres, iterations, padding_mask=None):
 
 
 class KMeansRouting(PastFutureRouting):
-    """Two clusters of the source words, whose first centres are linear in the decoder's state."""
+    """Assign the source words to two clusters. The first centres are a linear function of the decoder's state."""
 
     def __init__(self, source_dim, state_dim, centre_dim, iterations):
         super().__init__()
@@ -66,8 +67,8 @@ class KMeansRouting(PastFutureRouting):
 
 @dataclass
 class KMeansConfig(FairseqDataclass):
-    k_means: bool = field(default=False, metadata={"help": "separate PAST from FUTURE by k-means routing"})
-    k_means_iterations: int = field(default=3, metadata={"help": "iterations of k-means routing"})
+    k_means: bool = field(default=False, metadata={"help": "separate PAST and FUTURE by k-means routing"})
+    k_means_iterations: int = field(default=3, metadata={"help": "number of iterations of k-means routing"})
 
 
 class KMeans(Mechanism):
@@ -84,7 +85,7 @@ class KMeans(Mechanism):
         View(
             "k_means",
             "PAST and FUTURE by k-means",
-            "The share of each source word in the clusters, before the target word of the row is generated.",
+            "The share of each source word in the clusters, before the model generates the target word of the row.",
             tuple(
                 Panel(
                     "k_means",
@@ -93,8 +94,8 @@ class KMeans(Mechanism):
                     "source",
                     "share",
                     (("cluster", name),),
-                    caption=f"The share of each source word in the cluster of {name}. The same share everywhere, "
-                    "1/{cluster}, means that nothing is learnt.",
+                    caption=f"The share of each source word in the cluster of {name}. If every share is "
+                    "1/{cluster}, the routing has learnt nothing.",
                     distribution="cluster",
                 )
                 for name in CLUSTERS
@@ -127,12 +128,12 @@ add_mechanism(KMeans())
 
 @dataclass
 class ProgressConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    progress_weight: float = field(default=1.0, metadata={"help": "weight of the progress loss; 0: off"})
+    progress_weight: float = field(default=1.0, metadata={"help": "weight of the progress loss; 0 turns it off"})
 
 
 @register_criterion(KMeans.criterion, dataclass=ProgressConfig)
 class ProgressCriterion(RoutingLossesCriterion):
-    """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`, where `p_t` is PAST's share of the source at step `t`."""
+    """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""
 
     logged = {"progress": LoggedLoss("ntokens", 1.0)}
 
@@ -145,7 +146,7 @@ class ProgressCriterion(RoutingLossesCriterion):
     def routing_losses(self, model, net_output, sample):
         if not self.weights["progress"]:
             return {}
-        shares = net_output[1][KMeans.name].assignment.float().sum(2)  # of the source words, [B, T, 2]
+        shares = net_output[1][KMeans.name].assignment.float().sum(2)  # sums over source words, [B, T, 2]
         past = shares[..., 0] / shares.sum(-1).clamp(min=1e-6)
         valid = sample["target"].ne(self.padding_idx)
         done = (valid.cumsum(1) - 1) / valid.sum(1, keepdim=True)

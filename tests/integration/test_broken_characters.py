@@ -31,7 +31,7 @@ def test_plain_text(tmp_path, broken, side):
         (tmp_path / f"text.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     refused = run("take_pairs.py", "text.en", "text.de", "valid.en", "valid.de", cwd=tmp_path)
     assert refused.returncode == 1
-    assert refused.stderr == f"text.{side}, line 2: {name} at character 3: repair the file\n"
+    assert refused.stderr == f"text.{side}, line 2: {name} at character 3: fix the file\n"
     taken = run("take_pairs.py", "--drop", "text.en", "text.de", "train.en", "train.de", cwd=tmp_path)
     assert taken.stdout == "1 pairs (dropped: 1 broken characters)\n"
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
@@ -41,7 +41,7 @@ def test_a_sentence_that_is_none(tmp_path):
     for language in ("en", "de"):
         (tmp_path / f"text.{language}").write_text("a\n" + "b" * 100_001 + "\n")
     refused = run("take_pairs.py", "text.en", "text.de", "valid.en", "valid.de", cwd=tmp_path)
-    assert refused.stderr == "text.en, line 2: 100001 characters are no sentence: repair the pair\n"
+    assert refused.stderr == "text.en, line 2: 100001 characters are no sentence: fix the pair\n"
 
 
 @pytest.mark.parametrize("escaped", ["\ufffd", "&#0;", "&#xFFFD;"])
@@ -49,7 +49,7 @@ def test_segments(tmp_path, escaped):
     document = f'<doc docid="d"><seg id="1">a</seg><seg id="2">b {escaped}</seg></doc>'
     (tmp_path / "set.sgm").write_text(document, encoding="utf-8")
     refused = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
-    assert refused.stderr == "set.sgm, segment 2 of document d: U+FFFD at character 3: repair the file\n"
+    assert refused.stderr == "set.sgm, segment 2 of document d: U+FFFD at character 3: fix the file\n"
 
 
 def test_summaries(tmp_path, broken):

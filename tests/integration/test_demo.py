@@ -43,7 +43,7 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     # Trained already: only scored.
     status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 80, out)
     assert status == 1
-    assert "below 80: it has not learnt" in output.splitlines()[-1]
+    assert "is below 80: the model has not learnt" in output.splitlines()[-1]
 
 
 @pytest.mark.parametrize("script", ["demo.sh", "demo-summarization.sh"])
@@ -52,10 +52,10 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     [
         ([], "name the folder OUT to make"),
         (["--updates", 5, "out"], "--updates 5: at least 60"),
-        (["--at-least", "80%", "out"], "--at-least wants a number, not '80%'"),
-        (["--train", "many", "out"], "--train wants a positive whole number, not 'many'"),
+        (["--at-least", "80%", "out"], "--at-least must be a number, not '80%'"),
+        (["--train", "many", "out"], "--train must be a positive whole number, not 'many'"),
         (["/dev/null"], "/dev/null"),
-        (["--fast", "out"], "no option --fast"),
+        (["--fast", "out"], "unknown option --fast"),
     ],
 )
 def test_wrong_arguments_are_named(tmp_path, script, arguments, message):

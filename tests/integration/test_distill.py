@@ -70,7 +70,7 @@ def test_goes_on_after_an_interruption(workplace, teacher, data):
 def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data):
     workplace.stub("fairseq-generate", "echo 'out of luck' >&2; exit 1")
     process = workplace.prepare("--shards", 2, teacher, data, "out")
-    assert workplace.refused(process, "the teacher failed: out of luck (all of it: ")
+    assert workplace.refused(process, "the teacher failed: out of luck (full logs: ")
     process = workplace.prepare("--shards", 2, trained / "checkpoint1.pt", data, "out")
     assert workplace.refused(process, "out was prepared with teacher ", "delete it, or name another folder")
     process = workplace.prepare("--shards", 2, "--max-tokens", 99, teacher, data, "out")
@@ -124,8 +124,8 @@ def test_what_is_no_good_translation_is_counted(workplace, data, tmp_path):
         (["no.pt", ".", "out"], "no.pt: no such checkpoint"),
         (["{teacher}", "nowhere", "out"], "nowhere: no such data folder"),
         (["{teacher}", ".", "out"], "no binarised training set in it"),
-        (["--beam", "0", "{teacher}", ".", "out"], "--beam wants a positive whole number, not '0'"),
-        (["--lenpen", "much", "{teacher}", ".", "out"], "--lenpen wants a number, not 'much'"),
+        (["--beam", "0", "{teacher}", ".", "out"], "--beam must be a positive whole number, not '0'"),
+        (["--lenpen", "much", "{teacher}", ".", "out"], "--lenpen must be a number, not 'much'"),
     ],
 )
 def test_wrong_arguments(workplace, teacher, arguments, message):

@@ -152,7 +152,7 @@ def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
         (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has no more than 2"),
         (["out", "{prepared}", "--lenpen", "much"], "--lenpen wants a number, not 'much'"),
         (["out", "{prepared}", "--against", "stubs"], "stubs: no 'evaluation' in it; evaluate that run first"),
-        (["out", "{prepared}", "--greedy"], "no option --greedy"),
+        (["out", "{prepared}", "--greedy"], "unknown option --greedy"),
     ],
 )
 def test_wrong_arguments(evaluated, prepared, data, arguments, message):

@@ -159,14 +159,14 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
         ),
         (
             ["{pair}", "--train", "{texts}/my.ar", "{held}"],
-            "my.ar: a file, so the file of the target language must follow",
+            "my.ar: this is a file, so give the file of the target language after",
         ),
         (["{pair}", "--train", "{texts}/my.ar", "{texts}/short.en", "{held}"], "my.ar has 150 lines, "),
         (["{pair}", "--train", "https://a/my.ar", "{held}"], "my.ar: an address, so that of the text of the target"),
         (["{pair}", "--train", "https://a/b/", "https://a/b/", "{held}"], "https://a/b/: the address of a folder"),
         (["{pair}", "--train", "https://a/my", "https://b/my", "{held}"], "https://a/my is a file of the same name"),
         (["{pair}", "--train", "https://a/1", "https://a/2", "{held}", "--from", "nowhere"], "nowhere: no such folder"),
-        (["{pair}", "--train", "{texts}/my", "{held}", "--from", "{texts}"], "has the files of addresses: name these"),
+        (["{pair}", "--train", "{texts}/my", "{held}", "--from", "{texts}"], "is the folder of downloaded files, so give addresses"),
         (["{pair}", "--train", "http://127.0.0.1:9/1", "http://127.0.0.1:9/2", "{held}"], "cannot download http://127"),
         (
             ["{pair}", "--train", "{texts}/broken", "{held}"],
@@ -188,7 +188,7 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
         ),
         (
             ["{pair}", "--train", "{texts}/my", "{held}", "--max-length", "1"],
-            "no training pair is left of --max-length 1",
+            "no training pair passes --max-length 1",
         ),
     ],
 )

@@ -19,11 +19,11 @@ def workplace(tmp_path):
     [
         ([], "name the folder OUT"),
         (["a", "b"], "one folder OUT"),
-        (["--form", "x", "out"], "no option --form"),
-        (["out", "--limit"], "--limit wants a value"),
-        (["--limit", "0", "out"], "--limit wants a positive whole number, not '0'"),
-        (["--limit", "-3", "out"], "--limit wants a positive whole number, not '-3'"),
-        (["--limit", "1e3", "out"], "--limit wants a positive whole number, not '1e3'"),
+        (["--form", "x", "out"], "unknown option --form"),
+        (["out", "--limit"], "--limit requires a value"),
+        (["--limit", "0", "out"], "--limit must be a positive whole number, not '0'"),
+        (["--limit", "-3", "out"], "--limit must be a positive whole number, not '-3'"),
+        (["--limit", "1e3", "out"], "--limit must be a positive whole number, not '1e3'"),
         (["--from", "nowhere", "out"], "--from nowhere: no such folder"),
         (["--pair", "en-es", "out"], "--pair takes two of en, de, fr and cs, such as en-fr, not 'en-es'"),
         (["--pair", "de-de", "out"], "--pair takes two of en, de, fr and cs, such as en-fr, not 'de-de'"),
@@ -62,18 +62,18 @@ def wrong_encoding(folder):
 
 def empty_on_one_side(folder):
     write_archive(folder, "val.de.gz", ["eins", " \t", "", "vier", "fünf"])
-    return "val.de.gz, line 2: empty, but not so in ", "val.en.gz"
+    return "val.de.gz, line 2: empty, but not in ", "val.en.gz"
 
 
 def half_an_archive(folder):
     whole = (folder / "train.en.gz").read_bytes()
     (folder / "train.en.gz").write_bytes(whole[: len(whole) // 2])
-    return "train.en.gz: not a whole gzip archive"
+    return "train.en.gz: not a complete gzip archive"
 
 
 def no_archive(folder):
     (folder / "train.en.gz").write_text("<html>Not found</html>")
-    return "train.en.gz: not a whole gzip archive"
+    return "train.en.gz: not a complete gzip archive"
 
 
 def no_lines(folder):
@@ -119,7 +119,7 @@ def test_mirror(archives, workplace):
     shutil.copytree(archives, mirror)
     half_an_archive(mirror)
     workplace.refused(
-        workplace.prepare("out", MIRROR=mirror.as_uri()), f"{mirror.as_uri()}/train.en.gz is not a whole archive"
+        workplace.prepare("out", MIRROR=mirror.as_uri()), f"{mirror.as_uri()}/train.en.gz is not a complete archive"
     )
     assert not (out / "download/train.en.gz").exists()
 
@@ -136,7 +136,7 @@ def test_full_disk(archives, workplace):
     out.mkdir()
     (out / "settings.part").symlink_to("/dev/full")
     workplace.refused(
-        workplace.prepare("--from", archives, "out"), "cannot write in out: it is read-only or the disk is full"
+        workplace.prepare("--from", archives, "out"), "cannot write in out, which is read-only or on a full disk"
     )
     (out / "settings.part").unlink()
     assert not list(out.iterdir())
@@ -168,7 +168,7 @@ def test_other_settings_are_refused(prepared, archives, workplace):
 
 def test_a_folder_of_something_else_is_refused(archives, workplace):
     (workplace.root / "out/raw").mkdir(parents=True)
-    workplace.refused(workplace.prepare("--from", archives, "out"), "out/raw is there, but was not made by this script")
+    workplace.refused(workplace.prepare("--from", archives, "out"), "out/raw exists, but was not made by this script")
 
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("0.0", True), ("6.82e-05", True), ("5.01", False), ("62.5", False)])
@@ -191,5 +191,5 @@ def test_dictionary_of_another_run_is_refused(prepared, archives, workplace, unk
     if accepted:
         assert process.returncode == 0
     else:
-        workplace.refused(process, "unknown to the dictionary", "of one and the same run")
+        workplace.refused(process, "unknown to the dictionary", "of the same run")
         assert finished(workplace.root / "out") == ["raw", "tokenised", "codes", "bpe"]

@@ -51,8 +51,8 @@ def test_headlines_in_each_stage(headlines):
     "arguments, wanted",
     [
         ([], "name the folder OUT"),
-        (["--train", "0", "out"], "--train wants a positive whole number, not '0'"),
-        (["--lines", "3", "out"], "no option --lines"),
+        (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
+        (["--lines", "3", "out"], "unknown option --lines"),
     ],
 )
 def test_wrong_arguments_for_headlines(tmp_path, arguments, wanted):
@@ -134,7 +134,7 @@ def test_a_limit_and_an_earlier_dictionary(workplace, archive, tmp_path):
     again = workplace.prepare("--from", archive, "--vocabulary", 9, "--dict", tmp_path / "small/dict.txt", "again9")
     assert again.returncode == 0, again.errors
     process = workplace.prepare("--from", archive, "--vocabulary", 9, "--dict", out / "dict.txt", "third")
-    assert workplace.refused(process, "dict.txt: ", " characters, more than --vocabulary 9: name the larger one")
+    assert workplace.refused(process, "dict.txt: ", " characters, more than --vocabulary 9: give a larger")
 
 
 def test_a_second_run_does_nothing(workplace, archive):
@@ -148,11 +148,11 @@ def test_a_second_run_does_nothing(workplace, archive):
 @pytest.mark.parametrize(
     "arguments, wanted",
     [
-        (["out"], "--from DIR is wanted: LCSTS is handed out by its authors on application only"),
+        (["out"], "give --from DIR: the authors of LCSTS distribute it only on application"),
         (["--from", "nowhere", "out"], "--from nowhere: no such folder"),
-        (["--from", ".", "out"], "PART_I.txt is missing: --from wants the folder of PART_I.txt, PART_II.txt"),
+        (["--from", ".", "out"], "PART_I.txt is missing: --from takes the folder of PART_I.txt, PART_II.txt"),
         (["--from", "."], "name the folder OUT"),
-        (["--from", ".", "--vocabulary", "many", "out"], "--vocabulary wants a positive whole number, not 'many'"),
+        (["--from", ".", "--vocabulary", "many", "out"], "--vocabulary must be a positive whole number, not 'many'"),
     ],
 )
 def test_wrong_arguments_for_lcsts(workplace, arguments, wanted):
@@ -170,17 +170,17 @@ def test_wrong_arguments_for_lcsts(workplace, arguments, wanted):
         (
             "II",
             [(4, "好。", " ")],
-            "PART_II.txt, doc 0: no characters in its <summary> after cleaning: drop the doc",
+            "PART_II.txt, doc 0: no characters in its <summary> after cleaning: remove the doc",
         ),
-        ("II", [(None, "好。", "好")], "PART_II.txt, doc 0: <human_label> is '', not a score: mend it"),
+        ("II", [(None, "好。", "好")], "PART_II.txt, doc 0: <human_label> is '', not a score: fix it"),
         (
             "I",
             [(None, "", "好")] * 3,
-            "no characters in its <short_text> after cleaning: drop the doc (and 2 more docs)",
+            "no characters in its <short_text> after cleaning: remove the doc (and 2 more docs)",
         ),
         ("III", [("good", "好。", "好")], "PART_III.txt, doc 0: <human_label> is 'good', not a score"),
-        ("III", [(1, "好。", "好")], "PART_III.txt: no pairs in it: is this a file of LCSTS?"),
-        ("I", [], "PART_I.txt: no pairs in it: is this a file of LCSTS?"),
+        ("III", [(1, "好。", "好")], "PART_III.txt: it has no pairs; give a file of LCSTS"),
+        ("I", [], "PART_I.txt: it has no pairs; give a file of LCSTS"),
     ],
 )
 def test_bad_documents_are_named(workplace, archive, part, documents, wanted):
@@ -192,8 +192,8 @@ def test_bad_documents_are_named(workplace, archive, part, documents, wanted):
 @pytest.mark.parametrize(
     "spoil, wanted",
     [
-        (lambda content: content[:-8], "PART_I.txt, doc 11: has no </doc>: cut short?"),
-        (lambda content: content.replace(b"</doc>\n", b"", 1), "PART_I.txt, doc 0: has no </doc>: cut short?"),
+        (lambda content: content[:-8], "PART_I.txt, doc 11: has no </doc>, so"),
+        (lambda content: content.replace(b"</doc>\n", b"", 1), "PART_I.txt, doc 0: has no </doc>, so"),
         (lambda content: content.decode().encode("gb18030"), "PART_I.txt, line 3: not UTF-8 at byte "),
     ],
 )

@@ -101,10 +101,10 @@ def test_goes_on_after_an_interruption(prepared, workplace):
     [
         ([], "name the folder OUT"),
         (["a", "b"], "one folder OUT"),
-        (["--lines", "3", "out"], "no option --lines"),
-        (["out", "--train"], "--train wants a value"),
-        (["--train", "0", "out"], "--train wants a positive whole number, not '0'"),
-        (["--seed", "x", "out"], "--seed wants a positive whole number, not 'x'"),
+        (["--lines", "3", "out"], "unknown option --lines"),
+        (["out", "--train"], "--train requires a value"),
+        (["--train", "0", "out"], "--train must be a positive whole number, not '0'"),
+        (["--seed", "x", "out"], "--seed must be a positive whole number, not 'x'"),
         (
             ["--test", "2000000", "out"],
             "2030500 sentences; the grammar is good for 1000000 without repetition: ask for fewer",

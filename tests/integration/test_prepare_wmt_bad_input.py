@@ -67,7 +67,7 @@ def test_no_archive_at_all(romanian):
 def test_a_missing_archive(romanian):
     (romanian.root / "archives/en-ro.txt.zip").unlink()
     process = romanian.prepare("--from", "archives", "out")
-    assert romanian.refused(process, "archives/en-ro.txt.zip is missing: --from wants a folder with all archives")
+    assert romanian.refused(process, "archives/en-ro.txt.zip is missing: --from takes a folder with all archives")
     assert nothing_made(romanian.out)
 
 
@@ -78,14 +78,14 @@ def test_another_archive_of_that_name(romanian, name, member):
     pack(romanian.root / "archives", name, {"README": b"nothing else\n"})
     (romanian.root / "scripts/archives.md5").write_text("")
     process = romanian.prepare("--from", "archives", "out")
-    assert romanian.refused(process, f"{name} has no {member}: is this the right archive?")
+    assert romanian.refused(process, f"{name} has no {member}: check that this is the right archive")
 
 
 def test_parts_that_are_not_parallel(romanian):
     members = {**EN_RO["en-ro.txt.zip"], "SETIMES.en-ro.en": b"one\n"}
     pack(romanian.root / "archives", "en-ro.txt.zip", members)
     process = romanian.prepare("--from", "archives", "out")
-    assert romanian.refused(process, "SETIMES.en-ro.en has 1 lines, ", "SETIMES.en-ro.ro has 9: they must be parallel")
+    assert romanian.refused(process, "SETIMES.en-ro.en has 1 lines, ", "SETIMES.en-ro.ro has 9: give parallel texts")
 
 
 def test_dead_address_and_half_a_download(romanian):
@@ -94,26 +94,26 @@ def test_dead_address_and_half_a_download(romanian):
     halve(romanian.root / "archives/training-parallel-ep-v8.tgz")
     mirror = (romanian.root / "archives").as_uri()
     process = romanian.prepare("out", MIRROR=mirror)
-    assert romanian.refused(process, f"{mirror}/training-parallel-ep-v8.tgz is not a whole archive: try again")
+    assert romanian.refused(process, f"{mirror}/training-parallel-ep-v8.tgz is not a complete archive: try again")
     assert not (romanian.out / "download/training-parallel-ep-v8.tgz").exists()
     assert nothing_made(romanian.out)
 
 
 def test_full_disk(romanian):
     romanian.stub("tar", "echo 'tar: europarl: Cannot write: No space left on device' >&2; exit 2")
-    assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "make room")
+    assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "free some disk space")
     assert nothing_made(romanian.out)
 
 
 @pytest.mark.parametrize(
     "arguments, wanted",
     [
-        (["--diacritics", "none", "out"], "--diacritics wants remove or keep, not 'none'"),
+        (["--diacritics", "none", "out"], "--diacritics must be remove or keep, not 'none'"),
         (["--share", "both", "out"], "--share takes joint or separate, not 'both'"),
         (["--bpe", "joint", "out"], "--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not 'joint'"),
-        (["--ratio", "high", "out"], "--ratio wants a number, not 'high'"),
-        (["--merges", "0", "out"], "--merges wants a positive whole number, not '0'"),
-        (["--max-length", "x", "out"], "--max-length wants a positive whole number, not 'x'"),
+        (["--ratio", "high", "out"], "--ratio must be a number, not 'high'"),
+        (["--merges", "0", "out"], "--merges must be a positive whole number, not '0'"),
+        (["--max-length", "x", "out"], "--max-length must be a positive whole number, not 'x'"),
         (["--codes", "here", "--dict", "here", "--share", "separate", "out"], "--codes here.en: no such file"),
     ],
 )
@@ -126,19 +126,19 @@ def test_wrong_options(romanian, arguments, wanted):
 def test_a_validation_set_that_is_none(tmp_path, valid):
     workplace = Workplace(tmp_path, "prepare-wmt14-en-de.sh")
     process = workplace.prepare("--valid", valid, "out")
-    assert workplace.refused(process, f"--valid wants newstest2013 or newstest2012+2013, not '{valid}'")
+    assert workplace.refused(process, f"--valid must be newstest2013 or newstest2012+2013, not '{valid}'")
 
 
-# --- handed out on registration ---------------------------------------------------------------------------------------
+# --- available only on registration -----------------------------------------------------------------------------------
 
 
 def test_cwmt_is_missing(chinese):
-    wanted = "CWMT is handed out on registration only: name its folder by --cwmt DIR, or leave it out by --parts nc,un"
+    wanted = "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
     assert chinese.refused(chinese.prepare("--from", "archives", "out"), wanted)
     process = chinese.prepare("--from", "archives", "--cwmt", "nowhere", "out")
     assert chinese.refused(process, "--cwmt nowhere: no such folder")
     process = chinese.prepare("--from", "archives", "--parts", "nc,news", "out")
-    assert chinese.refused(process, "--parts wants some of nc,un,cwmt, not 'nc,news'")
+    assert chinese.refused(process, "--parts takes some of nc,un,cwmt, not 'nc,news'")
     (chinese.root / "cwmt/datum2017/Book7_en.txt").unlink()
     process = chinese.prepare("--from", "archives", "--cwmt", "cwmt", "out")
     assert chinese.refused(process, "Book7_ch.txt (or _cn) or Book7_en.txt of CWMT is missing")
@@ -163,7 +163,7 @@ def test_the_wrong_checksum_of_a_known_archive(chinese):
 @pytest.mark.parametrize(
     "name, wanted",
     [
-        ("LDC2003E14/LDC2003E14.en", "LDC2003E14.en is missing: the LDC hands it out under its licence"),
+        ("LDC2003E14/LDC2003E14.en", "LDC2003E14.en is missing: get it from the LDC under its licence"),
         ("LDC2010T14/nist_openmt_2005/data/mt05_chinese_evalset_v0.xml", "mt05_chinese_evalset*.xml is missing"),
         (
             "LDC2010T14/nist_openmt_2005/data/mt05_chinese_evalset_v0-ref.xml",
@@ -172,7 +172,7 @@ def test_the_wrong_checksum_of_a_known_archive(chinese):
     ],
 )
 def test_licensed_files_are_missing(licensed, name, wanted):
-    assert licensed.refused(licensed.prepare("out"), "--from DIR is wanted: the LDC hands out these corpora under its")
+    assert licensed.refused(licensed.prepare("out"), "give --from DIR: the LDC distributes these corpora only under")
     (licensed.root / "LDC" / name).unlink()
     assert licensed.refused(licensed.prepare("--from", "LDC", "out"), wanted)
     assert nothing_made(licensed.out)
@@ -182,14 +182,14 @@ def test_evaluation_sets_that_do_not_fit(licensed):
     file = licensed.root / "LDC/LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0-ref.xml"
     whole = file.read_text()
     file.write_text(whole.replace("E03", "E02"))
-    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "-ref.xml: 3 translations in it, not 4")
+    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "-ref.xml: 3 translations, not 4")
     head, _, tail = whole.rpartition('<seg id="2">')
     file.write_text(f'{head}<seg id="9">{tail}')
     process = licensed.prepare("--from", "LDC", "out")
     assert licensed.refused(process, "-ref.xml: E03 has no segment 2 of document d: fetch it again")
     shutil.copy(file.with_name("mt03_chinese_evalset_v0.xml"), file)
     file.with_name("mt03_chinese_evalset_v0.xml").write_text("<html></html>")
-    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "v0.xml: no <seg> in it")
+    assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "v0.xml: it has no <seg>")
 
 
 def test_four_references(licensed):

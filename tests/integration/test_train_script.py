@@ -35,7 +35,7 @@ def asked(place, data):
 
     def run(*arguments, **environment):
         process = place.prepare(*SCRIPTED[:1], data, "out", *arguments, **environment)
-        assert place.refused(process, "ValueError: out of luck (all of it: "), process.errors
+        assert place.refused(process, "ValueError: out of luck (full log: "), process.errors
         return read(place.root / "asked")
 
     return run
@@ -207,7 +207,7 @@ def test_a_first_node_that_slurm_does_not_name(place, data):
 def test_another_node_than_the_first_leaves_its_books_alone(place, data):
     place.stub("torchrun", "echo 'ValueError: out of luck'; exit 3")
     process = place.prepare(*SCRIPTED, data, "out", "--nodes", 2, NODE_RANK="1", MASTER_ADDR="first")
-    assert place.refused(process, "ValueError: out of luck (all of it: ", "train.node1.log); see the first node")
+    assert place.refused(process, "ValueError: out of luck (full log: ", "train.node1.log); see the first node")
     assert [file.name for file in place.out.iterdir()] == ["train.node1.log"]
 
 
@@ -221,7 +221,7 @@ def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place
     error = "OSError: [Errno 28] No space left on device"
     place.stub("fairseq-hydra-train", f"echo x >out/checkpoint1.pt.tmp; echo '{error}'")
     process = place.prepare(*SCRIPTED, data, "out")
-    assert place.refused(process, f"{error} (all of it: ", "/out/train.log")
+    assert place.refused(process, f"{error} (full log: ", "/out/train.log")
     assert not list(place.out.glob("checkpoint*"))
     (start,) = starts(place.out)
     assert (start["end"]["after_update"], start["end"]["how"]) == (0, error)
@@ -238,7 +238,7 @@ def test_an_interruption_ends_the_training_too(place, data):
     process.terminate()
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "interrupted" in errors and "the same command goes on from update 0" in errors
+    assert "interrupted" in errors and "the same command resumes from update 0" in errors
     assert place.run("kill", "-0", (place.root / "child").read_text().strip()).returncode != 0
 
 
