@@ -10,8 +10,8 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
 	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
 	scripts/docs.sh scripts/site/hooks.py \
-	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
-	$(addprefix fairseq_capsule/,criterions losses modules routing) \
+	fairseq_capsule/__init__.py fairseq_capsule/cli \
+	$(addprefix fairseq_capsule/,criterions environment losses modules routing) \
 	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets

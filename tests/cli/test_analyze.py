@@ -151,7 +151,7 @@ class TestRefusals:
         path = output(tmp_path / "plain.out", FIRST)
         path.write_text(path.read_text(encoding="utf-8").replace("D-0\t-0.5\tein", "D-0\t-0.5\tEin"), encoding="utf-8")
         assert refused("coverage", path).endswith(
-            "words and punctuation are not apart; generate it without --tokenizer"
+            "words and punctuation are not separated; generate it without --tokenizer"
         )
 
     def test_training_texts_of_two_lengths(self, refused, first, second):
@@ -171,8 +171,8 @@ class TestRefusals:
 
     def test_names(self, refused, first, second):
         for names in (["one"], ["one", "one"]):
-            assert refused("lengths", first, second, "--names", *names).startswith("--names: 2 different names are")
-        assert refused("lengths", first, first).startswith("--names: 2 different names are wanted")
+            assert refused("lengths", first, second, "--names", *names).startswith("--names: give 2 different names")
+        assert refused("lengths", first, first).startswith("--names: give 2 different names")
 
     def test_a_file_in_the_folder_s_place(self, command, first):
         result = command("analyze", "lengths", first, "--out", first)
@@ -183,15 +183,15 @@ class TestRefusals:
         [
             (["nonsense"], "argument KIND: invalid choice: 'nonsense'"),
             ([], "the following arguments are required: KIND"),
-            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is no set of whole numbers"),
+            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is not a set of whole numbers"),
             (["lengths", "x", "--out", "y", "--groups", "0"], "'0' is not a whole number from 1 to 1000"),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "0-3"],
-                "'0-3' is no set of whole numbers",
+                "'0-3' is not a set of whole numbers",
             ),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "3-1"],
-                "'3-1' is no set of whole numbers",
+                "'3-1' is not a set of whole numbers",
             ),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--option", "iterations"],

@@ -59,7 +59,7 @@ def test_links_to_pages_of_the_same_sentence_alone(command, words, place):
     links = [sentence["pages"] for sentence in data_of(place / "out/report.html")["sentences"]]
     assert links[3] == [None, "../pages%20of%20b/test-3.html"]
     assert [pair for number, pair in enumerate(links) if number != 3] == [[None, None]] * 29
-    assert command(*words, "--pages", f"c={pages}").err.endswith("no run of that name; the runs are called a, b\n")
+    assert command(*words, "--pages", f"c={pages}").err.endswith("no run has that name; choose one of a, b\n")
 
 
 def test_a_run_without_a_log_or_a_manifest(command, words, place):

@@ -103,7 +103,7 @@ class TestRefusals:
     def test_language(self, command, reference, capsys):
         with pytest.raises(SystemExit):
             command("score", reference, reference, "--lang", "de;en")
-        assert "--lang: 'de;en' is no name of a language, such as de or pt_BR" in capsys.readouterr().err
+        assert "--lang: 'de;en' is not a language code such as de or pt_BR" in capsys.readouterr().err
 
     @pytest.mark.parametrize("language", ["pt_BR", "pt-br", "zh_CN", "zh-Hans", "cmn", "ar", "sr_Latn", "esperanto"])
     def test_any_language(self, command, reference, language, tmp_path):
