@@ -158,7 +158,7 @@ class TestRefusals:
         (first.parent / "one").write_text("a\n")
         (first.parent / "two").write_text("a\nb\n")
         line = refused("coverage", first, "--train", first.parent / "one", first.parent / "two")
-        assert line == f"--train: {first.parent / 'one'} has 1 lines, {first.parent / 'two'} 2"
+        assert line == f"--train: {first.parent / 'one'} has 1 lines, but {first.parent / 'two'} has 2"
 
     def test_a_reference_of_another_text(self, refused, first):
         (first.parent / "raw").write_text("eins\n")

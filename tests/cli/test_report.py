@@ -77,7 +77,7 @@ class TestRefusals:
         assert not (place / "out").exists()
 
     def test_evaluated_elsewhere(self, refused, words):
-        assert "evaluated are: test; name one by --split" in refused(*words, "--split", "test1")
+        assert "it has test; choose one with --split" in refused(*words, "--split", "test1")
 
     @pytest.mark.parametrize("content", ["", "[]", "{}", '{"references": [], "scores": {}}', '{"references": ["x"]}'])
     def test_damaged_scores(self, refused, words, place, content):
@@ -105,7 +105,7 @@ class TestRefusals:
     def test_another_number_of_sentences(self, refused, words, place):
         shutil.rmtree(place / "b")
         make_run(place / "b", place / "data", make_data(place / "other", 12), 0.2)
-        assert "12 sentences translated" in refused(*words)
+        assert "12 translations, but" in refused(*words)
 
     def test_other_data(self, refused, words, place):
         (place / "data/raw/test.de").unlink()
