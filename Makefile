@@ -11,7 +11,7 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
 	scripts/docs.sh scripts/site/hooks.py \
 	fairseq_capsule/__init__.py fairseq_capsule/cli \
-	$(addprefix fairseq_capsule/,analysis criterions environment losses modules routing) \
+	$(addprefix fairseq_capsule/,analysis corpora criterions environment evaluation losses modules routing) \
 	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets
@@ -59,7 +59,7 @@ lint-shell: install
 
 lint-prose: install
 	.venv/bin/codespell
-	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' $(PROSE)
+	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' --skip '*/lexicon/*' $(PROSE)
 
 clean:           ## remove the demos, the site, the built package and the coverage report
 	rm -rf demo demo-summarization site build dist htmlcov .coverage

@@ -129,9 +129,9 @@ class TestRefusals:
     def test_what_is_no_output_of_one_text(self, refused, first, tmp_path, kind):
         for name, content, problem in (
             ("empty", "", ": empty; give a file with one sentence a line"),
-            ("plain", "\n".join(FIRST), ": it has no S- and T- lines; give an output of fairseq-generate"),
-            ("interactive", "S-0\ta\nH-0\t-0.1\tb\n", ": it has no S- and T- lines"),
-            ("cut", "S-0\ta\nT-0\ta\nH-0\t-0.1\n", ", line 3: cut short behind the score -0.1"),
+            ("plain", "\n".join(FIRST), ": no S- and T- lines; give an output of fairseq-generate"),
+            ("interactive", "S-0\ta\nH-0\t-0.1\tb\n", ": no S- and T- lines"),
+            ("cut", "S-0\ta\nT-0\ta\nH-0\t-0.1\n", ", line 3: truncated after the score -0.1"),
         ):
             (tmp_path / name).write_text(content, encoding="utf-8")
             assert refused(kind, first, tmp_path / name).startswith(f"{tmp_path / name}{problem}")
@@ -141,11 +141,13 @@ class TestRefusals:
     @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
     def test_outputs_of_two_texts(self, refused, first, tmp_path, kind):
         short = output(tmp_path / "short", FIRST[:3])
-        assert refused(kind, first, short).startswith(f"{short}: 3 sentences, {first} has 4; give outputs of the same")
+        assert refused(kind, first, short).startswith(
+            f"{short}: 3 sentences, but {first} has 4; give outputs of the same"
+        )
         other = output(tmp_path / "other", FIRST, sources=[*SOURCES[:3], "else"])
-        assert refused(kind, first, other).startswith(f"{other}: sentence 3 (S-, T-) is not that of {first}")
+        assert refused(kind, first, other).startswith(f"{other}: sentence 3 (S-, T-) differs from {first}")
         other = output(tmp_path / "other", FIRST, targets=["else", *TARGETS[1:]])
-        assert refused(kind, first, other).startswith(f"{other}: sentence 0 (S-, T-) is not that of {first}")
+        assert refused(kind, first, other).startswith(f"{other}: sentence 0 (S-, T-) differs from {first}")
 
     def test_coverage_of_plain_text(self, refused, tmp_path):
         path = output(tmp_path / "plain.out", FIRST)
