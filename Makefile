@@ -10,8 +10,7 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
 	evaluation.md extending.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md reproducing.md \
 	results.md style.md systems.md training.md your-own-corpus.md) \
-	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
-	$(addprefix fairseq_capsule/,criterions losses modules routing tables cli/reproduce.py cli/table.py) \
+	$(addprefix fairseq_capsule/,__init__.py analysis cli corpora criterions environment evaluation losses modules routing tables) \
 	workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
 
 help:            ## list the targets
@@ -59,7 +58,7 @@ lint-shell: install
 
 lint-prose: install
 	.venv/bin/codespell
-	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' $(PROSE)
+	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' --skip '*/lexicon/*' $(PROSE)
 
 clean:           ## remove the demos, the site, the built package and the coverage report
 	rm -rf demo demo-summarization site build dist htmlcov .coverage

@@ -1,1 +1,1 @@
-"""What a translation or a model does, by length, by word, by iteration: figures, charts, reports."""
+"""Analyses of translations and models by length, word and routing iteration: figures, charts and reports."""

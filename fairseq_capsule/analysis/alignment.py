@@ -1,4 +1,4 @@
-"""Word alignments by eflomal, an optional library, of both directions made one."""
+"""Symmetric word alignments by eflomal, an optional library."""
 
 import os
 import sys
@@ -14,13 +14,13 @@ NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], List[Links]]:
-    """Align sentence pairs by the words between their spaces, without regard to case.
+    """Align the words of sentence pairs, split at spaces, ignoring case.
 
-    eflomal samples, and takes no seed: a further run gives slightly other links. It tells how far it is on a terminal.
+    eflomal samples without a seed, so each run gives slightly different links. On a terminal it shows its progress.
 
     Returns:
-        For each pair the links in which a target word has at most one source word, and those in which a source word has
-        at most one target word.
+        For each pair: the forward links, at most one source word per target word, and the backward links, at most one
+        target word per source word.
 
     Raises:
         UserError: eflomal is not installed.
@@ -43,10 +43,11 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
 
 
 def grow_diag_final_and(forward: Links, backward: Links) -> Links:
-    """Two directions' links made one (Koehn et al. 2003).
+    """Merge the links of two directions (Koehn et al. 2003).
 
-    What both have; then, time and again, what one of them has next to a link, diagonally too, if one of its words has
-    no link yet; last what one of them has, the forward direction first, if neither of its words has one.
+    Start with the links of both directions. Repeatedly add a link of either direction that is next to an added link,
+    also diagonally, if one of its words has no link yet. At last add the other links of either direction, forward
+    first, if neither of their words has a link.
     """
     union = forward | backward
     links = forward & backward
@@ -74,7 +75,7 @@ def grow_diag_final_and(forward: Links, backward: Links) -> Links:
 
 
 def _read(file: str) -> List[Links]:
-    """The lines of `0-0 1-2 …` that aligners write."""
+    """Read lines such as `0-0 1-2 …`, the format of word aligners."""
     with open(file, encoding="utf-8") as stream:
         return [{_link(link) for link in line.split()} for line in stream]
 

@@ -12,7 +12,7 @@ from fairseq_capsule.analysis.charts import histogram
 from fairseq_capsule.analysis.reports import Report, column, escaped
 from fairseq_capsule.evaluation.translations import Outputs
 
-# A sentence of fewer than four words has a BLEU too: of the n-grams that it can have.
+# The effective order gives a sentence of fewer than four words a BLEU from its shorter n-grams.
 METRICS: Dict[str, Tuple[str, Callable[..., Any]]] = {
     "chrf": ("chrF", CHRF),
     "bleu": ("BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
@@ -21,7 +21,7 @@ METRICS: Dict[str, Tuple[str, Callable[..., Any]]] = {
 
 @dataclass(frozen=True)
 class Case:
-    """`difference` is the second system's score less the first one's."""
+    """One sentence of two systems. `difference` is the second system's score minus the first system's."""
 
     sentence: int = column("sentence")
     difference: float = column("difference")
@@ -34,11 +34,11 @@ class Case:
 
 
 def compare(first: Outputs, second: Outputs, metric: str, lowercase: bool = False) -> List[Case]:
-    """Every sentence of two outputs with its scores, in the text's order.
+    """Score every sentence of two outputs, in the order of the text.
 
     Args:
-        first, second: outputs of one text, with sources and targets.
-        metric: "chrf" or "bleu", of the words as the outputs have them against their T- lines.
+        first, second: outputs for the same text, with sources and targets.
+        metric: "chrf" or "bleu"; it compares the words of the outputs with their T- lines.
     """
     score = METRICS[metric][1](lowercase=lowercase).sentence_score
     texts = list(zip(first.sources, first.targets, first.sentences, second.sentences))
@@ -50,7 +50,7 @@ def compare(first: Outputs, second: Outputs, metric: str, lowercase: bool = Fals
 
 
 def most_different(cases: Sequence[Case], count: int) -> Tuple[List[Case], List[Case]]:
-    """The `count` cases that gain most and the `count` that lose most, the largest first; none without a difference."""
+    """The `count` largest gains and the `count` largest losses, largest first, without cases of equal scores."""
     ordered = sorted(cases, key=lambda case: (-case.difference, case.sentence))
     gains = [case for case in ordered[:count] if case.difference > 0]
     losses = [case for case in ordered[::-1][:count] if case.difference < 0]
@@ -58,10 +58,10 @@ def most_different(cases: Sequence[Case], count: int) -> Tuple[List[Case], List[
 
 
 def marked(text: str, other: str) -> str:
-    """Text in Markdown, the words in bold that `other` does not have in that place."""
-    words, rivals = text.split(), other.split()
+    """Text in Markdown. Bold marks words that `other` does not have in that place."""
+    words, other_words = text.split(), other.split()
     parts = []
-    for kind, start, end, _, _ in SequenceMatcher(None, words, rivals, autojunk=False).get_opcodes():
+    for kind, start, end, _, _ in SequenceMatcher(None, words, other_words, autojunk=False).get_opcodes():
         if start < end:
             part = escaped(" ".join(words[start:end]))
             parts.append(part if kind == "equal" else f"**{part}**")
@@ -69,16 +69,16 @@ def marked(text: str, other: str) -> str:
 
 
 def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, count: int) -> Report:
-    """The cases side by side; all sentences as a table; the differences as a picture."""
+    """A report: the cases side by side in Markdown, all sentences as a table, the differences as a histogram."""
     label = METRICS[metric][0]
     gains, losses = most_different(cases, count)
     mean = fmean(case.difference for case in cases)
     better, worse = (sum(sign * case.difference > 0 for case in cases) for sign in (1, -1))
     first, second = (escaped(name) for name in names)
     sections = [
-        f"# {second} against {first}\n\nBy {label} of a sentence, of the words as the outputs have them against the T- "
-        f"lines, {second} is better in {better} of {len(cases)} sentences and worse in {worse}; the mean difference is "
-        f"{mean:+.2f}. In bold: words that only one of the two has.\n"
+        f"# {second} against {first}\n\nMeasured by {label} of each sentence, with the words of the outputs and of "
+        f"their T- lines. {second} is better in {better} of {len(cases)} sentences and worse in {worse}. The mean "
+        f"difference is {mean:+.2f}. Bold: words that only one of the two has.\n"
     ]
     for title, chosen in (("gains", gains), ("loses", losses)):
         if chosen:

@@ -1,22 +1,22 @@
-"""Charts of figures, for colour-blind eyes and in grey too. Every function returns a matplotlib figure."""
+"""Charts that are readable with colour blindness and in grey. Every function returns a matplotlib figure."""
 
 from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, which colour-blind eyes tell apart; each goes with a mark of its own.
+# The colours of Okabe and Ito, distinct under colour blindness. Each colour has its own marker.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKS = "osD^vPX"
 
-# What a panel's axis says → system → its values; None where it has none.
+# Axis label of a panel → system → values; None where a value is missing.
 Panels = Mapping[str, Mapping[str, Sequence[Optional[float]]]]
-# What a panel's axis says → system → its value; None where it has none.
+# Axis label of a panel → system → value; None where a value is missing.
 Points = Mapping[str, Mapping[str, Optional[float]]]
 
 
 def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> Figure:
-    """A panel a measure, side by side, in each a line a system over the same ticks."""
+    """One panel per measure, side by side; in each panel one line per system over the same ticks."""
     figure, axes = _panels(panels, title, width=max(4.2, 0.5 * len(ticks)))
     for axis, systems in zip(axes, panels.values()):
         for number, (system, values) in enumerate(systems.items()):
@@ -29,7 +29,7 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
 
 
 def points(panels: Points, spreads: Points, title: str) -> Figure:
-    """A panel a measure, in each a point a system with its spread to either side; a place where it has none."""
+    """One panel per measure; in each panel one point per system with its spread. A missing value leaves a gap."""
     systems = list(next(iter(panels.values())))
     figure, axes = _panels(panels, title, width=1.8 + 0.5 * len(systems))
     for axis, (label, values) in zip(axes, panels.items()):
@@ -42,7 +42,7 @@ def points(panels: Points, spreads: Points, title: str) -> Figure:
 
 
 def scatter(places: Dict[str, Tuple[float, float]], x_label: str, y_label: str, title: str) -> Figure:
-    """A point a system, named beside it."""
+    """One point per system, named in a legend."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     figure.suptitle(title, fontsize=10)
     axis = figure.subplots()
@@ -56,7 +56,7 @@ def scatter(places: Dict[str, Tuple[float, float]], x_label: str, y_label: str, 
 
 
 def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
-    """How often each size of a difference occurs; a line at 0."""
+    """A histogram of differences, with a line at 0."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     figure.suptitle(title, fontsize=10)
     axis = figure.subplots()
@@ -68,12 +68,12 @@ def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
 
 
 def _height(value: Optional[float]) -> float:
-    """As matplotlib takes it, which leaves out what is no number."""
+    """NaN for None: matplotlib leaves it out."""
     return float("nan") if value is None else value
 
 
 def _style(number: int) -> Dict[str, Any]:
-    """Of the system with this number, counted from 0."""
+    """The style of the system with this number, from 0."""
     return {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
 
 

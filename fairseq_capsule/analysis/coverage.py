@@ -1,4 +1,4 @@
-"""How much of the source a translation covers, by word alignments (Zheng et al. 2019, Table 3)."""
+"""How much of the source a translation covers, measured by word alignments (Zheng et al. 2019, Table 3)."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ Corpus = Tuple[Sequence[str], Sequence[str]]
 
 
 class Rates(NamedTuple):
-    """Of one text, `C` being the source words that have a link.
+    """The rates of one text. `C` is the set of source words that have a link.
 
     Attributes:
         cdr: the coverage difference ratio `1 − |C_ref \\ C_gen| / |C_ref|` (Kong et al. 2019).
-        under: per cent of the source words that the reference covers and the translation does not: `C_ref \\ C_gen`.
-        over: per cent of the source words that have more links to the translation than to the reference, and more than
-            one.
+        under: under-translation, the words of `C_ref \\ C_gen` in percent of all source words.
+        over: over-translation, the words with more than one link to the translation and with more links to it than to
+            the reference, in percent of all source words.
     """
 
     cdr: float
@@ -34,7 +34,7 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True)
 class CoverageRow:
-    """Means over alignments; each `…_spread` is how far an alignment lay from the mean at most."""
+    """Means over alignments. `…_spread` is the largest distance of one alignment's value from the mean."""
 
     system: str = column("system")
     cdr: float = column("CDR", digits=4)
@@ -46,14 +46,14 @@ class CoverageRow:
 
 
 def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation: Iterable[Links]) -> Rates:
-    """The rates of a text, its words counted over all sentences: a sentence weighs as much as its words.
+    """The rates of a text. Words are counted over all sentences, so long sentences have more weight.
 
     Args:
-        words: of each source sentence.
-        reference, translation: the links of each sentence's source to its reference, and to its translation.
+        words: the number of words of each source sentence.
+        reference, translation: for each sentence, the links from its source to its reference and to its translation.
 
     Raises:
-        UserError: the reference covers no word.
+        UserError: no source word has a link to a reference.
     """
     covered = missed = repeated = 0
     for to_reference, to_translation in zip(reference, translation):
@@ -63,16 +63,16 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
         missed += len(wanted.keys() - found.keys())
         repeated += sum(number > max(1, wanted[source]) for source, number in found.items())
     if not covered:
-        raise UserError("no source word could be aligned to the references; learn from more text with --train")
+        raise UserError("no source word could be aligned with the references; add text to learn from with --train")
     return Rates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
 
 
 def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> List[Rates]:
-    """The rates of every output, all aligned together: their sources with the references and with each one's sentences.
+    """The rates of every output. One alignment learns from the sources with the references and with all outputs.
 
     Args:
-        outputs: of one text, with sources and targets.
-        training: further sentence pairs to learn the alignment from, in the same words.
+        outputs: outputs for the same text, with sources and targets.
+        training: more sentence pairs to learn the alignment from, with the same tokenisation.
     """
     sources, count = outputs[0].sources, len(outputs[0].sentences)
     texts = [outputs[0].targets, *(output.sentences for output in outputs)]
@@ -88,7 +88,7 @@ def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> Li
 def coverage_report(
     names: Sequence[str], outputs: Sequence[Outputs], training: Corpus = ((), ()), runs: int = 3
 ) -> Report:
-    """The rates of every output, each the mean over `runs` alignments, since an alignment is a sample."""
+    """The rates of every output. Each rate is the mean over `runs` alignments, because eflomal samples alignments."""
     sampled = [aligned_rates(outputs, training) for _ in tqdm(range(runs), desc="align", disable=None)]
     rows = [
         CoverageRow(name, *(value for rates in zip(*rates_by_run) for value in _mean_and_spread(rates)))
@@ -102,11 +102,12 @@ def coverage_report(
     pairs = f" and {len(training[0])} training pairs" if training[0] else ""
     markdown = (
         "# Coverage of the source\n\n"
-        f"From eflomal's alignments (grow-diag-final-and) of {len(outputs[0].sentences)} sentences with their "
-        f"references and with all systems' translations{pairs}. CDR: 1 − |C_ref \\ C_gen| / |C_ref|, C being the "
-        "source words that are aligned. Under-translated: source words in C_ref and not in C_gen. Over-translated: "
-        "those with more links to the translation than to the reference, and more than one. Both by all source words. "
-        f"Means over {runs} {'alignments' if runs > 1 else 'alignment'}; ±: how far one lay from the mean at most.\n\n"
+        f"From alignments by eflomal (grow-diag-final-and) of {len(outputs[0].sentences)} sentences with their "
+        f"references and with the translations of all systems{pairs}. CDR: 1 − |C_ref \\ C_gen| / |C_ref|, where C is "
+        "the set of aligned source words. Under-translated: source words in C_ref and not in C_gen. Over-translated: "
+        "source words with more links to the translation than to the reference, and more than one. Both in percent of "
+        f"all source words. Means over {runs} {'alignments' if runs > 1 else 'alignment'}; ±: the largest distance of "
+        "one alignment from the mean.\n\n"
         f"{markdown_table(rows)}"
     )
     return Report("coverage", markdown, rows, points(panels, spreads, "Coverage of the source"))

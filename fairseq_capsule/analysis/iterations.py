@@ -1,4 +1,4 @@
-"""Quality of a trained model that routes with another number of iterations than in training."""
+"""Quality of a trained model by its number of routing iterations at inference."""
 
 import math
 from argparse import Namespace
@@ -32,29 +32,29 @@ class IterationRow:
 
 
 def iteration_options() -> List[str]:
-    """The options that set a number of routing iterations, of every mechanism."""
+    """The options of all mechanisms that set a number of routing iterations."""
     return [each.iterations for each in mechanisms() if each.iterations is not None]
 
 
 def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str:
-    """The name of what sets the iterations of a model's routing.
+    """The name of the option that sets the routing iterations of a model.
 
     Args:
-        label: what the model is called in an error.
-        config: the options that it was trained with.
-        wanted: which one, where it has several.
+        label: the name of the model in errors.
+        config: the options of its training.
+        wanted: which option, if the model has several.
 
     Raises:
-        UserError: it routes nothing, not what is wanted, or by several options of which none is wanted.
+        UserError: the model has no routing or no `wanted` option, or has several options and `wanted` is None.
     """
     found = [each.iterations for each in mechanisms() if each.iterations is not None and each.routes(config)]
     names = " and ".join(option(name) for name in found)
     if not found:
-        raise UserError(f"{label}: its model has no routing, so no number of iterations to set")
+        raise UserError(f"{label}: its model has no routing iterations to set; give a model with routing")
     if wanted is None and len(found) > 1:
-        raise UserError(f"{label}: its model has {names}; say which to set with --option")
+        raise UserError(f"{label}: its model has {names}; choose one with --option")
     if wanted is not None and wanted not in found:
-        raise UserError(f"{label}: its model has no {option(wanted)} to set; it has {names}")
+        raise UserError(f"{label}: its model has no {option(wanted)}; choose from {names} with --option")
     return wanted or found[0]
 
 
@@ -67,8 +67,11 @@ def quality(
     lenpen: float,
     lowercase: bool = False,
 ) -> Tuple[float, float]:
-    """Tokenised BLEU of a model's translations, as `fairseq-generate --remove-bpe` counts it, and its NLL per target
-    token, base 2, as `fairseq-validate` reports it."""
+    """Tokenised BLEU and NLL of a model.
+
+    The BLEU is that of `fairseq-generate --remove-bpe`. The NLL is in bits per target token, as `fairseq-validate`
+    reports it.
+    """
     generator = task.build_generator([model], Namespace(beam=beam, lenpen=lenpen))
     dictionary = task.target_dictionary
     hypotheses, references, nll, tokens = [], [], 0.0, 0
@@ -95,16 +98,16 @@ def iteration_report(
     wanted: Optional[str] = None,
     **decoding: Any,
 ) -> Report:
-    """Quality of every checkpoint with every number of iterations.
+    """The quality of every checkpoint with every number of iterations.
 
     Args:
-        numbers: of iterations.
-        wanted: what sets them, where a model has several routings.
+        numbers: the numbers of iterations.
+        wanted: the option that sets them, if a model has several routings.
         decoding: `beam`, `lenpen` and `lowercase` of `quality`.
 
     Raises:
-        UserError: a model that routes nothing; a number that its weights do not allow, before anything is translated;
-            or as `load_with_data`, `batches`.
+        UserError: a model has no routing, or its weights do not allow a number (checked before the first translation);
+            also the errors of `load_with_data` and `batches`.
     """
     options = [_option_and_number(path, data, numbers, wanted) for path in checkpoints]
     rows: List[IterationRow] = []
@@ -119,7 +122,7 @@ def iteration_report(
         for label, field in (("tokenised BLEU", "bleu"), ("NLL per token, base 2", "nll"))
     }
     markdown = (
-        f"# Routing iterations at inference\n\nOn {split}, models as they were trained, routing with other numbers of "
+        f"# Routing iterations at inference\n\nOn {split}, the trained models with other numbers of routing "
         f"iterations. Tokenised BLEU, beam {decoding['beam']}, length penalty {decoding['lenpen']:g}.\n\n"
         f"{markdown_table(rows)}"
     )
@@ -128,7 +131,7 @@ def iteration_report(
 
 
 def _option_and_number(path: Path, data: Path, numbers: Sequence[int], wanted: Optional[str]) -> Tuple[str, int]:
-    """What sets a checkpoint's iterations, and to how many in training; it is loaded with every number, as a trial."""
+    """The option that sets a checkpoint's iterations, and its value in training. Loads it once with every number."""
     _, cfg, _ = load_with_data(path, data)
     setting = routing_option(str(path), cfg.model, wanted)
     for number in numbers:

@@ -1,5 +1,7 @@
-"""Quality and length of translations by the length of the source (Zheng et al. 2019, Fig. 5; Weng et al. 2020, Fig. 5;
-Wang et al. 2019, Fig. 4)."""
+"""Quality and length of translations by the length of the source.
+
+The figures of the papers: Zheng et al. 2019, Fig. 5; Weng et al. 2020, Fig. 5; Wang et al. 2019, Fig. 4.
+"""
 
 from dataclasses import dataclass
 from typing import Dict, List, Sequence
@@ -12,7 +14,7 @@ from fairseq_capsule.evaluation.scoring import Measure
 
 EDGES = (10, 20, 30, 40, 50)
 
-# The words of the sources' lengths that they have → the sentences, by their numbers.
+# Label of a range of source lengths → numbers of its sentences.
 Groups = Dict[str, List[int]]
 
 
@@ -26,9 +28,9 @@ class LengthRow:
 
 
 def intervals(lengths: Sequence[int], edges: Sequence[int]) -> Groups:
-    """Sentences of up to `edges[0]` words, of more and up to `edges[1]`, …, of more than the last edge.
+    """Group sentences: up to `edges[0]` words, then up to `edges[1]`, …, then more than the last edge.
 
-    Groups without a sentence are left out.
+    Empty groups are left out.
     """
     bounds = sorted(set(edges))
     labels = [f"≤ {bounds[0]}", *(f"{low + 1}–{high}" for low, high in zip(bounds, bounds[1:])), f"> {bounds[-1]}"]
@@ -39,9 +41,9 @@ def intervals(lengths: Sequence[int], edges: Sequence[int]) -> Groups:
 
 
 def longer_than(lengths: Sequence[int], bounds: Sequence[int]) -> Groups:
-    """Sentences of more than `bounds[0]` words, of more than `bounds[1]`, …; each group holds the next one.
+    """Group sentences: more than `bounds[0]` words, more than `bounds[1]`, …. Each group contains the next one.
 
-    Groups without a sentence are left out.
+    Empty groups are left out.
     """
     groups = {
         f"> {bound}": [sentence for sentence, length in enumerate(lengths) if length > bound]
@@ -51,7 +53,10 @@ def longer_than(lengths: Sequence[int], bounds: Sequence[int]) -> Groups:
 
 
 def equal_groups(lengths: Sequence[int], number: int) -> Groups:
-    """`number` groups of about as many sentences, or fewer where many have one length: a length is in one group."""
+    """Group sentences by length into `number` groups of about equal size.
+
+    All sentences of one length are in one group, so there can be fewer groups.
+    """
     shares = [group / number for group in range(1, number)]
     edges = {int(edge) for edge in np.quantile(lengths, shares, method="inverted_cdf")}
     return intervals(lengths, sorted(edges)) if edges else {"all": list(range(len(lengths)))}
@@ -60,12 +65,12 @@ def equal_groups(lengths: Sequence[int], number: int) -> Groups:
 def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[LengthRow]:
     """BLEU and length ratio of every system in every group.
 
-    The length ratio is that of BLEU's brevity penalty: words of all translations of a group by words of its references.
+    The length ratio is the one in BLEU's brevity penalty: words of the translations divided by words of the references.
 
     Args:
-        names: of the measure's systems.
-        measure: a BLEU and the texts it compares, of one reference.
-        groups: sentences by their length.
+        names: the names of the systems of the measure.
+        measure: a BLEU and the texts that it compares, with one reference.
+        groups: the sentences of each length.
     """
     rows = []
     for name, system in zip(names, measure.systems):
@@ -77,7 +82,7 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
 
 
 def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure, groups: Groups) -> Report:
-    """The table and the picture of `by_length`."""
+    """A report with the table and the chart of `by_length`."""
     rows = by_length(names, measure, groups)
     number = len(groups)
     per_system = {name: rows[i * number : (i + 1) * number] for i, name in enumerate(names)}
@@ -87,8 +92,8 @@ def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure
     }
     markdown = (
         "# By the length of the source\n\n"
-        f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words are those of the S- lines, "
-        f"subwords joined, counted at spaces; {len(sources)} sentences.\n\n{markdown_table(rows)}"
+        f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words: the S- lines with "
+        f"subwords joined, split at spaces; {len(sources)} sentences.\n\n{markdown_table(rows)}"
     )
     ticks = [f"{words}\n({len(sentences)})" for words, sentences in groups.items()]
     figure = lines(panels, ticks, "words of the source (sentences)", "By the length of the source")
@@ -96,5 +101,5 @@ def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure
 
 
 def word_counts(sentences: Sequence[str]) -> List[int]:
-    """Words of each sentence, counted at spaces."""
+    """The number of words of each sentence, split at spaces."""
     return [len(sentence.split()) for sentence in sentences]

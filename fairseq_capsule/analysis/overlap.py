@@ -1,4 +1,4 @@
-"""How many words of each bag PAST and FUTURE know, by the part of the target (Zheng et al. 2019, §4.3)."""
+"""How many words of their bags PAST and FUTURE predict, by part of the target (Zheng et al. 2019, §4.3)."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,10 +29,10 @@ class OverlapRow:
 
 
 class OverlapMean:
-    """Means of rates `[B, T]`, NaN where a bag is empty, over the sentences of a split.
+    """Means of rates `[B, T]` over the sentences of a split. A rate is NaN where a bag is empty.
 
     The whole is the mean over sentences of the mean over steps: the paper's `r_OL`. A part of the target is the mean
-    over all steps in it, step `t` of `T` being in part `⌈parts · t / T⌉`.
+    over all steps in it. Step `t` of `T` is in part `⌈parts · t / T⌉`.
     """
 
     def __init__(self, parts: int = PARTS):
@@ -42,7 +42,7 @@ class OverlapMean:
         self.sentences = 0
 
     def add(self, rates: Tensor, padding_mask: Tensor) -> None:
-        """Take the rates of a batch in; True in `padding_mask` `[B, T]` marks padding of the target."""
+        """Add the rates `[B, T]` of a batch. True in `padding_mask` `[B, T]` marks padding of the target."""
         rates, valid = rates.double().cpu(), ~padding_mask.cpu()
         means = rates.nanmean(1)
         self.whole += float(means.nansum())
@@ -53,17 +53,17 @@ class OverlapMean:
         self.steps += torch.bincount(part[counted], minlength=len(self.steps))
 
     def means(self) -> List[Optional[float]]:
-        """The whole, then every part; None where there is no step with a bag."""
+        """The mean of the whole, then of every part; None for a part without a step that has a bag."""
         sums, numbers = [self.whole, *self.sums.tolist()], [self.sentences, *self.steps.tolist()]
         return [total / number if number else None for total, number in zip(sums, numbers)]
 
 
 @torch.no_grad()
 def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[OverlapRow]:
-    """`r_OL` of a model on a split, of the whole target and of its tenths, by teacher-forced passes.
+    """`r_OL` of a model on a split, for the whole target and for each tenth of it, with teacher forcing.
 
     Raises:
-        UserError: the model has no heads that predict bags of words; or as `load_with_data`, `batches`.
+        UserError: the model has no heads that predict bags of words; also the errors of `load_with_data` and `batches`.
     """
     model, _, task = load_with_data(checkpoint, data)
     if not knows_bags(model):
@@ -80,7 +80,7 @@ def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[Ov
 
 
 def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
-    """The table and the picture of `overlap_rows`."""
+    """A report with the table and the chart of `overlap_rows`."""
     per_system = {name: overlap_rows(name, path, data, split) for name, path in zip(names, checkpoints)}
     rows = [row for own in per_system.values() for row in own]
     panels = {
@@ -90,11 +90,11 @@ def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
         for content in ("past", "future")
     }
     markdown = (
-        f"# Words of the bags that PAST and FUTURE know\n\nOn {split}: of the distinct words of a step's bag, the "
-        "share among the 5 k most probable ones, k being the number of the bag's words. “all” is the mean over a "
-        "sentence's steps, then over sentences, as --eval-overlap has it; a part, the mean over all steps in it.\n\n"
+        f"# Words of the bags that PAST and FUTURE predict\n\nOn {split}: the share of the distinct words of a step's "
+        "bag that are among the 5 k most probable words, where k is the number of words in the bag. “all” is the mean "
+        "over a sentence's steps, then over sentences, as with --eval-overlap; a part is the mean over its steps.\n\n"
         f"{markdown_table(rows)}"
     )
     ticks = [row.part for row in rows[1 : PARTS + 1]]
-    figure = lines(panels, ticks, "part of the target, %", "Words of the bags that PAST and FUTURE know")
+    figure = lines(panels, ticks, "part of the target, %", "Words of the bags that PAST and FUTURE predict")
     return Report("overlap", markdown, rows, figure)

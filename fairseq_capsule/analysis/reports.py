@@ -1,4 +1,4 @@
-"""What an analysis gives: rows of figures as a table in Markdown and CSV, and a picture of them in PNG and SVG."""
+"""Reports of analyses: a table in Markdown and CSV, and a chart in PNG and SVG."""
 
 import csv
 import html
@@ -15,7 +15,7 @@ from fairseq_capsule.data.files import write_whole
 
 
 def column(label: str, digits: int = 2) -> Any:
-    """A field of a row's dataclass: its label in tables, and the decimals of its numbers in Markdown."""
+    """A field of a row's dataclass, with its label in tables and the number of decimals in Markdown."""
     return field(metadata={"label": label, "digits": digits})
 
 
@@ -24,10 +24,10 @@ class Report:
     """One analysis.
 
     Attributes:
-        kind: its name, which its files have.
-        markdown: what a reader sees: a title, what the figures are of, the table.
-        rows: objects of one dataclass, whose fields are `column`s.
-        figure: the picture, where there is one.
+        kind: the name of the analysis and of its files.
+        markdown: the text: a title, a description of the figures, the table.
+        rows: objects of one dataclass with fields made by `column`.
+        figure: the chart, or None.
     """
 
     kind: str
@@ -36,12 +36,13 @@ class Report:
     figure: Optional[Figure]
 
     def write(self, folder: Path) -> List[Path]:
-        """Write KIND.md and .csv, and of a picture .png and .svg, into a folder, which is made where it is missing.
+        """Write KIND.md and KIND.csv, and KIND.png and KIND.svg of a chart, to a folder. Create it if it is missing.
 
-        Returns their paths.
+        Returns:
+            The paths of the files.
 
         Raises:
-            UserError: one could not be written; what is there is whole.
+            UserError: a file could not be written; the files that exist are complete.
         """
         files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
         if self.figure:
@@ -55,7 +56,7 @@ class Report:
 
 
 def markdown_table(rows: Sequence[Any]) -> str:
-    """Rows as a Markdown table; what is None stays empty."""
+    """Rows as a Markdown table. The cell of a None is empty."""
     columns = fields(rows[0])
     lines = [
         [item.metadata["label"] for item in columns],
@@ -66,7 +67,7 @@ def markdown_table(rows: Sequence[Any]) -> str:
 
 
 def comma_separated(rows: Sequence[Any]) -> str:
-    """Rows as CSV, with the names of the fields as its first line and numbers in full."""
+    """Rows as CSV, with a header of field names and with unrounded numbers."""
     text = io.StringIO()
     writer = csv.DictWriter(text, [item.name for item in fields(rows[0])], lineterminator="\n")
     writer.writeheader()
@@ -75,9 +76,9 @@ def comma_separated(rows: Sequence[Any]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text as Markdown shows it as it is, in a table's cell too."""
-    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)  # some end a line, and with it the cell
-    # An underscore inside a word is one to Markdown too.
+    """Text escaped so that Markdown shows it unchanged, also in a table's cell."""
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)  # some end the line and the cell
+    # Markdown leaves an underscore inside a word unchanged.
     return re.sub(r"[\\|*`\[\]~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", html.escape(text, quote=False))
 
 
@@ -89,7 +90,7 @@ def _cell(value: Any, digits: int) -> str:
 
 def _drawn(figure: Figure, suffix: str) -> bytes:
     picture = io.BytesIO()
-    # The same figures give the same files: no date, and names inside an SVG that are not drawn at random.
+    # The same figures give the same files: no date, and a fixed salt for the names inside an SVG.
     with matplotlib.rc_context({"svg.hashsalt": "fairseq-capsule"}):
         figure.savefig(picture, format=suffix, dpi=110, metadata={"Date": None} if suffix == "svg" else None)
     return picture.getvalue()

@@ -1,4 +1,4 @@
-"""`fairseq-capsule analyze`: what a score does not say of translations and of the models that made them."""
+"""`fairseq-capsule analyze`: analyses of translations, and of the models that made them, beyond a score."""
 
 import argparse
 import json
@@ -46,12 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole_numbers(0, MOST),
         default=EDGES,
         metavar="N,N,…",
-        help="groups of up to and including these numbers of words (default: 10,20,30,40,50)",
+        help="upper bounds of the groups, in words, inclusive (default: 10,20,30,40,50)",
     )
     groups.add_argument(
-        "--longer-than", type=whole_numbers(0, MOST), metavar="N,N,…", help="groups of more words than these numbers"
+        "--longer-than", type=whole_numbers(0, MOST), metavar="N,N,…", help="one group for each N: more than N words"
     )
-    groups.add_argument("--groups", type=whole_number(1, 1000), metavar="N", help="N groups of about as many sentences")
+    groups.add_argument("--groups", type=whole_number(1, 1000), metavar="N", help="N groups of about equal size")
     lengths.add_argument(
         "--reference",
         type=input_file,
@@ -61,12 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lengths.add_argument(
         "--other-reference",
         action="store_true",
-        help="REF is meant to be another text than the T- lines of OUT: do not refuse it",
+        help="accept a REF that is another text than the T- lines of OUT",
     )
     lengths.add_argument(
-        "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
+        "--lang", type=language_code, help="language of the translations, for Moses (default: the suffix of REF)"
     )
-    lengths.add_argument("--lowercase", action="store_true", help="compare without case")
+    lengths.add_argument("--lowercase", action="store_true", help="ignore case")
 
     coverage = _kind(kinds, "coverage", "CDR, under- and over-translation, from word alignments by eflomal", _coverage)
     _outputs(coverage)
@@ -75,48 +75,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         type=input_file,
         metavar=("SOURCE", "TARGET"),
-        help="text to learn the alignment from too, in words as the outputs': the tokenised training set",
+        help="more text to learn the alignment from, tokenised as the outputs are: the tokenised training set",
     )
     coverage.add_argument(
-        "--runs", type=whole_number(1, 1000), default=3, help="alignments to take the mean of (default: %(default)s)"
+        "--runs", type=whole_number(1, 1000), default=3, help="number of alignments to average (default: %(default)s)"
     )
 
-    overlap = _kind(kinds, "overlap", "how many words of their bags PAST and FUTURE know", _overlap)
+    overlap = _kind(kinds, "overlap", "how many words of their bags PAST and FUTURE predict", _overlap)
     _checkpoints(overlap, split="test")
 
-    iterations = _kind(kinds, "iterations", "quality against routing iterations at inference", _iterations)
+    iterations = _kind(
+        kinds, "iterations", "translation quality by number of routing iterations at inference", _iterations
+    )
     _checkpoints(iterations, split="valid")
     iterations.add_argument(
         "--iterations",
         type=whole_numbers(1, MOST_ITERATIONS),
         default=[1, 2, 3, 4, 5],
         metavar="SET",
-        help="as 1-5 (the default) or 1,3",
+        help="numbers of iterations, such as 1-5 (the default) or 1,3",
     )
     iterations.add_argument(
         "--option",
         choices=[name.replace("_", "-") for name in iteration_options()],
-        help="what sets them, where a model has several routings",
+        help="the option that sets them, for a model with several routings",
     )
     iterations.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")
     iterations.add_argument(
         "--lenpen", type=number(-100, 100), default=1.0, help="length penalty (default: %(default)s)"
     )
-    iterations.add_argument("--lowercase", action="store_true", help="compare without case")
+    iterations.add_argument("--lowercase", action="store_true", help="ignore case")
 
     cases = _kind(kinds, "cases", "sentences that two systems translate most differently, side by side", _cases)
     cases.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
-    cases.add_argument("second", type=input_file, metavar="OTHER", help="another one, of the same text")
+    cases.add_argument("second", type=input_file, metavar="OTHER", help="another output for the same text")
     _subwords(cases)
     cases.add_argument(
         "--count", type=positive_int, default=5, help="sentences to show in each direction (default: %(default)s)"
     )
-    cases.add_argument("--metric", choices=METRICS, default="chrf", help="score of a sentence (default: %(default)s)")
-    cases.add_argument("--lowercase", action="store_true", help="compare without case")
+    cases.add_argument(
+        "--metric", choices=METRICS, default="chrf", help="score of each sentence (default: %(default)s)"
+    )
+    cases.add_argument("--lowercase", action="store_true", help="ignore case")
 
 
 def run(args: argparse.Namespace) -> None:
-    for library in ("sacrebleu", "eflomal"):  # fairseq's import turns everybody's notes on
+    for library in ("sacrebleu", "eflomal"):  # the import of fairseq makes all libraries print notes
         logging.getLogger(library).setLevel(logging.WARNING)
     report = args.analyse(args)
     paths = report.write(args.out)
@@ -141,13 +145,13 @@ def _lengths(args: argparse.Namespace) -> Report:
 
 
 def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
-    """The measure that `score` calls by this name too."""
+    """The measure that `score` reports under the same name."""
     name, reference = "tokenised_bleu", outputs[0].targets
     if args.reference:
         name, reference = "detokenised_bleu", read_lines(args.reference)
         if len(reference) != len(outputs[0].sentences):
             raise UserError(
-                f"{args.reference}: {len(reference)} sentences, {outputs[0].path} has {len(outputs[0].sentences)}"
+                f"{args.reference}: {len(reference)} sentences, but {outputs[0].path} has {len(outputs[0].sentences)}"
             )
         if not args.other_reference:
             require_own_reference(outputs, [(args.reference, reference)])
@@ -159,10 +163,10 @@ def _coverage(args: argparse.Namespace) -> Report:
     outputs = read_outputs(args.outputs, args.remove_bpe)
     for output in outputs:
         if not output.tokenised:
-            raise UserError(f"{output.path}: words and punctuation are not apart; generate it without --tokenizer")
+            raise UserError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
     source, target = map(read_lines, args.train) if args.train else ([], [])
     if len(source) != len(target):
-        raise UserError(f"--train: {args.train[0]} has {len(source)} lines, {args.train[1]} {len(target)}")
+        raise UserError(f"--train: {args.train[0]} has {len(source)} lines, but {args.train[1]} has {len(target)}")
     return coverage_report(_names(args, args.outputs), outputs, (source, target), args.runs)
 
 
@@ -200,7 +204,7 @@ def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
         "--out", type=output_folder, required=True, metavar="DIR", help=f"folder for {name}.md, .csv, .png and .svg"
     )
     parser.add_argument(
-        "--names", nargs="+", type=label, metavar="NAME", help="what to call the systems (default: by their files)"
+        "--names", nargs="+", type=label, metavar="NAME", help="names of the systems (default: the file names)"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     return parser
@@ -208,7 +212,7 @@ def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
 
 def _outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "outputs", nargs="+", type=input_file, metavar="OUT", help="outputs of fairseq-generate on one text"
+        "outputs", nargs="+", type=input_file, metavar="OUT", help="outputs of fairseq-generate for the same text"
     )
     _subwords(parser)
 
@@ -217,18 +221,18 @@ def _subwords(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--remove-bpe",
         choices=SUBWORDS,
-        help="subwords to join (default: sentencepiece where its pieces are, otherwise subword_nmt)",
+        help="how to join subwords (default: sentencepiece if OUT has its pieces, otherwise subword_nmt)",
     )
 
 
 def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
     parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
     parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
-    parser.add_argument("--split", type=label, default=split, help="which of its splits to read (default: %(default)s)")
+    parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
 
 
 def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> List[str]:
-    """A name for each file: those of --names, or the files', with `folders` or as many more as tell them apart."""
+    """A name for each file: of --names, or its path with `folders` parent folders, or more if names are equal."""
     names: List[str] = args.names or []
     if args.names is None:
         for parts in range(1 + folders, 2 + folders + max(len(path.parts) for path in paths)):
@@ -236,5 +240,5 @@ def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> Lis
             if len(set(names)) == len(names):
                 break
     if len(names) != len(paths) or len(set(names)) < len(names):
-        raise UserError(f"--names: {len(paths)} different names are wanted, one for each file: not {' '.join(names)}")
+        raise UserError(f"--names: give {len(paths)} different names, one for each file: not {' '.join(names)}")
     return names

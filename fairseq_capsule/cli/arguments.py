@@ -1,7 +1,7 @@
-"""Types of arguments, one for each kind: numbers, sets of numbers, texts, files and folders.
+"""Types of command-line arguments: numbers, sets of numbers, texts, files and folders.
 
-A wrong number or text is argparse's to report, with the option's name. A wrong file or folder raises a `UserError` that
-names it, before the command does anything.
+argparse reports a wrong number or text, with the option's name. A wrong file or folder raises a `UserError` that names
+it, before the command does anything.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from typing import Callable, List
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.number_sets import number_ranges
 
-# fairseq's names of the subwords that it joins.
+# The values of fairseq's `--remove-bpe`.
 SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
-MOST = 10**9  # of a number that nothing smaller bounds
-MOST_SEED = 2**32 - 1  # numpy's
+MOST = 10**9  # for a number that has no smaller bound
+MOST_SEED = 2**32 - 1  # the largest seed of numpy
 MOST_NUMBERS = 10_000  # in a set of numbers
 MOST_ITERATIONS = 100
 LONGEST_LANGUAGE = 40
@@ -52,19 +52,19 @@ def number(least: float, most: float) -> Callable[[str], float]:
 
 
 def whole_numbers(least: int, most: int, most_numbers: int = MOST_NUMBERS) -> Callable[[str], List[int]]:
-    """An argparse type: a set of whole numbers from `least` to `most`, as `1-5` or `1,3,5-7`, in order and each once.
+    """An argparse type: a set of whole numbers from `least` to `most`, such as `1-5` or `1,3,5-7`, sorted.
 
-    A range is expanded when it is known to be short.
+    A range is expanded only after its length is checked.
     """
 
     def parse(text: str) -> List[int]:
         ranges = number_ranges(text, least, most)
         if ranges is None:
             raise argparse.ArgumentTypeError(
-                f"{text[:40]!r} is no set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
+                f"{text[:40]!r} is not a set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
             )
         if sum(map(len, ranges)) > most_numbers:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is more than {most_numbers} numbers")
+            raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set")
         return sorted(set().union(*ranges))
 
     return parse
@@ -78,7 +78,7 @@ percentage = number(0, 100)
 
 
 def unicode_text(text: str) -> str:
-    """An argparse type: what can be written as UTF-8."""
+    """An argparse type: text that can be encoded in UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -87,28 +87,28 @@ def unicode_text(text: str) -> str:
 
 
 def label(text: str) -> str:
-    """An argparse type: a name of one line, as of a split or a system."""
+    """An argparse type: a name on one line, such as a split or a system."""
     if not _is_plain(text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no name: it is empty, or has control characters")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a name: it is empty, or has control characters")
     return text
 
 
 def language_code(text: str) -> str:
-    """An argparse type: `de`, `pt_BR`, `zh-Hans`. Moses has general rules for a language that it does not know."""
+    """An argparse type: `de`, `pt_BR`, `zh-Hans`. Moses applies general rules to a language that it does not know."""
     if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > LONGEST_LANGUAGE:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is no name of a language, such as de or pt_BR")
+        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a language code such as de or pt_BR")
     return text
 
 
 def language_of(reference: Path) -> str:
-    """The language that a file's name ends with, as in `test.de`.
+    """The language in the suffix of a file name, as in `test.de`.
 
     Raises:
-        UserError: it ends with none.
+        UserError: the name has no such suffix.
     """
     ending = reference.suffix[1:]
     if not re.fullmatch("[a-z]{2}([_-][A-Za-z0-9]+)*", ending):
-        raise UserError(f"--lang is missing, and {reference} does not end with a language as test.de does: name it")
+        raise UserError(f"--lang is missing, and {reference} does not end with a language as test.de does; give --lang")
     return ending
 
 
@@ -116,7 +116,7 @@ def language_of(reference: Path) -> str:
 
 
 def input_file(text: str) -> Path:
-    """An argparse type: a file, or a pipe, that can be read."""
+    """An argparse type: a readable file or pipe."""
     path = _existing(text)
     kind = path.stat().st_mode
     if stat.S_ISDIR(kind):
@@ -128,7 +128,7 @@ def input_file(text: str) -> Path:
 
 
 def input_folder(text: str) -> Path:
-    """An argparse type: a folder that can be read."""
+    """An argparse type: a readable folder."""
     path = _existing(text)
     if not path.is_dir():
         raise UserError(f"{path}: not a folder; name a folder")
@@ -137,12 +137,12 @@ def input_folder(text: str) -> Path:
 
 
 def input_path(text: str) -> Path:
-    """An argparse type: a file or a folder that can be read."""
+    """An argparse type: a readable file or folder."""
     return input_folder(text) if _existing(text).is_dir() else input_file(text)
 
 
 def output_folder(text: str) -> Path:
-    """An argparse type: a folder that is there, or can be made, and can be written."""
+    """An argparse type: a writable folder that exists or can be created."""
     path = _path(text)
     above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
     if not above.is_dir():
@@ -152,12 +152,12 @@ def output_folder(text: str) -> Path:
 
 
 def output_file(text: str) -> Path:
-    """An argparse type: a file that can be written, or be made in a folder that is there."""
+    """An argparse type: a writable file, or a new file in an existing writable folder."""
     path = _path(text)
     if path.is_dir():
         raise UserError(f"{path}: a folder; name a file")
     if not path.parent.is_dir():
-        raise UserError(f"{path.parent}: no folder, so no place for {path.name}; make it or choose another")
+        raise UserError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
     _require(os.W_OK, path if path.exists() else path.parent, "written")
     return path
 
@@ -165,21 +165,21 @@ def output_file(text: str) -> Path:
 def _path(text: str) -> Path:
     if not _is_plain(text):
         raise UserError(
-            f"{text[:200]!r} is no name for a file or folder here: empty, not UTF-8, or with control characters"
+            f"{text[:200]!r} is not a file name: it is empty, not UTF-8, or has control characters; choose another"
         )
     return Path(text)
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a name can be printed within a line, and written as UTF-8."""
+    """Whether a name can be printed on one line and encoded in UTF-8."""
     return bool(text) and not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
 def _existing(text: str) -> Path:
     path = _path(text)
-    path.lstat()  # an OSError that names it and says why
+    path.lstat()  # raises an OSError with the path and the reason
     if not path.exists():
-        raise UserError(f"{path}: a link to nothing; name a file or folder that is there")
+        raise UserError(f"{path}: a broken link; name an existing file or folder")
     return path
 
 

@@ -1,4 +1,4 @@
-"""`fairseq-capsule average`: one checkpoint out of several."""
+"""`fairseq-capsule average`: average several checkpoints into one."""
 
 import argparse
 import io
@@ -15,7 +15,11 @@ from fairseq_capsule.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "inputs", nargs="+", type=input_path, metavar="RUN_DIR|FILE", help="a training's --save-dir, or the checkpoints"
+        "inputs",
+        nargs="+",
+        type=input_path,
+        metavar="RUN_DIR|FILE",
+        help="the --save-dir of a training, or checkpoints",
     )
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=positive_int, metavar="N", help="the last N checkpoints of RUN_DIR")
@@ -23,9 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--best", type=positive_int, metavar="N", help="the N checkpoints of RUN_DIR with the best validation score"
     )
     parser.add_argument(
-        "--updates", action="store_true", help="among those of --save-interval-updates, not those of whole epochs"
+        "--updates",
+        action="store_true",
+        help="use the checkpoints of --save-interval-updates instead of those of epochs",
     )
-    parser.add_argument("--upto", type=positive_int, metavar="EPOCH", help="among those up to this epoch")
+    parser.add_argument("--upto", type=positive_int, metavar="EPOCH", help="use checkpoints up to this epoch")
     parser.add_argument(
         "--output",
         type=output_file,
@@ -38,9 +44,9 @@ def run(args: argparse.Namespace) -> None:
     paths = _chosen(args)
     output = args.output or args.inputs[0] / _default_name(args)
     if output.is_dir():
-        raise UserError(f"{output}: a folder; give --output a file's name")
+        raise UserError(f"{output}: a folder; give --output the name of a file")
     if not output.parent.is_dir():
-        raise UserError(f"{output.parent}: no folder, so no place for {output.name}; make it or choose another")
+        raise UserError(f"{output.parent}: no such folder to write {output.name} in; create it or choose another")
     checkpoint = averaging.average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
@@ -53,16 +59,16 @@ def run(args: argparse.Namespace) -> None:
 def _chosen(args: argparse.Namespace) -> List[Path]:
     if args.last or args.best:
         if len(args.inputs) > 1:
-            raise UserError(f"{args.inputs[1]}: --last and --best choose from one folder; give it alone")
+            raise UserError(f"{args.inputs[1]}: --last and --best choose from one folder; give only that folder")
         choose = averaging.last_checkpoints if args.last else averaging.best_checkpoints
         return choose(args.inputs[0], args.last or args.best, args.updates, args.upto)
     for path in args.inputs:
         if path.is_dir():
-            raise UserError(f"{path}: a folder; say which of its checkpoints: --last N or --best N")
+            raise UserError(f"{path}: a folder; choose its checkpoints with --last N or --best N")
     if args.updates or args.upto:
-        raise UserError("--updates and --upto choose from a folder; give it with --last N or --best N")
+        raise UserError("--updates and --upto choose from a folder; give a folder with --last N or --best N")
     if not args.output:
-        raise UserError("no place for the average of the named files; give --output FILE")
+        raise UserError("--output is missing, which the average of named files needs; give --output FILE")
     return args.inputs
 
 

@@ -1,4 +1,4 @@
-"""`fairseq-capsule check-data`: what is wrong with a prepared data folder, before a model trains on it."""
+"""`fairseq-capsule check-data`: check a prepared data folder before a model trains on it."""
 
 import argparse
 import json
@@ -16,33 +16,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "folder",
         type=input_folder,
         metavar="DIR",
-        help="what scripts/prepare-*.sh made, OUT, or any folder that fairseq-preprocess made, of which less is seen",
+        help="the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess, which allows fewer checks",
     )
     parser.add_argument(
         "--longest",
         type=positive_int,
         default=defaults.longest,
-        help="most tokens of a sentence (default: %(default)s)",
+        help="maximum tokens in a sentence (default: %(default)s)",
     )
     parser.add_argument(
         "--most-unknown",
         type=percentage,
         default=defaults.most_unknown,
         metavar="PERCENT",
-        help="of a text's tokens that its dictionary lacks (default: %(default)s)",
+        help="maximum share of a text's tokens that are not in its dictionary (default: %(default)s)",
     )
     parser.add_argument(
         "--most-overlap",
         type=percentage,
         default=defaults.most_overlap,
         metavar="PERCENT",
-        help="of a validation or test set's pairs that are in the training set, too (default: %(default)s)",
+        help="maximum share of a validation or test set that is also in the training set (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
 
 
 def _check(folder: Path, limits: Limits) -> Checked:
-    """With the text where it is there, otherwise of the binarised data alone."""
+    """Check the text and the binarised data, or only the binarised data if the folder has no text."""
     if final_text(folder) or (folder / "settings").is_file():  # a prepared folder whose text is missing is damaged
         return check_folder(folder, limits)
     return check_binarised_folder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
@@ -62,5 +62,5 @@ def run(args: argparse.Namespace) -> int:
         print(f"note: {note}")
     for finding in findings:
         print(finding)
-    print(f"{len(findings)} to mend" if findings else "nothing to mend")
+    print(f"{len(findings)} to fix" if findings else "nothing to fix")
     return 1 if findings else 0

@@ -1,4 +1,4 @@
-"""`fairseq-capsule inspect`: what a model routes while it translates, as pages, pictures and arrays."""
+"""`fairseq-capsule inspect`: pages, pictures and arrays of what a model routes while it translates."""
 
 from argparse import ArgumentParser, Namespace
 from typing import List
@@ -20,27 +20,31 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     sentences = parser.add_mutually_exclusive_group(required=True)
     sentences.add_argument(
-        "--ids", type=whole_numbers(0, MOST), help="sentences of the data, as fairseq-generate numbers them: 3,17"
+        "--ids",
+        type=whole_numbers(0, MOST),
+        help="sentences of the data by the numbers of fairseq-generate, such as 3,17",
     )
     sentences.add_argument(
-        "--text", type=unicode_text, help="one source sentence, raw or as --codes and --tokenizer say"
+        "--text", type=unicode_text, help="one source sentence; --codes and --tokenizer say how to split it"
     )
-    sentences.add_argument("--file", type=input_file, help="such sentences, one a line; the line numbers the page")
+    sentences.add_argument(
+        "--file", type=input_file, help="a file with one source sentence per line; the line number names the page"
+    )
     parser.add_argument(
-        "--split", type=label, default="test", help="the part of the data with --ids (default: %(default)s)"
+        "--split", type=label, default="test", help="the split that --ids refers to (default: %(default)s)"
     )
-    parser.add_argument("--beam", type=beam_size, default=5, help="of the translation (default: %(default)s)")
+    parser.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")
     parser.add_argument(
         "--against",
         type=input_file,
         metavar="CHECKPOINT",
-        help="another model, to be shown beside it on the same translation",
+        help="a second model, shown beside the first on the same translation",
     )
     parser.add_argument(
         "--out",
         type=output_folder,
         required=True,
-        help="folder for pages, pictures and arrays; pages that it has stay, and all are listed in its index.html",
+        help="folder for pages, pictures and arrays; existing pages stay, and index.html lists all pages",
     )
 
 
@@ -55,13 +59,13 @@ def run(args: Namespace) -> None:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             shown = [view.title for view in inspection.views]
             if not shown:
-                raise UserError(f"{args.checkpoint}: a {kind} without attention or capsules: nothing to show")
+                raise UserError(f"{args.checkpoint}: a {kind} has no attention or capsules to show; give another model")
             write_inspection(args.out, inspection)
             written += 1
     finally:
-        if written:  # what was written before an error is listed too
+        if written:  # list the pages that were written before an error too
             write_lists(args.out)
-    plain = "" if inspection.routed else f"; a {kind} routes nothing, its attention is all there is to show"
+    plain = "" if inspection.routed else f"; a {kind} routes nothing, so only its attention is shown"
     print(f"{args.out / INDEX}: sentences: {len(sentences)}; {', '.join(shown)}{plain}")
 
 

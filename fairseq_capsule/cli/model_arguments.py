@@ -1,4 +1,4 @@
-"""The arguments of commands that look into a trained model."""
+"""Command-line arguments of the commands that inspect a trained model."""
 
 import argparse
 from pathlib import Path
@@ -9,9 +9,9 @@ from fairseq_capsule.data.merges import bpe_options
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """A trained model, and how raw text becomes what it reads; `load_model` takes them."""
+    """Add the arguments that name a trained model and the preprocessing of raw text. `load_model` reads them."""
     parser.add_argument("checkpoint", type=input_file, help="a trained model")
-    parser.add_argument("data", type=input_folder, help="the binarised data whose dictionaries it was trained with")
+    parser.add_argument("data", type=input_folder, help="binarised data with the dictionaries of its training")
     parser.add_argument(
         "--codes", type=input_file, help="subword-nmt codes, or a SentencePiece model, to apply to raw text"
     )
@@ -19,10 +19,10 @@ def add_model_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def load_model(args: argparse.Namespace, checkpoint: Path) -> CapsuleHub:
-    """The model of a checkpoint with the dictionaries and the text's preparation that the arguments name.
+    """Load a checkpoint with the dictionaries and the preprocessing that the arguments name.
 
     Raises:
-        UserError: one of them is broken, or they do not fit together.
+        UserError: a file is broken, or the files do not fit together.
     """
     bpe = bpe_options(args.codes) if args.codes else {}
     return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)

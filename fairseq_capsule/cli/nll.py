@@ -1,4 +1,4 @@
-"""`fairseq-capsule nll`: the negative log-likelihood of a split's references under a model."""
+"""`fairseq-capsule nll`: negative log-likelihood of a split's references under a model, in bits per token."""
 
 import argparse
 import json
@@ -15,9 +15,7 @@ from fairseq_capsule.data.batches import batches
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help="trained models")
     parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
-    parser.add_argument(
-        "--split", type=label, default="valid", help="which of its splits to read (default: %(default)s)"
-    )
+    parser.add_argument("--split", type=label, default="valid", help="the split of the data (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 
@@ -30,7 +28,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _measured(path: Path, data: Path, split: str) -> dict:
-    """The mean over the target's tokens, its end included, teacher-forced."""
+    """The mean over the target tokens, end-of-sentence included, with teacher forcing, in bits."""
     model, _, task = load_model(path, data)
     nll, tokens = 0.0, 0
     for sample in batches(task, split, f"nll {path.name}"):

@@ -1,4 +1,4 @@
-"""`fairseq-capsule picture`: one of `inspect`'s pictures, of one sentence."""
+"""`fairseq-capsule picture`: one picture of `inspect`, for one sentence."""
 
 import io
 from argparse import ArgumentParser, Namespace
@@ -12,14 +12,17 @@ from fairseq_capsule.inspector.sentences import sentences_of_text
 from fairseq_capsule.inspector.views import all_views
 
 SUFFIXES = (".png", ".svg", ".pdf")
-# Short names of views; of several views, a model has one.
+# Short names of views. Where a short name has several views, a model has only one of them.
 SHORT = {"attention": ("encoder_attention",), "assignment": ("past_future", "past_future_attention")}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument(
-        "--text", type=unicode_text, required=True, help="the source sentence, raw or as --codes and --tokenizer say"
+        "--text",
+        type=unicode_text,
+        required=True,
+        help="the source sentence; --codes and --tokenizer say how to split it",
     )
     parser.add_argument(
         "--show",
@@ -27,15 +30,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="VIEW",
         default="attention",
         help="attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
-        "or neither at each step of the model's own translation; or another view of inspect's: %(choices)s",
+        "or neither at each step of the model's own translation; or another view of inspect: %(choices)s",
     )
-    parser.add_argument("--layer", type=label, help="a layer, from 1 (default: the top one, as in the paper)")
+    parser.add_argument("--layer", type=label, help="a layer, from 1 (default: the top layer, as in the paper)")
     parser.add_argument("--out", type=output_file, required=True, help="picture to write: .png, .svg or .pdf")
 
 
 def run(args: Namespace) -> None:
     if args.out.suffix not in SUFFIXES:
-        raise UserError(f"--out {args.out}: its name must end in one of {', '.join(SUFFIXES)}")
+        raise UserError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
     hub = load_model(args, args.checkpoint)
     (inspection,) = inspect_sources(hub, sentences_of_text(hub, [args.text]))
     places = {} if args.layer is None else {"layer": args.layer}

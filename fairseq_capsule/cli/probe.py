@@ -1,4 +1,4 @@
-"""`fairseq-capsule probe`: how much of the target a trained probe finds in what it reads of the source."""
+"""`fairseq-capsule probe`: how much of the target a trained probe predicts from what it reads of the source."""
 
 import argparse
 import json
@@ -16,12 +16,10 @@ from fairseq_capsule.errors import UserError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help="of trainings with bag_of_words_probe"
+        "checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help="probes trained with bag_of_words_probe"
     )
     parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
-    parser.add_argument(
-        "--split", type=label, default="test", help="which of its splits to read (default: %(default)s)"
-    )
+    parser.add_argument("--split", type=label, default="test", help="the split of the data (default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 
@@ -39,7 +37,7 @@ def run(args: argparse.Namespace) -> None:
 def _evaluate(path: Path, data: Path, split: str) -> dict:
     model, cfg, task = load_with_data(path, data)
     if cfg.criterion._name != "bag_of_words_probe":
-        raise UserError(f"{path}: it was trained with {cfg.criterion._name}, not with bag_of_words_probe")
+        raise UserError(f"{path}: trained with {cfg.criterion._name}; give a model trained with bag_of_words_probe")
     criterion: BagOfWordsProbe = load_criterion(path, cfg, task)
     totals = dict.fromkeys((f"bag_recall_{top}" for top in TOPS), 0.0)
     sentences = 0

@@ -1,4 +1,4 @@
-"""`fairseq-capsule report`: evaluated runs compared on one page."""
+"""`fairseq-capsule report`: compare evaluated runs on one page."""
 
 import logging
 from argparse import ArgumentParser, Namespace
@@ -24,7 +24,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.translations import read_outputs
 
 MOST_SAMPLES = 100_000
-MOST_SENTENCES = 20_000  # which a browser still sorts at once
+MOST_SENTENCES = 20_000  # a browser still sorts them without delay
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -33,18 +33,18 @@ def add_arguments(parser: ArgumentParser) -> None:
         nargs="+",
         type=input_folder,
         metavar="RUN",
-        help="run folders that scripts/evaluate.sh has evaluated; the others are compared with the first",
+        help="run folders that scripts/evaluate.sh has evaluated; each is compared with the first",
     )
     parser.add_argument(
-        "--data", type=input_folder, required=True, help="the prepared data folder, of whose raw/ the references are"
+        "--data", type=input_folder, required=True, help="the prepared data folder; its raw/ has the references"
     )
     parser.add_argument("--out", type=output_folder, required=True, metavar="DIR", help="folder for report.html")
-    parser.add_argument("--split", type=label, default="test", help="what was evaluated (default: %(default)s)")
+    parser.add_argument("--split", type=label, default="test", help="the evaluated split (default: %(default)s)")
     parser.add_argument(
-        "--results", type=label, default="evaluation", help="evaluate.sh's --results (default: %(default)s)"
+        "--results", type=label, default="evaluation", help="the --results of evaluate.sh (default: %(default)s)"
     )
     parser.add_argument(
-        "--names", nargs="+", type=label, metavar="NAME", help="what to call the runs (default: by their folders)"
+        "--names", nargs="+", type=label, metavar="NAME", help="names of the runs (default: the folder names)"
     )
     parser.add_argument(
         "--pages",
@@ -52,36 +52,39 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=[],
         type=label,
         metavar="NAME=DIR",
-        help="pages of fairseq-capsule inspect --ids of a run, to be linked from its sentences; may be repeated",
+        help="link a run's sentences to its pages of fairseq-capsule inspect --ids; may be repeated",
     )
     parser.add_argument(
         "--intervals",
         type=whole_numbers(0, MOST),
         default=EDGES,
         metavar="N,N,…",
-        help="groups of sources of up to and including these numbers of words (default: 10,20,30,40,50)",
+        help="upper bounds of the length groups, in source words, inclusive (default: 10,20,30,40,50)",
     )
     parser.add_argument(
-        "--samples", type=whole_number(1, MOST_SAMPLES), default=1000, help="of the bootstrap (default: %(default)s)"
+        "--samples",
+        type=whole_number(1, MOST_SAMPLES),
+        default=1000,
+        help="samples of the bootstrap (default: %(default)s)",
     )
     parser.add_argument(
-        "--seed", type=whole_number(1, MOST_SEED), default=12345, help="of the bootstrap (default: %(default)s)"
+        "--seed", type=whole_number(1, MOST_SEED), default=12345, help="seed of the bootstrap (default: %(default)s)"
     )
     parser.add_argument(
         "--coverage",
         type=whole_number(1, 1000),
         metavar="N",
-        help="also coverage, the mean of N word alignments by eflomal, which take minutes with a large training set",
+        help="also report coverage, averaged over N word alignments by eflomal; minutes with a large training set",
     )
 
 
 def run(args: Namespace) -> None:
-    for library in ("sacrebleu", "eflomal"):  # fairseq's import turns everybody's notes on
+    for library in ("sacrebleu", "eflomal"):  # the import of fairseq makes all libraries print notes
         logging.getLogger(library).setLevel(logging.WARNING)
     names, pages = _names(args), _pages(args)
     unknown = sorted(pages.keys() - set(names))
     if unknown:
-        raise UserError(f"--pages {unknown[0]}=…: no run of that name; the runs are called {', '.join(names)}")
+        raise UserError(f"--pages {unknown[0]}=…: no run has that name; choose one of {', '.join(names)}")
     test_set, systems = read_systems(args.runs, names, args.data, args.split, args.results, pages)
     if len(test_set.sources) > MOST_SENTENCES:
         raise UserError(f"--split {args.split}: more than {MOST_SENTENCES} sentences; evaluate on a smaller test set")
@@ -106,18 +109,18 @@ def run(args: Namespace) -> None:
 
 
 def _pages(args: Namespace) -> Dict[str, Path]:
-    """The folders of --pages by the names of their runs."""
+    """The folder of --pages for each run's name."""
     found = {}
     for text in args.pages:
         name, equals, folder = text.partition("=")
         if not equals:
-            raise UserError(f"--pages {text[:40]!r}: not NAME=DIR; name a run and the folder of its pages")
+            raise UserError(f"--pages {text[:40]!r}: not NAME=DIR; give the name of a run and the folder of its pages")
         found[name] = input_folder(folder)
     return found
 
 
 def _names(args: Namespace) -> List[str]:
-    """Those of --names, or the run folders' own, with as many folders above as tell them apart."""
+    """The names of --names, or the run folders' names, with parent folders if names are equal."""
     resolved = [path.resolve() for path in args.runs]
     if len(set(resolved)) < len(resolved) or len(resolved) < 2:
         raise UserError("a comparison needs two different runs or more; name another run folder")
@@ -137,7 +140,7 @@ def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:
     for output in outputs:
         if not output.tokenised:
             raise UserError(
-                f"--coverage: words and punctuation of {output.path} are not apart; leave it out, or train on "
+                f"--coverage: words and punctuation of {output.path} are not separated; leave it out, or train on "
                 "tokenised data"
             )
     report = coverage_report([system.name for system in systems], outputs, _training(args), args.coverage)
@@ -145,7 +148,7 @@ def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:
 
 
 def _training(args: Namespace) -> Tuple[List[str], List[str]]:
-    """The tokenised training set of the data, where it is there: an alignment is better with more text."""
+    """The tokenised training set, or two empty lists if there is none. More text gives a better alignment."""
     found: Dict[str, List[str]] = {}
     for path in sorted((args.data / "bin").glob(f"{args.split}.*.bin")):
         parts = path.name.split(".")

@@ -1,4 +1,4 @@
-"""`fairseq-capsule score`: what a file of translations or summaries is worth, and whether another one is better."""
+"""`fairseq-capsule score`: score translations or summaries, and test whether another output is better."""
 
 import argparse
 import json
@@ -33,58 +33,65 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "hypothesis", type=input_file, metavar="HYP", help="an output of fairseq-generate, or plain text"
     )
     parser.add_argument(
-        "references", nargs="+", type=input_file, metavar="REF", help="the reference, untokenised; several are all used"
+        "references",
+        nargs="+",
+        type=input_file,
+        metavar="REF",
+        help="the reference, untokenised; several references are used together",
     )
     parser.add_argument(
-        "--lang", type=language_code, help="the translations' language, for Moses (default: the ending of REF's name)"
+        "--lang", type=language_code, help="language of the translations, for Moses (default: the suffix of REF)"
     )
     parser.add_argument(
         "--rouge",
         action="store_true",
         help="the texts are summaries: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters instead of BLEU and chrF",
     )
-    parser.add_argument("--lowercase", action="store_true", help="compare without case")
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
     parser.add_argument(
-        "--against", type=input_file, metavar="OTHER", help="another HYP: paired bootstrap for each measure"
+        "--against",
+        type=input_file,
+        metavar="OTHER",
+        help="another HYP to compare with by a paired bootstrap for each measure",
     )
     parser.add_argument(
         "--samples",
         type=whole_number(1, MOST_SAMPLES),
         default=1000,
-        help="of the paired bootstrap (default: %(default)s)",
+        help="samples of the paired bootstrap (default: %(default)s)",
     )
     parser.add_argument(
         "--seed",
         type=whole_number(1, MOST_SEED),
         default=12345,
-        help="of the paired bootstrap (default: %(default)s, sacrebleu's)",
+        help="seed of the paired bootstrap (default: %(default)s, as in sacrebleu)",
     )
     parser.add_argument(
         "--tokenized",
         choices=["auto", "yes", "no"],
         default="auto",
-        help="whether HYP is tokenised; auto (the default): an output of fairseq-generate is, unless it was generated "
-        "with --tokenizer or of pieces of SentencePiece; plain text is not",
+        help="whether HYP is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
+        "generated with --tokenizer or consists of SentencePiece pieces; no for plain text",
     )
     parser.add_argument(
         "--remove-bpe",
         choices=SUBWORDS,
-        help="subwords to join (default: none for plain text; for an output of fairseq-generate sentencepiece where "
-        "its pieces are, otherwise subword_nmt, with --rouge characters that stand apart)",
+        help="how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
+        "it has such pieces, otherwise subword_nmt, or with --rouge separate characters)",
     )
     parser.add_argument(
         "--other-reference",
         action="store_true",
-        help="REF is meant to be another text than the T- lines of HYP: do not refuse it",
+        help="accept a REF that is another text than the T- lines of HYP",
     )
-    parser.add_argument("--output", type=output_file, metavar="FILE", help="write the detokenised translations there")
+    parser.add_argument("--output", type=output_file, metavar="FILE", help="write the detokenised translations to FILE")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 
 def run(args: argparse.Namespace) -> None:
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # fairseq's import turns everybody's notes on
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)  # the import of fairseq makes all libraries print notes
     if args.rouge and args.tokenized != "auto":
-        raise UserError("--tokenized is for BLEU: ROUGE counts characters; leave it out with --rouge")
+        raise UserError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
     tokenised = False if args.rouge else {"auto": None, "yes": True, "no": False}[args.tokenized]
     paths = [args.hypothesis, *([args.against] if args.against else [])]
     generated = "characters" if args.rouge else "subword_nmt"

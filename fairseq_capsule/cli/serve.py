@@ -1,4 +1,4 @@
-"""`fairseq-capsule serve`: translate in a browser and see what the model routes, with the model loaded once."""
+"""`fairseq-capsule serve`: translate in a browser and see what the model routes. The model is loaded once."""
 
 import ipaddress
 import sys
@@ -18,42 +18,51 @@ LOOPBACK = "127.0.0.1"
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     parser.add_argument(
-        "--against", type=input_file, metavar="CHECKPOINT", help="another model of the same data, to be shown beside it"
+        "--against",
+        type=input_file,
+        metavar="CHECKPOINT",
+        help="a second model of the same data, shown beside the first",
     )
     parser.add_argument("--host", default=LOOPBACK, type=label, help="address to listen on (default: %(default)s)")
     parser.add_argument(
-        "--port", default=8000, type=whole_number(0, 65535), help="0 takes any free one (default: %(default)s)"
+        "--port",
+        default=8000,
+        type=whole_number(0, 65535),
+        help="port to listen on; 0 takes any free port (default: %(default)s)",
     )
     parser.add_argument(
         "--name",
         action="append",
         default=[],
         type=label,
-        help="a host name by which browsers may ask, besides localhost and addresses in digits; may be repeated",
+        help="a host name that requests may use, besides localhost and numeric addresses; may be repeated",
     )
     parser.add_argument(
-        "--beam", type=whole_number(1, MOST_BEAM), default=5, help="where a request names none (default: %(default)s)"
+        "--beam",
+        type=whole_number(1, MOST_BEAM),
+        default=5,
+        help="beam size of a request without one (default: %(default)s)",
     )
     parser.add_argument(
         "--longest",
         type=whole_number(1, 10_000),
         default=256,
         metavar="SUBWORDS",
-        help="length of a sentence, its end included (default: %(default)s)",
+        help="maximum length of a sentence, with its end-of-sentence token (default: %(default)s)",
     )
     parser.add_argument(
         "--waiting",
         type=whole_number(0, 1000),
         default=64,
         metavar="REQUESTS",
-        help="length of the queue; one request is answered at a time (default: %(default)s)",
+        help="maximum length of the queue; the server answers one request at a time (default: %(default)s)",
     )
     parser.add_argument(
         "--rate",
         type=whole_number(1, 1_000_000),
         default=240,
         metavar="REQUESTS",
-        help="of one address in a minute (default: %(default)s)",
+        help="maximum number of requests from one address in a minute (default: %(default)s)",
     )
 
 
@@ -72,10 +81,10 @@ def run(args: Namespace) -> None:
                 "there is no password and no encryption",
                 file=sys.stderr,
             )
-        print(f"{running.address(listening)} (Ctrl-C ends it)", flush=True)
-        with suppress(KeyboardInterrupt):  # which uvicorn raises again when it has ended, unless the shell ignores it
+        print(f"{running.address(listening)} (Ctrl-C stops the server)", flush=True)
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended
             running.run(app, listening)
-        print("ended")
+        print("stopped")
 
 
 def _translator(args: Namespace) -> Translator:

@@ -1,4 +1,4 @@
-"""`fairseq-capsule size`: how many parameters a model has, and how many of them are word embeddings."""
+"""`fairseq-capsule size`: the number of parameters of a model, and how many of them are word embeddings."""
 
 import argparse
 import json

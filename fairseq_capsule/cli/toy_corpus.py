@@ -1,4 +1,4 @@
-"""`fairseq-capsule toy-corpus`: an embedded corpus as parallel text files."""
+"""`fairseq-capsule toy-corpus`: write an embedded corpus as parallel text files."""
 
 import argparse
 
@@ -13,19 +13,23 @@ SIZES = {"train": 30_000, "valid": 500, "test": 500}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=output_folder, metavar="OUT", help="the folder for train.en, train.de, valid.en, …")
+    parser.add_argument("out", type=output_folder, metavar="OUT", help="folder for train.en, train.de, valid.en, …")
     parser.add_argument(
         "--corpus",
         choices=CORPORA,
         default="english-german",
-        help="sentences and their translations, or short news in Chinese and their headlines (default: %(default)s)",
+        help="sentences with their translations, or short Chinese news with their headlines (default: %(default)s)",
     )
     for split, size in SIZES.items():
         parser.add_argument(
-            f"--{split}", type=whole_number(0, MOST), default=size, metavar="N", help="pairs (default: %(default)s)"
+            f"--{split}",
+            type=whole_number(0, MOST),
+            default=size,
+            metavar="N",
+            help=f"pairs in {split} (default: %(default)s)",
         )
     parser.add_argument(
-        "--seed", type=whole_number(0, MOST_SEED), default=1, help="of the sampler (default: %(default)s)"
+        "--seed", type=whole_number(0, MOST_SEED), default=1, help="seed of the sampler (default: %(default)s)"
     )
 
 

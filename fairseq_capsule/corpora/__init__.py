@@ -1,1 +1,1 @@
-"""Corpora that the package makes itself: pure Python, seeded, the same on every machine; each is a package here."""
+"""Embedded corpora, one package each: generated in pure Python, the same for a seed on every machine."""

@@ -1,6 +1,6 @@
 """Random choices that are the same on every machine and with every Python.
 
-Only `random.Random.random()` is used: its sequence is guaranteed, that of `choice` and `shuffle` is not.
+Only `random.Random.random()` is used: Python guarantees its sequence, but not the sequences of `choice` and `shuffle`.
 """
 
 import random
@@ -20,15 +20,15 @@ class Dice:
         return self._random() < probability
 
     def choose(self, items: Sequence[Item]) -> Item:
-        """One of the items, all equally likely."""
+        """One of the items, each with the same probability."""
         return items[int(self._random() * len(items))]
 
     def choose_early(self, items: Sequence[Item]) -> Item:
-        """One of the items, those that stand early more likely, as words are in a language."""
+        """One of the items. Early items are more probable, as frequent words are in a language."""
         return items[int(min(self._random(), self._random()) * len(items))]
 
     def weigh(self, weights: Mapping[Item, float]) -> Item:
-        """One of the keys, in proportion to its weight."""
+        """One of the keys, with a probability in proportion to its weight."""
         point = self._random() * sum(weights.values())
         for item, weight in weights.items():
             point -= weight

@@ -1,4 +1,4 @@
-"""Writing parallel text: one file a split and language, one sentence a line."""
+"""Write parallel text: one file per split and language, one sentence per line."""
 
 import contextlib
 import os
@@ -9,11 +9,12 @@ from fairseq_capsule.errors import UserError
 
 
 def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, Sequence[Tuple[str, ...]]]) -> None:
-    """Write `SPLIT.LANGUAGE` files, UTF-8. None gets its name before all are whole, so that those of an older corpus
-    are never mixed with the new ones.
+    """Write the files `SPLIT.LANGUAGE` in UTF-8.
+
+    The files get their names after all are complete, so files of an older corpus are never mixed with new ones.
 
     Raises:
-        UserError: the folder cannot be made or not all files be written.
+        UserError: the folder cannot be created, or a file cannot be written.
     """
     _make_folder(folder)
     written: Dict[Path, Path] = {}  # temporary name -> name
@@ -31,7 +32,7 @@ def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, 
         raise UserError(f"{name}: not written: {error.strerror}; choose another folder") from error
     finally:
         for part in written:
-            with contextlib.suppress(OSError):  # not there: it has got its name, or was never made
+            with contextlib.suppress(OSError):  # missing: it was renamed or never created
                 part.unlink()
 
 
@@ -41,7 +42,7 @@ def _make_folder(folder: Path) -> None:
     except FileExistsError:
         raise UserError(f"{folder}: not a folder; name a folder, or a new name") from None
     except OSError as error:
-        raise UserError(f"{folder}: no folder can be made there: {error.strerror}; name another") from error
+        raise UserError(f"{folder}: cannot be created: {error.strerror}; name another folder") from error
 
 
 def _write(path: Path, lines: Sequence[str]) -> None:

@@ -1,32 +1,32 @@
-"""Splits of different sources."""
+"""Splits without common sources."""
 
 from itertools import islice
 from typing import Dict, Iterable, Iterator, List, Mapping, Set, Tuple
 
 from fairseq_capsule.errors import UserError
 
-MOST = 1_000_000  # sentences of one corpus, so far without a long search for new ones
-PATIENCE = 10_000  # repetitions in a row after which there is nothing new
+MOST = 1_000_000  # sentences of one corpus; up to here new sentences are found quickly
+PATIENCE = 10_000  # consecutive repetitions after which the search ends
 
 Pairs = List[Tuple[str, str]]
 
 
 def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> Dict[str, Pairs]:
-    """Draw splits of the given sizes from (source, target) pairs; no two sources of all splits are the same, and no
-    split has a target of a later one, so that nothing that is asked in a test was said in training.
+    """Draw splits of the given sizes from (source, target) pairs.
 
-    The splits are drawn from the last to the first, so that with `train` named first the size of the training set
-    changes nothing in the others.
+    No source occurs twice in all splits. No split has a target of a later split, so the training set has no target of
+    the test set. The splits are drawn from the last to the first. If `train` is first, its size does not change the
+    other splits.
 
     Raises:
-        UserError: a size below 1, or more sentences than there are.
+        UserError: a size is below 1, or there are fewer sentences than requested.
     """
     for split, size in sizes.items():
         if size < 1:
             raise UserError(f"{split}: {size} sentences; ask for at least 1")
     total = sum(sizes.values())
     if total > MOST:
-        raise UserError(f"{total} sentences; the grammar is good for {MOST} without repetition: ask for fewer")
+        raise UserError(f"{total} sentences, but the grammar makes only {MOST} without repetition; ask for fewer")
     new = distinct(pairs)
     drawn: Dict[str, Pairs] = {}
     known: Set[str] = set()
@@ -37,7 +37,7 @@ def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> D
 
 
 def distinct(pairs: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
-    """The pairs whose source has not been seen before; it ends when only repetitions come."""
+    """The pairs with a new source. The iteration ends after `PATIENCE` consecutive repetitions."""
     seen, repetitions = set(), 0
     for source, target in pairs:
         if source not in seen:
@@ -53,5 +53,5 @@ def distinct(pairs: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
 def _draw(split: str, pairs: Iterator[Tuple[str, str]], size: int) -> Pairs:
     drawn = list(islice(pairs, size))
     if len(drawn) < size:
-        raise UserError(f"{split}: {size} sentences; the grammar has only {len(drawn)} left: ask for fewer")
+        raise UserError(f"{split}: {size} sentences, but the grammar has only {len(drawn)} left; ask for fewer")
     return drawn

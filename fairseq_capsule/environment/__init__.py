@@ -1,1 +1,1 @@
-"""What this environment has and lacks: `fairseq-capsule doctor`."""
+"""The checks of the environment, for `fairseq-capsule doctor`."""

@@ -1,18 +1,18 @@
-"""ROUGE over characters, for text without spaces between words; computed by rouge-score."""
+"""ROUGE over characters, for text without spaces between words, computed by rouge-score."""
 
 import re
 from typing import Dict, List, Sequence
 
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
-# A word that the model does not know is one token; ▁ is how a space is written where characters are apart.
+# An unknown word is one token. In text that is split into characters, ▁ stands for a space.
 _CHARACTER = re.compile(r"<unk>|[^\s▁]")
 
 
 class CharacterTokenizer:
-    """rouge-score's own tokeniser keeps Latin letters and digits alone."""
+    """A tokeniser into characters. The default tokeniser of rouge-score drops all but Latin letters and digits."""
 
     def tokenize(self, text: str) -> List[str]:
-        """All characters but spaces."""
+        """All characters except spaces."""
         return _CHARACTER.findall(text)
 
 
@@ -20,12 +20,12 @@ class CharacterRouge:
     """ROUGE-1, ROUGE-2 and ROUGE-L of single sentences."""
 
     def __init__(self) -> None:
-        # Imported here: it brings nltk, which takes more than a second, and most commands need none of it.
+        # Imported here because it imports nltk, which takes over a second and which most commands do not need.
         from rouge_score.rouge_scorer import RougeScorer
 
         self._scorer = RougeScorer(ROUGE_TYPES, tokenizer=CharacterTokenizer())
 
     def f1(self, hypothesis: str, references: Sequence[str]) -> Dict[str, float]:
-        """F1 of each type, from 0 to 1; of several references each type takes the best one."""
+        """F1 of each type, from 0 to 1. With several references, each type uses the best one."""
         scores = self._scorer.score_multi(references, hypothesis)
         return {name: score.fmeasure for name, score in scores.items()}

@@ -1,4 +1,4 @@
-"""BLEU and chrF of translations, each with what it was computed on. All metrics and the test are sacrebleu's."""
+"""BLEU and chrF of translations, with a description of the compared text, and sacrebleu's significance test."""
 
 import os
 import re
@@ -18,19 +18,19 @@ from fairseq_capsule.evaluation.progress import watched_samples
 from fairseq_capsule.evaluation.translations import Translations
 
 SEED_VARIABLE = "SACREBLEU_SEED"
-# Languages that are often prepared without their diacritics, which then cost a translation most of its matches.
+# Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
 DIACRITICS_OPTIONAL = {"ro"}
 CHINESE = {"zho", "chi", "cmn", "yue"}
 
 
 def rules_of(language: str) -> str:
-    """The name by which Moses and sacrebleu know a language: `pt` of `pt_BR`, `zh` of `zh_CN` and `cmn`."""
+    """The name of a language in Moses and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN` and `cmn`."""
     name = re.split("[_-]", language)[0].lower()
     return "zh" if name in CHINESE else name
 
 
 class Moses:
-    """Moses' normalising, tokenising and detokenising of one language, with the settings of the training data."""
+    """Moses' normaliser, tokeniser and detokeniser of one language, with the settings of the training data."""
 
     def __init__(self, language: str):
         self.language = rules_of(language)
@@ -42,16 +42,16 @@ class Moses:
         return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
 
     def detokenise(self, line: str) -> str:
-        """Also turns XML escapes such as `&apos;` back into characters."""
+        """Detokenise a line, and convert XML escapes such as `&apos;` to characters."""
         return self._detokenizer.detokenize(line.split())
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A metric and the texts it compares.
+    """A metric and the texts that it compares.
 
-    `text` tells which text that is: two BLEUs of different text must never be compared, and a signature does not say.
-    `systems` has a list of sentences for each file of translations, `references` one for each reference.
+    `text` describes the compared text. BLEUs of different text are not comparable, and a signature does not show the
+    difference. `systems` has a list of sentences for each file of translations, `references` one for each reference.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Measure:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The score of another system, and how likely a difference as large as this arises by chance.
+    """The score of another system, and the p-value of the difference.
 
-    `p` is None where the scores are the same: for the same text, or two texts with nothing right, sacrebleu's p would
-    be its smallest possible one, 1 / (samples + 1).
+    `p` is None if the scores are equal. In that case, such as for equal texts or two texts without a match, sacrebleu
+    reports its smallest possible p, 1 / (samples + 1).
     """
 
     score: float
@@ -79,7 +79,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Score:
-    """`line` is sacrebleu's own report: signature, score and its parts."""
+    """One score. `line` is the report of sacrebleu: signature, score and its parts."""
 
     name: str
     label: str
@@ -99,7 +99,7 @@ def detokenised(translations: Translations, moses: Moses) -> List[str]:
 def measures(
     systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
 ) -> Iterator[Measure]:
-    """The four measures of one or more systems against the raw references, and of Romanian again without diacritics."""
+    """The four measures of systems against the raw references. Romanian has each also without diacritics."""
     for measure in _measures(systems, references, language, lowercase):
         yield measure
         if rules_of(language) in DIACRITICS_OPTIONAL:
@@ -107,7 +107,7 @@ def measures(
 
 
 def without_diacritics(measure: Measure) -> Measure:
-    """The same measure, under a name and a label of its own, of texts whose letters have no marks: `ș`, `ş` → `s`."""
+    """The measure, with another name and label, on texts without diacritics: `ș`, `ş` → `s`."""
     return replace(
         measure,
         name=f"{measure.name}_without_diacritics",
@@ -121,10 +121,10 @@ def without_diacritics(measure: Measure) -> Measure:
 def _measures(
     systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool
 ) -> Iterator[Measure]:
-    """Tokenised BLEU, the same split at compounds, detokenised BLEU, chrF.
+    """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
 
-    The references of tokenised BLEU are the systems' own T- lines where all systems have the same ones, which is what
-    fairseq-generate counts; otherwise, and where there are several references, they are tokenised as training data is.
+    The references of tokenised BLEU are the T- lines if all systems have the same T- lines and there is one reference.
+    fairseq-generate scores against them too. Otherwise the references are tokenised as the training data is.
     """
     moses = Moses(language)
     targets = systems[0].targets
@@ -157,7 +157,7 @@ def _measures(
     plain_references = [list(reference) for reference in references]
     try:
         bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
-    except RuntimeError as error:  # Japanese and Korean need packages of their own
+    except RuntimeError as error:  # Japanese and Korean need more packages
         raise UserError(" ".join(str(error).split())) from error
     text = "plain text, against the references as they are"
     yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, plain_systems, plain_references)
@@ -165,7 +165,7 @@ def _measures(
 
 
 def evaluate(measure: Measure, samples: int, seed: int) -> Score:
-    """The first system's score and, where there is a second, the paired bootstrap against it."""
+    """The score of the first system and, if there is a second, the paired bootstrap against it."""
     score = measure.metric.corpus_score(measure.systems[0], measure.references)
     signature = str(measure.metric.get_signature())
     against = _paired_bootstrap(measure, samples, seed) if len(measure.systems) > 1 else None
@@ -179,35 +179,36 @@ def split_compounds(sentences: Sequence[str]) -> List[str]:
 
 
 def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]], lowercase: bool) -> Iterator[str]:
-    """What makes a score meaningless without being an error."""
+    """Notes on inputs that make a score meaningless but are not errors."""
     for system in systems:
         if not lowercase and _is_lower(system.sentences) and not all(_is_lower(lines) for lines in references):
-            yield f"{system.path}: lower-cased, the reference is not: --lowercase compares without case"
+            yield f"{system.path}: lower-cased, but the reference is not; use --lowercase to ignore case"
 
 
 def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
-    """Refuse files that cannot be of the same text.
+    """Refuse files that cannot belong to the same text.
 
     Raises:
-        UserError: a reference or a further system has another number of sentences than the first system.
+        UserError: a reference or another system has a different number of sentences than the first system.
     """
     first, *others = systems
     count = len(first.sentences)
     for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
         if len(lines) != count:
             raise UserError(
-                f"{path}: {len(lines)} sentences, {first.path} has {count}; give files of the same text, a line each"
+                f"{path}: {len(lines)} sentences, but {first.path} has {count}; give files of the same text, "
+                "one sentence per line"
             )
 
 
 def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
-    """Refuse references of another text than the outputs'.
+    """Refuse references that belong to another text than the outputs.
 
-    A T- line is the reference as the model saw it: tokenised, often in lower case, without diacritics, with unknown
-    words. Its letters are still those of the reference, or of one of several.
+    A T- line is the reference that the model read: tokenised, often in lower case, without diacritics, with unknown
+    words. It has the same letters as the reference, or as one of several references.
 
     Raises:
-        UserError: of an output with T- lines, fewer than half agree with a reference.
+        UserError: more than half of the T- lines of an output differ from all references.
     """
     for system in systems:
         disagreeing = disagreements(system, [lines for _, lines in references])
@@ -216,18 +217,18 @@ def require_own_reference(systems: Sequence[Translations], references: Sequence[
             path, _ = references[0]
             raise UserError(
                 f"{path}: {disagreeing} of the {len(targets)} T- lines of {system.path} differ from it; "
-                "give the reference of the text that was translated, or say --other-reference if it is meant"
+                "give the reference of the translated text, or --other-reference to use this one"
             )
 
 
 def disagreements(system: Translations, references: Sequence[Sequence[str]]) -> int:
-    """How many T- lines of an output are of another text than every reference; 0 where it has no T- lines."""
+    """The number of T- lines of an output that differ from every reference; 0 if it has no T- lines."""
     targets = system.targets or []
     return sum(not any(_agrees(target, line) for line in lines) for target, lines in zip(targets, zip(*references)))
 
 
 def tokenised_bleu(lowercase: bool) -> BLEU:
-    """BLEU of words as they stand, without smoothing, as multi-bleu and fairseq-generate have none."""
+    """BLEU over the given tokens, without smoothing, as in multi-bleu and fairseq-generate."""
     return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
 
 
@@ -235,11 +236,11 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """sacrebleu's paired bootstrap of every system against the first one.
 
     Returns:
-        For each system, in order, `score`, `mean`, `ci` (half of the 95 % interval around the mean) and `p_value`,
-        which is None for the first one.
+        For each system, in order: `score`, `mean`, `ci` (half the width of the 95 % interval around the mean) and
+        `p_value`, which is None for the first system.
     """
     before = os.environ.get(SEED_VARIABLE)
-    os.environ[SEED_VARIABLE] = str(seed)  # the only way to tell sacrebleu
+    os.environ[SEED_VARIABLE] = str(seed)  # sacrebleu reads its seed only from here
     named: List[Tuple[str, Sequence[str]]] = [
         (f"system {number}", system) for number, system in enumerate(measure.systems)
     ]
@@ -270,7 +271,7 @@ def _mapped(function: Callable[[str], str], sentences: Sequence[str], descriptio
 
 
 def _agrees(target: str, reference: str) -> bool:
-    """Whether a T- line can be of a reference: the letters between its unknown words stand in it, in their order."""
+    """Whether a T- line can belong to a reference: it has the letters between the unknown words, in the same order."""
     letters = _letters(reference)
     pieces = [_letters(piece) for piece in target.split("<<unk>>")]
     if len(pieces) == 1:
@@ -285,7 +286,7 @@ def _agrees(target: str, reference: str) -> bool:
 
 
 def _letters(line: str) -> str:
-    """What tokenising, lower-casing, escaping and the removal of diacritics leave as it is."""
+    """The part of a line that tokenising, lower-casing, escaping and the removal of diacritics do not change."""
     return re.sub(r"&#?\w+;|[\W_]", "", _unmarked(unicodedata.normalize("NFKC", line)).lower())
 
 

@@ -1,4 +1,4 @@
-"""ROUGE of summaries as sacrebleu's kind of metric, so that its paired bootstrap compares two systems."""
+"""ROUGE of summaries as a sacrebleu metric, so that its paired bootstrap can compare two systems."""
 
 from importlib.metadata import version
 from typing import Any, Dict, Iterator, List, Sequence
@@ -22,7 +22,7 @@ class _Signature(Signature):
 
 
 class Rouge(Metric):
-    """F1 of one type over characters, the mean over sentences, times 100."""
+    """F1 of one ROUGE type over characters: the mean over sentences, times 100."""
 
     _SIGNATURE_TYPE = _Signature
 

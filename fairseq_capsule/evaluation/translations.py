@@ -11,8 +11,8 @@ from fairseq.data.data_utils import post_process
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 
-# S: source, T: target, H: hypothesis as generated, D: hypothesis after fairseq's own detokenising. Other lines (P-, A-,
-# the log) are passed over.
+# S: source, T: target, H: hypothesis as generated, D: hypothesis detokenised by fairseq. Other lines (P-, A-, the log)
+# are skipped.
 GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>[0-9]+)\t(?P<text>.*)")
 LONGEST_ID = 18  # digits
 NAMED_AT_MOST = 5
@@ -20,10 +20,10 @@ NAMED_AT_MOST = 5
 
 @dataclass(frozen=True)
 class Translations:
-    """The translations of one text, a sentence each, in the text's order and without subwords.
+    """The translations of one text: one sentence per line, in the order of the text, with subwords joined.
 
-    `tokenised` says whether words and punctuation are separate. `targets` are the target sentences in the form in which
-    the model saw them (the T- lines), where the file has them.
+    `tokenised` is True if words and punctuation are separated. `sources` and `targets` are the sentences that the model
+    read (the S- and T- lines), or None if the file has none.
     """
 
     path: Path
@@ -35,7 +35,7 @@ class Translations:
 
 @dataclass(frozen=True)
 class Outputs(Translations):
-    """Translations of `fairseq-generate`, with the sources and targets that it read."""
+    """An output of `fairseq-generate`, with the sources and targets that it read."""
 
     targets: List[str]
     sources: List[str]
@@ -47,18 +47,17 @@ def read_translations(
     tokenised: Optional[bool] = None,
     generated_bpe: str = "subword_nmt",
 ) -> Translations:
-    """Read either kind of file.
+    """Read an output of `fairseq-generate` or plain text.
 
     Args:
-        remove_bpe: fairseq's name of the subwords to join; None leaves plain text alone, and joins in generated outputs
-            SentencePiece's where lines begin with its ▁, otherwise `generated_bpe`: "subword_nmt", or "characters"
-            where lines have these apart.
-        tokenised: None takes plain text for untokenised, as the text is that SentencePiece cuts; and another generated
-            output for tokenised unless fairseq has detokenised it, which shows where its D- lines differ from its H-
-            lines.
+        remove_bpe: the subwords to join, a value of fairseq's `--remove-bpe`. None leaves plain text unchanged. In
+            generated outputs None joins SentencePiece pieces if lines begin with its ▁, otherwise `generated_bpe`.
+        tokenised: whether the text is tokenised. None means: plain text and SentencePiece outputs are not; other
+            generated outputs are, unless fairseq detokenised them (their D- lines differ from their H- lines).
+        generated_bpe: "subword_nmt", or "characters" for lines of separate characters.
 
     Raises:
-        UserError: an empty file, one that is not UTF-8, or a generated output with missing or repeated sentences.
+        UserError: the file is empty or not UTF-8, or a generated output has missing or repeated sentences.
     """
     lines = read_lines(path)
     if not any(re.match(r"[HD]-[0-9]+\t", line) for line in lines):
@@ -75,29 +74,30 @@ def read_translations(
 
 
 def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Outputs]:
-    """Read outputs of `fairseq-generate` on one and the same text, each with its sources and targets.
+    """Read outputs of `fairseq-generate` for the same text, each with its sources and targets.
 
     Raises:
-        UserError: as `read_translations`; a file that is no such output; or one of another text than the first one's.
+        UserError: the errors of `read_translations`; a file is not such an output, or belongs to another text than the
+            first.
     """
     outputs: List[Outputs] = []
     for path in paths:
         found = read_translations(path, remove_bpe)
         if found.sources is None or found.targets is None:
-            raise UserError(f"{path}: it has no S- and T- lines; give an output of fairseq-generate")
+            raise UserError(f"{path}: no S- and T- lines; give an output of fairseq-generate")
         output = Outputs(path, found.sentences, found.tokenised, found.targets, found.sources)
         outputs.append(output)
         first = outputs[0]
         if len(output.sentences) != len(first.sentences):
             raise UserError(
-                f"{output.path}: {len(output.sentences)} sentences, {first.path} has {len(first.sentences)}; "
+                f"{output.path}: {len(output.sentences)} sentences, but {first.path} has {len(first.sentences)}; "
                 "give outputs of the same text"
             )
         pairs = zip(output.sources, output.targets, first.sources, first.targets)
         other = next((i for i, (*ours, s, t) in enumerate(pairs) if ours != [s, t]), None)
         if other is not None:
             raise UserError(
-                f"{output.path}: sentence {other} (S-, T-) is not that of {first.path}; give outputs of the same text, "
+                f"{output.path}: sentence {other} (S-, T-) differs from {first.path}; give outputs of the same text, "
                 "generated with the same --remove-bpe and --tokenizer"
             )
     return outputs
@@ -107,40 +107,42 @@ def _joined(line: str, subwords: str) -> str:
     if subwords != "characters":
         return post_process(line, subwords)
     apart = all(len(token) == 1 or token == "<unk>" for token in line.split())
-    return post_process(line, "sentencepiece") if apart else line  # which has ▁ for a space too
+    return post_process(line, "sentencepiece") if apart else line  # here too, ▁ stands for a space
 
 
 def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
-    """Kind of line → number of the sentence → text; each kind that occurs has every sentence."""
+    """Kind of line → number of the sentence → text. Each kind that occurs has every sentence."""
     found: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
     for number, line in enumerate(lines, start=1):
         match = GENERATED_LINE.fullmatch(line)
         if not match:
             continue
         if len(match["id"]) > LONGEST_ID:
-            raise UserError(f"{path}, line {number}: {line[:40]!r} is the line of no sentence; generate it again")
+            raise UserError(
+                f"{path}, line {number}: {line[:40]!r} is not a line of a sentence; generate the file again"
+            )
         sentences, sentence, text = found[match["kind"]], int(match["id"]), match["text"]
         if match["kind"] in "ST":
             if sentence in sentences:
                 raise UserError(
-                    f"{path}, line {number}: {match['kind']}-{sentence} stands there twice: outputs of two runs in one "
-                    "file; score them one by one"
+                    f"{path}, line {number}: {match['kind']}-{sentence} occurs twice, so the file has outputs of two "
+                    "runs; score each run in its own file"
                 )
             sentences[sentence] = text
         else:
             score, tab, text = text.partition("\t")
             if not tab:
-                raise UserError(f"{path}, line {number}: cut short behind the score {score}; generate it again")
-            sentences.setdefault(sentence, text)  # of several hypotheses fairseq scores the first
+                raise UserError(f"{path}, line {number}: truncated after the score {score}; generate the file again")
+            sentences.setdefault(sentence, text)  # fairseq scores the first of several hypotheses
     count = 1 + max(sentence for sentences in found.values() for sentence in sentences)
     for kind, sentences in found.items():
         missing = count - len(sentences)
         if sentences and missing:
-            # Not all of them: one line may say that there are 10^18 sentences.
+            # Name only a few: a single line can claim that there are 10^18 sentences.
             named = islice((sentence for sentence in range(count) if sentence not in sentences), NAMED_AT_MOST)
             shown = ", ".join(f"{kind}-{sentence}" for sentence in named) + (", …" if missing > NAMED_AT_MOST else "")
             raise UserError(
                 f"{path}: {missing} of {count} sentences missing ({shown}): interrupted, one shard of several, or "
-                "--skip-invalid-size-inputs-valid-test; generate all of them"
+                "--skip-invalid-size-inputs-valid-test; generate all sentences"
             )
     return found

@@ -129,9 +129,9 @@ class TestRefusals:
     def test_what_is_no_output_of_one_text(self, refused, first, tmp_path, kind):
         for name, content, problem in (
             ("empty", "", ": empty; give a file with one sentence a line"),
-            ("plain", "\n".join(FIRST), ": it has no S- and T- lines; give an output of fairseq-generate"),
-            ("interactive", "S-0\ta\nH-0\t-0.1\tb\n", ": it has no S- and T- lines"),
-            ("cut", "S-0\ta\nT-0\ta\nH-0\t-0.1\n", ", line 3: cut short behind the score -0.1"),
+            ("plain", "\n".join(FIRST), ": no S- and T- lines; give an output of fairseq-generate"),
+            ("interactive", "S-0\ta\nH-0\t-0.1\tb\n", ": no S- and T- lines"),
+            ("cut", "S-0\ta\nT-0\ta\nH-0\t-0.1\n", ", line 3: truncated after the score -0.1"),
         ):
             (tmp_path / name).write_text(content, encoding="utf-8")
             assert refused(kind, first, tmp_path / name).startswith(f"{tmp_path / name}{problem}")
@@ -141,24 +141,26 @@ class TestRefusals:
     @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
     def test_outputs_of_two_texts(self, refused, first, tmp_path, kind):
         short = output(tmp_path / "short", FIRST[:3])
-        assert refused(kind, first, short).startswith(f"{short}: 3 sentences, {first} has 4; give outputs of the same")
+        assert refused(kind, first, short).startswith(
+            f"{short}: 3 sentences, but {first} has 4; give outputs of the same"
+        )
         other = output(tmp_path / "other", FIRST, sources=[*SOURCES[:3], "else"])
-        assert refused(kind, first, other).startswith(f"{other}: sentence 3 (S-, T-) is not that of {first}")
+        assert refused(kind, first, other).startswith(f"{other}: sentence 3 (S-, T-) differs from {first}")
         other = output(tmp_path / "other", FIRST, targets=["else", *TARGETS[1:]])
-        assert refused(kind, first, other).startswith(f"{other}: sentence 0 (S-, T-) is not that of {first}")
+        assert refused(kind, first, other).startswith(f"{other}: sentence 0 (S-, T-) differs from {first}")
 
     def test_coverage_of_plain_text(self, refused, tmp_path):
         path = output(tmp_path / "plain.out", FIRST)
         path.write_text(path.read_text(encoding="utf-8").replace("D-0\t-0.5\tein", "D-0\t-0.5\tEin"), encoding="utf-8")
         assert refused("coverage", path).endswith(
-            "words and punctuation are not apart; generate it without --tokenizer"
+            "words and punctuation are not separated; generate it without --tokenizer"
         )
 
     def test_training_texts_of_two_lengths(self, refused, first, second):
         (first.parent / "one").write_text("a\n")
         (first.parent / "two").write_text("a\nb\n")
         line = refused("coverage", first, "--train", first.parent / "one", first.parent / "two")
-        assert line == f"--train: {first.parent / 'one'} has 1 lines, {first.parent / 'two'} 2"
+        assert line == f"--train: {first.parent / 'one'} has 1 lines, but {first.parent / 'two'} has 2"
 
     def test_a_reference_of_another_text(self, refused, first):
         (first.parent / "raw").write_text("eins\n")
@@ -171,8 +173,8 @@ class TestRefusals:
 
     def test_names(self, refused, first, second):
         for names in (["one"], ["one", "one"]):
-            assert refused("lengths", first, second, "--names", *names).startswith("--names: 2 different names are")
-        assert refused("lengths", first, first).startswith("--names: 2 different names are wanted")
+            assert refused("lengths", first, second, "--names", *names).startswith("--names: give 2 different names")
+        assert refused("lengths", first, first).startswith("--names: give 2 different names")
 
     def test_a_file_in_the_folder_s_place(self, command, first):
         result = command("analyze", "lengths", first, "--out", first)
@@ -183,15 +185,15 @@ class TestRefusals:
         [
             (["nonsense"], "argument KIND: invalid choice: 'nonsense'"),
             ([], "the following arguments are required: KIND"),
-            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is no set of whole numbers"),
+            (["lengths", "x", "--out", "y", "--intervals", "ten"], "'ten' is not a set of whole numbers"),
             (["lengths", "x", "--out", "y", "--groups", "0"], "'0' is not a whole number from 1 to 1000"),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "0-3"],
-                "'0-3' is no set of whole numbers",
+                "'0-3' is not a set of whole numbers",
             ),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--iterations", "3-1"],
-                "'3-1' is no set of whole numbers",
+                "'3-1' is not a set of whole numbers",
             ),
             (
                 ["iterations", "x", "--out", "y", "--data", "z", "--option", "iterations"],

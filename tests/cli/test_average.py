@@ -190,7 +190,7 @@ class TestRefusals:
         assert "--updates and --upto choose from a folder" in refused(
             "average", run_dir / "checkpoint1.pt", "--upto", 3, "--output", run_dir / "mean.pt"
         )
-        assert "give it alone" in refused("average", run_dir, run_dir / "checkpoint1.pt", "--last", 1)
+        assert "give only that folder" in refused("average", run_dir, run_dir / "checkpoint1.pt", "--last", 1)
 
     def test_zero_checkpoints(self, command, run_dir, capsys):
         with pytest.raises(SystemExit):

@@ -26,7 +26,7 @@ def test_two_languages(command, tmp_path, form, dictionaries):
     data = preprocess(tmp_path, f"-s en -t de {dictionaries} {SETS} --dataset-impl {form}")
     result = command("check-data", data)
     *lines, note, last = result.out.splitlines()
-    assert (result.status, last) == (0, "nothing to mend") and note.startswith(UNSEEN)
+    assert (result.status, last) == (0, "nothing to fix") and note.startswith(UNSEEN)
     assert lines == [
         "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
         "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
@@ -61,7 +61,7 @@ def test_what_is_wrong_in_them(command, tmp_path, form):
     ):
         assert any(line.startswith(start) for line in found), (start, found)
     assert any("% of its tokens are <unk>: codes and dictionary are not of one run" in line for line in found)
-    assert result.out.splitlines()[-1] == "4 to mend"
+    assert result.out.splitlines()[-1] == "4 to fix"
 
 
 def test_sources_alone(command, tmp_path):

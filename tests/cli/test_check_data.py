@@ -52,7 +52,7 @@ def test_nothing_to_mend(command, sound):
         "test     3 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
         "valid    2 pairs, 0 of them in train; unknown tokens: de 0.00%, en 0.00%",
         "train    12 pairs; unknown tokens: de 0.00%, en 0.00%",
-        "nothing to mend",
+        "nothing to fix",
     ]
 
 
@@ -78,7 +78,7 @@ def test_wrong_lines(command, data, file, number, line, wanted):
     assert finding.startswith(wanted)
     assert "unknown tokens" in split
     # Another text than the one that is binarised is named beside it.
-    assert last == ("2 to mend" if file.startswith("bpe/") else "1 to mend")
+    assert last == ("2 to fix" if file.startswith("bpe/") else "1 to fix")
 
 
 def test_the_first_of_several_lines(command, data):

@@ -241,7 +241,7 @@ DAMAGES = {
 
 def test_a_sound_folder_has_nothing_to_mend(command, sound):
     result = command("check-data", sound)
-    assert (result.status, result.out.splitlines()[-1]) == (0, "nothing to mend")
+    assert (result.status, result.out.splitlines()[-1]) == (0, "nothing to fix")
 
 
 @pytest.mark.parametrize("kind", DAMAGES)

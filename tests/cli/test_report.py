@@ -59,7 +59,7 @@ def test_links_to_pages_of_the_same_sentence_alone(command, words, place):
     links = [sentence["pages"] for sentence in data_of(place / "out/report.html")["sentences"]]
     assert links[3] == [None, "../pages%20of%20b/test-3.html"]
     assert [pair for number, pair in enumerate(links) if number != 3] == [[None, None]] * 29
-    assert command(*words, "--pages", f"c={pages}").err.endswith("no run of that name; the runs are called a, b\n")
+    assert command(*words, "--pages", f"c={pages}").err.endswith("no run has that name; choose one of a, b\n")
 
 
 def test_a_run_without_a_log_or_a_manifest(command, words, place):
@@ -77,7 +77,7 @@ class TestRefusals:
         assert not (place / "out").exists()
 
     def test_evaluated_elsewhere(self, refused, words):
-        assert "evaluated are: test; name one by --split" in refused(*words, "--split", "test1")
+        assert "it has test; choose one with --split" in refused(*words, "--split", "test1")
 
     @pytest.mark.parametrize("content", ["", "[]", "{}", '{"references": [], "scores": {}}', '{"references": ["x"]}'])
     def test_damaged_scores(self, refused, words, place, content):
@@ -105,7 +105,7 @@ class TestRefusals:
     def test_another_number_of_sentences(self, refused, words, place):
         shutil.rmtree(place / "b")
         make_run(place / "b", place / "data", make_data(place / "other", 12), 0.2)
-        assert "12 sentences translated" in refused(*words)
+        assert "12 translations, but" in refused(*words)
 
     def test_other_data(self, refused, words, place):
         (place / "data/raw/test.de").unlink()

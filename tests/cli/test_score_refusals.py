@@ -11,7 +11,7 @@ from tests.cli.scored import GENERATED, REFERENCES, write
 class TestDoubts:
     def test_lower_cased_translations(self, command, reference, tmp_path):
         lower = write(tmp_path / "lower", [line.lower() for line in REFERENCES])
-        assert "--lowercase compares without case" in command("score", lower, reference).err
+        assert "use --lowercase to ignore case" in command("score", lower, reference).err
         assert command("score", lower, reference, "--lowercase").err == ""
 
     def test_none(self, command, generated, reference):
@@ -67,7 +67,7 @@ class TestOtherReferences:
 class TestRefusals:
     def test_unequal_counts(self, refused, generated, reference, tmp_path):
         short = write(tmp_path / "short", REFERENCES[:3])
-        assert refused("score", generated, short).startswith(f"{short}: 3 sentences, {generated} has 4")
+        assert refused("score", generated, short).startswith(f"{short}: 3 sentences, but {generated} has 4")
         assert refused("score", reference, reference, "--against", short).startswith(f"{short}: 3 sentences")
         assert refused("score", reference, reference, short).startswith(f"{short}: 3 sentences")
 
@@ -91,8 +91,8 @@ class TestRefusals:
             (r"(?m)^[STHD]-1\t.*\n", "", ": 1 of 4 sentences missing (S-1)"),
             (r"(?m)^[HD]-[13]\t.*\n", "", ": 2 of 4 sentences missing (H-1, H-3)"),
             (r"(?m)^T-3\t.*\n", "", ": 1 of 4 sentences missing (T-3)"),
-            (r"(?m)^S-3\t", "S-2\t", ", line 13: S-2 stands there twice"),
-            (r"(?m)^D-1\t.*\n", "D-1\t-0.\n", ", line 20: cut short behind the score -0."),
+            (r"(?m)^S-3\t", "S-2\t", ", line 13: S-2 occurs twice"),
+            (r"(?m)^D-1\t.*\n", "D-1\t-0.\n", ", line 20: truncated after the score -0."),
         ],
     )
     def test_damaged_output(self, refused, generated, reference, pattern, replacement, problem):
@@ -103,7 +103,7 @@ class TestRefusals:
     def test_language(self, command, reference, capsys):
         with pytest.raises(SystemExit):
             command("score", reference, reference, "--lang", "de;en")
-        assert "--lang: 'de;en' is no name of a language, such as de or pt_BR" in capsys.readouterr().err
+        assert "--lang: 'de;en' is not a language code such as de or pt_BR" in capsys.readouterr().err
 
     @pytest.mark.parametrize("language", ["pt_BR", "pt-br", "zh_CN", "zh-Hans", "cmn", "ar", "sr_Latn", "esperanto"])
     def test_any_language(self, command, reference, language, tmp_path):

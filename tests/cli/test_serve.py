@@ -36,7 +36,7 @@ def test_it_answers_until_it_is_told_to_end(world, end, status):
     finally:
         process.kill()
     assert process.returncode == status
-    assert output == ("ended\n" if status == 0 else "") and "Traceback" not in errors
+    assert output == ("stopped\n" if status == 0 else "") and "Traceback" not in errors
 
 
 def test_a_busy_port(refused, world):

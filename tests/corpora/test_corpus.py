@@ -133,7 +133,7 @@ def test_every_phenomenon_is_common(pairs, pattern):
         ({"train": 1, "test": -2}, "test: -2 sentences; ask for at least 1"),
         (
             {"train": 10**7, "test": 1},
-            "10000001 sentences; the grammar is good for 1000000 without repetition: ask for fewer",
+            "10000001 sentences, but the grammar makes only 1000000 without repetition; ask for fewer",
         ),
     ],
 )
@@ -145,7 +145,7 @@ def test_impossible_sizes_are_refused(sizes, message):
 
 def test_more_sentences_than_there_are():
     pairs = cycle([("a", "A"), ("b", "B"), ("c", "C")])
-    with pytest.raises(UserError, match="^train: 5 sentences; the grammar has only 2 left: ask for fewer$"):
+    with pytest.raises(UserError, match="^train: 5 sentences, but the grammar has only 2 left; ask for fewer$"):
         draw_splits(pairs, {"train": 5, "test": 1})
 
 

@@ -48,7 +48,7 @@ def test_the_seed_is_passed_on(tmp_path):
         (
             "{tmp}/out",
             ("--train", "1000000"),
-            "1000009 sentences; the grammar is good for 1000000 without repetition: ask for fewer",
+            "1000009 sentences, but the grammar makes only 1000000 without repetition; ask for fewer",
         ),
     ],
 )

@@ -66,12 +66,12 @@ def test_the_routing_of_several_is_named(data, routed, tmp_path, capsys):
     [
         ("overlap", "trained", [], "checkpoint_last.pt: r_OL needs a model that was trained with --guided-heads bow"),
         ("overlap", "routed", ["--split", "nope"], "--split nope: "),
-        ("iterations", "routed", [], "its model has --past-future-iterations and --routing-iterations; say which to"),
+        ("iterations", "routed", [], "its model has --past-future-iterations and --routing-iterations; choose one"),
         (
             "iterations",
             "trained",
             ["--option", "global-iterations"],
-            "its model has no --global-iterations to set; it has --routing-iterations",
+            "its model has no --global-iterations; choose from --routing-iterations",
         ),
         ("iterations", "missing", [], "checkpoint_last.pt: No such file or directory"),
     ],

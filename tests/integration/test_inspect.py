@@ -94,7 +94,7 @@ def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypat
 
 def test_a_plain_model_says_which_pictures_it_can_give(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
-    assert "a TransformerModel routes nothing, its attention is all there is to show" in capsys.readouterr().out
+    assert "a TransformerModel routes nothing, so only its attention is shown" in capsys.readouterr().out
     assert names(tmp_path / "out") == sorted([*files_of("text-1"), *LISTS])
 
 
@@ -147,7 +147,7 @@ def test_sentences_of_one_kind_are_wanted(inspect, arguments):
 def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
     train(data, tmp_path / "run", "--max-epoch", 1, arch="simple_aggregation_tiny")
     assert inspect("--text", "a", checkpoint=tmp_path / "run/checkpoint_last.pt") == 1
-    assert "a SimpleAggregationTinyModel without attention or capsules: nothing to show" in capsys.readouterr().err
+    assert "a SimpleAggregationTinyModel has no attention or capsules to show" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -107,7 +107,7 @@ def test_goes_on_after_an_interruption(prepared, workplace):
         (["--seed", "x", "out"], "--seed must be a positive whole number, not 'x'"),
         (
             ["--test", "2000000", "out"],
-            "2030500 sentences; the grammar is good for 1000000 without repetition: ask for fewer",
+            "2030500 sentences, but the grammar makes only 1000000 without repetition; ask for fewer",
         ),
         (["/dev/full"], "/dev/full is not a folder"),
     ],

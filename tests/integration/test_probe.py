@@ -33,7 +33,7 @@ def test_the_command_prints_a_row_for_each_probe(data, probed, capsys):
         (
             "gret/checkpoint_last.pt",
             [],
-            "it was trained with label_smoothed_cross_entropy, not with bag_of_words_probe",
+            "trained with label_smoothed_cross_entropy; give a model trained with bag_of_words_probe",
         ),
         ("probe/checkpoint_last.pt", ["--split", "nope"], "--split nope"),
         ("missing.pt", [], "missing.pt: No such file or directory"),

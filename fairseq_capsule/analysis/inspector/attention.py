@@ -1,4 +1,4 @@
-"""The former place of `fairseq_capsule.models.attentions`, which the documentation of version 0.1 named."""
+"""The old location of `fairseq_capsule.models.attentions`, which the documentation of version 0.1 names."""
 
 from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
 

@@ -1,5 +1,7 @@
-"""The former place of functions of `fairseq_capsule.models.mechanisms.past_future`, which the documentation of version
-0.1 named."""
+"""The old location of functions of `fairseq_capsule.models.mechanisms.past_future`.
+
+The documentation of version 0.1 names this location.
+"""
 
 from fairseq_capsule.models.mechanisms.past_future import bag_words, past_future
 

@@ -2,10 +2,10 @@
 
 | module | |
 |---|---|
-| `systems` | reads the runs and refuses what cannot be compared |
-| `training_log` | curves, parameters and speed from a training's log |
+| `systems` | reads the runs and refuses runs that cannot be compared |
+| `training_log` | curves, parameters and speed from the log of a training |
 | `comparison` | scores with intervals, by length, sentence by sentence |
 | `tables` | the tables of the page |
-| `drawings` | its charts |
-| `page` | the page, whole in one file |
+| `drawings` | the charts of the page |
+| `page` | the page as one self-contained file |
 """

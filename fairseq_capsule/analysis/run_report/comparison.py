@@ -1,4 +1,4 @@
-"""Figures of several systems on one test set: with intervals, by length of the source, sentence by sentence."""
+"""Scores of several systems on one test set: with intervals, by length of the source, and by sentence."""
 
 from dataclasses import dataclass, replace
 from typing import List, Optional, Sequence
@@ -12,17 +12,17 @@ from fairseq_capsule.evaluation.rouge import CharacterRouge
 from fairseq_capsule.evaluation.scoring import Measure, Moses, bootstrap, detokenised, measures
 from fairseq_capsule.evaluation.summary_scores import rouge_measures
 
-LENGTH_GROUPS = 5  # of summaries, whose articles have no usual lengths
+LENGTH_GROUPS = 5  # for summaries: articles have no usual lengths
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A system's score of a text.
+    """The score of a system on a text.
 
     Attributes:
-        interval: half of the 95 % interval around the mean of the samples.
-        p: of the paired bootstrap against the baseline; None for the baseline, and where both have the same score.
-        length_ratio: words of the translations by words of the references; None of a measure without.
+        interval: half the width of the 95 % interval around the mean of the samples.
+        p: the p-value of the paired bootstrap against the baseline; None for the baseline and for equal scores.
+        length_ratio: words of the translations divided by words of the references; None if the measure has none.
     """
 
     score: float
@@ -33,7 +33,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A measure of all systems, the baseline first."""
+    """One measure for all systems, the baseline first."""
 
     measure: Measure
     estimates: List[Estimate]
@@ -45,7 +45,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class LengthGroup:
-    """The sentences whose source has some length."""
+    """The sentences in one range of source lengths."""
 
     words: str
     sentences: List[int]
@@ -54,10 +54,12 @@ class LengthGroup:
 
 @dataclass(frozen=True)
 class SentenceScores:
-    """Attributes:
-    label: of the measure of a sentence.
-    texts: the sentences of each system, as a reader sees them.
-    scores: of each system, one a sentence.
+    """Scores of single sentences.
+
+    Attributes:
+        label: the name of the measure.
+        texts: for each system, its detokenised sentences.
+        scores: for each system, one score per sentence.
     """
 
     label: str
@@ -66,7 +68,7 @@ class SentenceScores:
 
 
 def scores(test_set: TestSet, systems: Sequence[System], samples: int, seed: int) -> List[Comparison]:
-    """Every measure of `fairseq-capsule score`, each system against the first one."""
+    """Compute every measure of `fairseq-capsule score`, and compare each system with the first."""
     outputs = [system.translations for system in systems]
     if test_set.summaries:
         found = list(rouge_measures(outputs, test_set.references, test_set.lowercase))
@@ -77,7 +79,7 @@ def scores(test_set: TestSet, systems: Sequence[System], samples: int, seed: int
 
 
 def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
-    """Scores with intervals and p, by sacrebleu's paired bootstrap against the first system."""
+    """Scores with intervals and p-values, by sacrebleu's paired bootstrap against the first system."""
     results = bootstrap(measure, samples, seed)
     baseline = results[0].score
     return [
@@ -94,10 +96,10 @@ def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
 def by_length(
     test_set: TestSet, sources: Sequence[str], measure: Measure, samples: int, seed: int, edges: Sequence[int] = EDGES
 ) -> List[LengthGroup]:
-    """A measure in groups of sentences by the length of the source: words, or characters of an article to sum up.
+    """A measure by groups of source length: in words, or in characters for articles to summarise.
 
     Args:
-        sources: as the models read them, subwords joined, which have words and punctuation apart.
+        sources: the sources as the models read them, subwords joined: words and punctuation are separated.
     """
     groups: Groups
     if test_set.summaries:
@@ -118,7 +120,7 @@ def _of_group(measure: Measure, sentences: Sequence[int], samples: int, seed: in
 
 
 def by_sentence(test_set: TestSet, systems: Sequence[System]) -> SentenceScores:
-    """chrF of every sentence, as a reader sees it; of summaries ROUGE-L."""
+    """chrF of every detokenised sentence, or ROUGE-L of every summary."""
     if test_set.summaries:
         rouge = CharacterRouge()
         texts = [system.translations.sentences for system in systems]

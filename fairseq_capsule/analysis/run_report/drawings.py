@@ -1,4 +1,4 @@
-"""The charts of the page, as SVG that takes its ink from the page, so that they are readable on light and dark."""
+"""The charts of the page, as SVG with the text colour of the page: readable in light and dark mode."""
 
 import html
 import io
@@ -13,8 +13,8 @@ from fairseq_capsule.analysis.charts import COLOURS, MARKS
 from fairseq_capsule.analysis.run_report.comparison import Estimate
 from fairseq_capsule.analysis.run_report.training_log import Curve
 
-INK = "#012345"  # no system's colour; what is drawn in it takes the colour of the page's text
-NAMED = 28  # characters of a name in a legend
+INK = "#012345"  # a placeholder that no system uses; `_svg` replaces it by the page's text colour
+NAMED = 28  # maximum characters of a name in a legend
 STYLE: Dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "fairseq-capsule",
@@ -26,7 +26,7 @@ STYLE: Dict[Any, Any] = {
 
 
 def dots(names: Sequence[str], estimates: Sequence[Estimate], label: str) -> str:
-    """A system a line, with its interval."""
+    """One row per system, with its interval."""
     with matplotlib.rc_context(STYLE):
         figure, axis = _figure(1.1 + 0.32 * len(names))
         for place, estimate in enumerate(estimates):
@@ -42,11 +42,11 @@ def dots(names: Sequence[str], estimates: Sequence[Estimate], label: str) -> str
 def groups(
     names: Sequence[str], ticks: Sequence[str], estimates: Sequence[Sequence[Estimate]], labels: Sequence[str]
 ) -> str:
-    """A line a system over groups, with intervals; the systems a little apart so that intervals do not hide each other.
+    """One line per system over groups, with intervals. The systems are shifted so that intervals do not overlap.
 
     Args:
-        estimates: for each group those of all systems.
-        labels: of the groups and of the scores.
+        estimates: for each group, the estimates of all systems.
+        labels: the axis labels of groups and scores.
     """
     with matplotlib.rc_context(STYLE):
         figure, axis = _figure(3.4)
@@ -70,7 +70,7 @@ def groups(
 
 
 def curves(found: Mapping[str, Curve], systems: Sequence[str], label: str) -> str:
-    """A line a system over updates. A system keeps its colour, also where another one has no such curve."""
+    """One line per system over updates. A system keeps its colour if another system has no such curve."""
     with matplotlib.rc_context(STYLE):
         figure, axis = _figure(3.0)
         for name, curve in found.items():
@@ -103,7 +103,7 @@ def _legend(figure: Figure, axis: Axes) -> None:
 
 
 def _short(name: str) -> str:
-    """As it is drawn: a `$` would be a formula to matplotlib."""
+    """A name for a legend: shortened, with `$` escaped, which starts a formula in matplotlib."""
     name = name if len(name) <= NAMED else f"…{name[1 - NAMED :]}"
     return name.replace("$", r"\$")
 
@@ -113,8 +113,8 @@ def _svg(figure: Figure, description: str) -> str:
     figure.savefig(written, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     text = re.sub(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", "", written.getvalue(), flags=re.DOTALL)
     text = text[text.index("<svg") :].replace(INK, "currentColor")
-    text = text.replace(COLOURS[0].lower(), "var(--first)")  # which is lighter on a dark page
-    text = re.sub(r'<g id="[^"]*"', "<g", text)  # they would be the same in every chart of the page
+    text = text.replace(COLOURS[0].lower(), "var(--first)")  # lighter on a dark page
+    text = re.sub(r'<g id="[^"]*"', "<g", text)  # the ids repeat in every chart of the page
     opening = text[: text.index(">")]
     text = re.sub(r' (width|height)="[^"]*"', "", opening) + text[len(opening) :]
     return text.replace("<svg", f'<svg role="img" aria-label="{html.escape(description)}"', 1)

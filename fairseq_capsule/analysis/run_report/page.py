@@ -1,4 +1,4 @@
-"""The page, whole in one file: figures, charts, sentences, style and script. It fetches nothing."""
+"""The page in one file: figures, charts, sentences, style and script. It loads nothing else."""
 
 import base64
 import hashlib
@@ -47,14 +47,14 @@ def write_page(
     seed: int,
     folder: Path,
 ) -> bytes:
-    """The page of a comparison.
+    """Build the page of a comparison.
 
     Args:
-        comparisons: the first one's measure is that of the charts and of the groups.
-        coverage: None where it was not asked for.
-        alignments: from which coverage is the mean.
-        samples, seed: of the bootstrap.
-        folder: where the page will lie; links to the inspector's pages are relative to it.
+        comparisons: one for each measure; the verdict uses the first.
+        coverage: the rows of coverage, or None if they were not requested.
+        alignments: the number of alignments that coverage averages.
+        samples, seed: the samples and the seed of the bootstrap.
+        folder: the folder of the page; links to pages of the inspector are relative to it.
     """
     main = comparisons[0]
     sections = [
@@ -81,7 +81,7 @@ def write_page(
 
 
 def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> str:
-    """What the first table says, in words."""
+    """A summary of the first table in words."""
     label, (baseline, *others) = main.measure.label, main.estimates
     items = [
         f"<li><b>{html.escape(systems[0].name)}</b>: {label} {baseline.score:.2f}, the baseline of the comparison</li>"
@@ -95,7 +95,7 @@ def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> 
             words = f"{difference:+.2f}, {sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
         items.append(f"<li><b>{html.escape(system.name)}</b>: {estimate.score:.2f}, {words}</li>")
     count = len(test_set.references[0])
-    case = ", without case" if test_set.lowercase else ""
+    case = ", case ignored" if test_set.lowercase else ""
     several = f", {len(test_set.references)} references" if len(test_set.references) > 1 else ""
     return f"<p>{count:,} sentences{several}{case}.</p><ul>{''.join(items)}</ul>"
 
@@ -108,8 +108,8 @@ def _scores(systems: Sequence[System], comparisons: Sequence[Comparison], sample
         for each in comparisons
     )
     bootstrap = (
-        f"<p>{samples} samples, seed {seed}. An interval tells how the score depends on the choice of test sentences, "
-        "not how it would differ with another training.</p>"
+        f"<p>{samples} samples, seed {seed}. An interval shows how the score varies with the choice of test sentences, "
+        "not how it varies between trainings.</p>"
     )
     notes = f"<ul class=notes>{signatures}</ul>"
     return [tables.scores_table(systems, comparisons).html(), _charts(charts), notes, bootstrap]
@@ -151,7 +151,7 @@ def _speeds(systems: Sequence[System]) -> List[_Section]:
 
 
 def _differences(systems: Sequence[System]) -> List[str]:
-    """A note on what makes scores hard to compare."""
+    """A note on differences that make scores hard to compare."""
     facts = ("beam", "length penalty", "batch", "updates", "data")
     differing = [fact for fact in facts if len({system.facts[fact] for system in systems}) > 1]
     return [f"<p>The runs differ in: {', '.join(differing)}.</p>"] if differing else []
@@ -196,7 +196,7 @@ def _hash(script: str) -> str:
 
 
 def _json(content: Any) -> str:
-    """As a block of data within a page, which nothing but its end tag or a comment could end."""
+    """JSON for a data block in the page. Without `<` it has no end tag and no comment that ends the block."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
@@ -205,5 +205,5 @@ def _template(name: str) -> str:
 
 
 def _fill(template: str, **parts: str) -> str:
-    """The template with each `{{name}}` replaced; what stands in a part is left alone."""
+    """The template with each `{{name}}` replaced. Braces inside a part stay as they are."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)

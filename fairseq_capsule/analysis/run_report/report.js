@@ -67,7 +67,7 @@ async function copy(place, text, said) {
     await navigator.clipboard.writeText(text);
     said.textContent = "copied";
   } catch {
-    said.textContent = document.execCommand("copy") ? "copied" : "selected: copy it with Ctrl-C";
+    said.textContent = document.execCommand("copy") ? "copied" : "selected: press Ctrl-C to copy";
   }
 }
 
@@ -112,7 +112,7 @@ function marked(text, other) {
 
 function line(label, score, content, chosen = false, page = null) {
   const name = element("dt", { className: chosen ? "chosen" : "" }, label);
-  if (page) name.append(" ", element("a", { href: page, textContent: "inside", title: `what ${label} routed` }));
+  if (page) name.append(" ", element("a", { href: page, textContent: "inside", title: `what ${label} routes` }));
   return [name, element("dd", { className: "score", textContent: score }), element("dd", { className: "text", dir: "auto" }, ...content)];
 }
 
@@ -157,7 +157,7 @@ function draw() {
   const { first, second, found } = chosen();
   at("cases").replaceChildren(...found.slice(0, shown).map((number) => card(number, first, second)));
   at("found").textContent = `${found.length} of ${data.sentences.length} sentences; ${data.measure} of a sentence, second − first. `
-    + "Marked: words that the other of the two does not have.";
+    + "Marked: words that the other system does not have.";
   at("more").hidden = shown >= found.length;
 }
 

@@ -1,4 +1,4 @@
-"""Reads evaluated runs, and refuses early what cannot be compared."""
+"""Read evaluated runs, and refuse runs that cannot be compared."""
 
 import json
 import re
@@ -18,7 +18,7 @@ from fairseq_capsule_runs import RunFolder
 from fairseq_capsule_runs.folder import Evaluation
 from fairseq_capsule_runs.values import RunError
 
-# Of the reports that scripts/reproduce.sh leaves in RUN/measures: the file, where the figure stands, its column.
+# The reports of scripts/reproduce.sh in RUN/measures: the file, the path of a figure in it, the column of the figure.
 _MEASURED = (
     ("size.json", ("models", 0, "parameters"), "parameters"),
     ("size.json", ("models", 0, "embeddings"), "of them embeddings"),
@@ -32,9 +32,9 @@ class System:
     """One run on the page.
 
     Attributes:
-        facts: what was trained and how it translated, by the columns of the table of runs.
-        speeds: figures that were measured, by the columns of the table of speeds; those that were not are missing.
-        pages: the folder of `fairseq-capsule inspect`, where there is one.
+        facts: settings of training and translation, by column of the table of runs.
+        speeds: measured figures, by column of the table of speeds; figures that were not measured are missing.
+        pages: the folder of `fairseq-capsule inspect`, or None.
     """
 
     name: str
@@ -48,12 +48,12 @@ class System:
 
     @property
     def sources(self) -> List[str]:
-        """The source sentences as the model read them, subwords joined; `read_systems` refuses a text without them."""
+        """The source sentences as the model read them, subwords joined. `read_systems` refuses outputs without them."""
         assert self.translations.sources is not None
         return self.translations.sources
 
     def page(self, sentence: int) -> Optional[Path]:
-        """The page of a sentence of the test set; None where there is none, or it is of another sentence."""
+        """The page of a sentence of the test set; None if it is missing or shows another sentence."""
         if self.pages is None:
             return None
         page, arrays = (self.pages / f"{self.split}-{sentence}.{kind}" for kind in ("html", "npz"))
@@ -69,13 +69,13 @@ class System:
 
 @dataclass(frozen=True)
 class TestSet:
-    """What all runs were evaluated on.
+    """The test set on which all runs were evaluated.
 
     Attributes:
-        sources: as the test set has them, or where it does not, as the models read them, subwords joined.
+        sources: the sources of the test set; if it has none, those that the models read, subwords joined.
         references: one list for each reference.
-        summaries: ROUGE counts, not BLEU.
-        lowercase: the evaluations compared without case.
+        summaries: True if the measure is ROUGE, not BLEU.
+        lowercase: True if the evaluations ignored case.
     """
 
     split: str
@@ -85,7 +85,7 @@ class TestSet:
     summaries: bool
     lowercase: bool
 
-    __test__ = False  # to pytest
+    __test__ = False  # pytest must not collect this class
 
 
 def read_systems(
@@ -96,15 +96,14 @@ def read_systems(
     results: str = "evaluation",
     pages: Mapping[str, Path] = {},
 ) -> tuple[TestSet, List[System]]:
-    """Read what evaluate.sh made of every run.
+    """Read the results of evaluate.sh for every run.
 
     Args:
-        data: a prepare script's folder, of whose `raw` the references are.
-        pages: folders of `fairseq-capsule inspect`, by the names of the systems.
+        data: the folder of a prepare script; its `raw` has the references.
+        pages: folders of `fairseq-capsule inspect`, by name of the system.
 
     Raises:
-        UserError: a run that was not evaluated on this split, or not as the first one: on another test set, by another
-            measure, with or without case.
+        UserError: a run was not evaluated on this split, or differs from the first run in test set, measure or case.
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
     scores = [_scores(run, evaluation) for run, evaluation in zip(runs, evaluations)]
@@ -117,7 +116,7 @@ def read_systems(
             if read(found) != read(scores[0]):
                 words = " ".join(f"evaluated {what} {read(found)}".split())
                 first = " ".join(f"{runs[0]} {what} {read(scores[0])}".split())
-                raise UserError(f"{run}: {words}, {first}; evaluate both in the same way")
+                raise UserError(f"{run}: {words}, but {first}; evaluate both in the same way")
     reference_names = [Path(path).name for path in scores[0]["references"]]
     references = [_reference(data, name) for name in reference_names]
     summaries = _of_summaries(scores[0])
@@ -141,7 +140,7 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     evaluation = RunFolder(run).evaluation(split, results)
     if not evaluation.translations.is_file():
         others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
-        there = f"evaluated are: {', '.join(others)}; name one by --split, or run" if others else "run"
+        there = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
         raise UserError(f"{run}: not evaluated on '{split}'; {there} scripts/evaluate.sh --split {split} {run} {data}")
     return evaluation
 
@@ -172,22 +171,24 @@ def _without_case(scores: Mapping[str, Any]) -> bool:
 def _reference(data: Path, name: str) -> List[str]:
     path = data / "raw" / name
     if not path.is_file():
-        raise UserError(f"{path}: missing, and the runs were evaluated against it; name their data folder with --data")
+        raise UserError(f"{path}: missing, but the runs were evaluated against it; give their data folder with --data")
     return read_lines(path)
 
 
 def _require_same_text(run: Path, translations: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
     count = len(translations.sentences)
     if translations.sources is None:
-        raise UserError(f"{translations.path}: it has no S- lines; run scripts/evaluate.sh on {run} again")
+        raise UserError(f"{translations.path}: no S- lines; run scripts/evaluate.sh on {run} again")
     if any(len(lines) != count for lines in references):
-        raise UserError(f"{run}: {count} sentences translated, {path} has {len(references[0])}: another test set")
+        raise UserError(
+            f"{run}: {count} translations, but {path} has {len(references[0])} lines; evaluate the same test set"
+        )
     if 2 * disagreements(translations, references) > count:
         raise UserError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
 
 
 def _sources(runs: Sequence[Path], data: Path, split: str) -> Optional[List[str]]:
-    """The untokenised sources, where the runs say of which language they are."""
+    """The untokenised sources; None if the first run does not state its source language, or the file is missing."""
     try:
         language = RunFolder(runs[0]).settings().name("task.source_lang", "")
     except RunError:
@@ -225,7 +226,7 @@ def _system(
 
 
 def _decoding(evaluation: Evaluation) -> Dict[str, str]:
-    """What evaluate.sh says of the translation: beam, lenpen and others."""
+    """The settings of the translation that evaluate.sh recorded: beam, lenpen and others."""
     try:
         lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -234,7 +235,7 @@ def _decoding(evaluation: Evaluation) -> Dict[str, str]:
 
 
 def _measured(run: Path) -> Dict[str, float]:
-    """What was measured of a run besides its scores; what was not is missing."""
+    """Figures of a run besides its scores. Figures that were not measured are missing."""
     figures = {}
     for name, place, column in _MEASURED:
         try:

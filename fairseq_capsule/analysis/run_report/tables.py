@@ -1,4 +1,4 @@
-"""The tables of the page. What a table is copied as is made from what it shows, in the order in which it shows it."""
+"""The tables of the page. A copy of a table has the rows in the order that the page shows."""
 
 import html
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ SPEED_DIGITS = {"training, × baseline": 2, "translation, × baseline": 2}
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, and what it is sorted by if that is a number."""
+    """The text of a cell, and the number to sort it by, if any."""
 
     text: str
     value: Optional[float] = None
@@ -21,9 +21,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """Attributes:
-    name: of the element, whose id is `NAME-table`.
-    caption: what the figures are, in a sentence.
+    """A table of the page.
+
+    Attributes:
+        name: the id of the element is `NAME-table`.
+        caption: a sentence that describes the figures.
     """
 
     name: str
@@ -55,18 +57,18 @@ def _cell(cell: Cell, is_number: bool, column: int) -> str:
 
 
 def facts_table(systems: Sequence[System]) -> Table:
-    """What was trained, and how it translated; columns that no run fills are left out."""
+    """The settings of training and translation. Columns that are empty for all runs are left out."""
     columns = [name for name in systems[0].facts if any(system.facts[name] for system in systems)]
     rows = [
         [Cell(system.name), *(_plain(system.facts[name]) for name in columns), Cell(str(system.path))]
         for system in systems
     ]
-    caption = "What was trained and how it translated, as the run folders say."
+    caption = "Settings of training and translation, from the run folders."
     return Table("runs", caption, ["system", *columns, "run folder"], rows)
 
 
 def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -> Table:
-    """A row a system: each score with its interval, and p against the first system."""
+    """One row per system: each score with its interval, and p against the first system."""
     columns = ["system"]
     rows = [[Cell(system.name)] for system in systems]
     for comparison in comparisons:
@@ -77,12 +79,14 @@ def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -
         columns.append("length ratio")
         for row, estimate in zip(rows, comparisons[0].estimates):
             row.append(_number(estimate.length_ratio, 3))
-    caption = f"Scores with 95 % intervals; p of the difference to {systems[0].name}, by sacrebleu's paired bootstrap."
+    caption = (
+        f"Scores with 95 % intervals; p of the difference from {systems[0].name}, by sacrebleu's paired bootstrap."
+    )
     return Table("scores", caption, columns, rows)
 
 
 def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> Table:
-    """A row a group: the score of each system with its interval, and p against the first system."""
+    """One row per group: the score of each system with its interval, and p against the first system."""
     columns = [unit, "sentences"]
     for number, system in enumerate(systems):
         columns += [system.name] if number == 0 else [system.name, "p"]
@@ -93,7 +97,7 @@ def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit
             row += [scored(estimate)] if number == 0 else [scored(estimate), p_cell(estimate)]
         rows.append(row)
     label = groups[0].comparison.measure.label
-    caption = f"{label} by the length of the source, with 95 % intervals; p of the difference to {systems[0].name}."
+    caption = f"{label} by the length of the source, with 95 % intervals; p of the difference from {systems[0].name}."
     return Table("lengths", caption, columns, rows)
 
 
@@ -117,14 +121,14 @@ def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> Table:
         for row in rows
     ]
     caption = (
-        "Coverage of the source by eflomal's word alignments (docs/analyzing.md). "
-        f"Mean of {alignments} alignments; ± is how far one lay from the mean at most."
+        "Coverage of the source, from word alignments by eflomal (docs/analyzing.md). "
+        f"Mean of {alignments} alignments; ±: the largest distance of one alignment from the mean."
     )
     return Table("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], shown)
 
 
 def speeds_table(systems: Sequence[System]) -> Optional[Table]:
-    """Parameters and speeds, as far as the logs have them; None where no log says anything."""
+    """Parameters and speeds that the logs have; None if no log has any."""
     columns = list(dict.fromkeys(name for system in systems for name in system.speeds))
     if not columns:
         return None
@@ -137,8 +141,8 @@ def speeds_table(systems: Sequence[System]) -> Optional[Table]:
         for system in systems
     ]
     caption = (
-        "From the logs of the trainings, and from RUN/measures where scripts/reproduce.sh has measured. Compare "
-        "words/s only where both runs had the same, otherwise idle machine."
+        "From the logs of the trainings, and from RUN/measures if scripts/reproduce.sh measured them. Compare "
+        "words/s only between runs on the same machine with no other load."
     )
     return Table("speeds", caption, ["system", *columns, "trained on"], rows)
 
@@ -156,7 +160,7 @@ def _number(value: Union[float, None], digits: int) -> Cell:
 
 
 def _plain(text: str) -> Cell:
-    """A fact: sorted as a number where it is one."""
+    """The cell of a fact, sorted as a number if it is one."""
     try:
         return Cell(text, float(text.replace(",", "")))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What fairseq's log of a training says: curves, parameters, speed."""
+"""Curves, parameters and speed from fairseq's log of a training."""
 
 import json
 import math
@@ -8,11 +8,11 @@ from pathlib import Path
 from statistics import median
 from typing import Dict, Iterator, Mapping, Optional, Tuple
 
-# Of Hydra's log and of fairseq-train's.
+# A line of fairseq-hydra-train's log or of fairseq-train's.
 _LINE = re.compile(r"(?:\]\[(?P<hydra>[\w.]+)\]\[INFO\] - |\| INFO \| (?P<plain>[\w.]+) \| )(?P<text>.*)")
 _PARAMETERS = re.compile(r"num\. shared model params: ([\d,]{1,20}) ")
 _STATISTIC = re.compile(r"(\w{1,60}) (-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.ASCII)
-# What a progress line says besides the measures of the model.
+# The entries of a progress line that are not measures of the model.
 PROGRESS = set("epoch num_updates wps ups wpb bsz ppl lr gnorm clip loss_scale gb_free train_wall wall".split())
 
 # Update → value.
@@ -21,10 +21,12 @@ Curve = Dict[int, float]
 
 @dataclass
 class TrainingLog:
-    """Attributes:
-    validation, training: for each measure its curve; `training` has a point an epoch.
-    parameters: of the model, as fairseq counts them.
-    words_per_second: target tokens of a training step by its time, the median over epochs.
+    """Figures of one training.
+
+    Attributes:
+        validation, training: the curve of each measure; `training` has one point per epoch.
+        parameters: the number of parameters that fairseq reports.
+        words_per_second: target tokens per second of training, the median over epochs.
     """
 
     validation: Dict[str, Curve] = field(default_factory=dict)
@@ -34,9 +36,9 @@ class TrainingLog:
 
 
 def read_training_log(path: Path) -> TrainingLog:
-    """Read a log; one that is missing or says nothing gives an empty `TrainingLog`.
+    """Read a log. A missing or empty log gives an empty `TrainingLog`.
 
-    After a restart the later of two values at an update counts.
+    After a restart, the later of two values at the same update is used.
     """
     log = TrainingLog()
     speeds = []
@@ -68,7 +70,7 @@ def _lines(path: Path) -> Iterator[str]:
 
 
 def _statistics(text: str, prefix: str) -> Dict[str, float]:
-    """Of a line `epoch 001 | loss 7.1 | …`, or of `--log-format json`."""
+    """The values of a line `epoch 001 | loss 7.1 | …`, or of a line of `--log-format json`."""
     if text.startswith("{"):
         try:
             found = json.loads(text)
@@ -99,5 +101,5 @@ def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
 
 
 def shared_measures(logs: Mapping[str, TrainingLog]) -> Tuple[str, ...]:
-    """The measures of validation that any of the runs has, in the order in which they appear."""
+    """The validation measures of all runs, in order of first appearance."""
     return tuple(dict.fromkeys(name for log in logs.values() for name in log.validation))

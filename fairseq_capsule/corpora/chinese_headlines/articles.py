@@ -1,9 +1,9 @@
-"""Short invented news in Chinese, each with its headline.
+"""Short invented Chinese news with headlines.
 
-A text is two or three sentences. One tells the event; the others, before or behind it, are about something else and
-bring numbers and names of their own. The headline keeps who, what and how much of the event, says it in fewer
-characters, and leaves out the rest: to write it one has to find the event, to copy names and numbers, and to know the
-short words for the long ones.
+A text has two or three sentences. One sentence tells the event. The other sentences, before or after it, are about
+something else and have other numbers and names. The headline states who, what and how much of the event in fewer
+characters, and leaves out the rest. A model has to find the event, copy names and numbers, and learn the short words
+for the long words.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _QUARTERS = ("第一季度", "第二季度", "第三季度", "第四季度")
 
 @dataclass(frozen=True)
 class Event:
-    """`text` is the sentence that tells it, without the full stop; `aside` one that may stand beside it."""
+    """An event. `text` is its sentence without the full stop; `aside` is a sentence that may stand beside it."""
 
     text: str
     headline: str
@@ -33,7 +33,7 @@ class Event:
 
 
 def article_pairs(seed: int) -> Iterator[Tuple[str, str]]:
-    """Endless (text, headline) pairs, always the same for a seed."""
+    """An infinite sequence of (text, headline) pairs, the same for a seed."""
     dice = Dice(seed)
     while True:
         event = dice.choose(EVENTS)(dice)
@@ -58,7 +58,7 @@ def _day(dice: Dice) -> str:
 
 
 def _beside(dice: Dice) -> str:
-    """A sentence that belongs to no headline."""
+    """A sentence that is not part of any headline."""
     return dice.choose(
         (
             f"记者{dice.choose(_DAYS)}从有关部门了解到上述消息",

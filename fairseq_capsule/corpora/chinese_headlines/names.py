@@ -1,4 +1,4 @@
-"""Names and places that the invented news is about."""
+"""Names and places in the invented news."""
 
 from fairseq_capsule.corpora.dice import Dice
 
@@ -11,14 +11,14 @@ PROVINCES = (
 ).split()
 ANIMALS = "雄狮 猛虎 飞鹰 海豚 黑豹 骏马 白熊 火龙 金牛 蓝鲸".split()
 INDUSTRIES = "科技 汽车 电器 能源 医药 食品 通信 航空 地产 服装 软件 钢铁".split()
-_FIRST = "岚 琅 沐 澄 翰 昱 瑾 颢 棠 霁 煜 珩 筠 墨 羽".split()  # names that no known company bears
+_FIRST = "岚 琅 沐 澄 翰 昱 瑾 颢 棠 霁 煜 珩 筠 墨 羽".split()  # not names of known companies
 _SECOND = "峤 泽 禾 川 岭 舟 野 原 谷 桥 溪 石 松 帆 庭".split()
 _SURNAMES = "王 李 张 刘 陈 杨 黄 赵 周 吴 徐 孙 马 朱 胡 林 郭 何 高 罗".split()
 _GIVEN = "伟 芳 娜 敏 静 丽 强 磊 军 洋 勇 艳 杰 涛 明 超 霞 平 刚 文 华 玉 建 国 志 春 晓 雪 海 云".split()
 
 
 def company(dice: Dice) -> str:
-    """The name without the industry: 华兴."""
+    """A company name without the industry: 华兴."""
     return dice.choose(_FIRST) + dice.choose(_SECOND)
 
 

@@ -1,4 +1,4 @@
-"""Sampling clauses: a verb, what it takes, when and where."""
+"""Sample clauses: a verb, its constituents and adverbials."""
 
 from dataclasses import replace
 from typing import Optional
@@ -65,13 +65,13 @@ _FRAMES = {
     WEATHER: 1,
 }  # fmt: skip
 _GROUPS = {"present": 34, "past": 24, "perfect": 16, "future": 7, "modal": 13, "progressive": 6}
-_NOT_OF_THINGS = ("want", "should", "may")  # modals that ask for a will
+_NOT_OF_THINGS = ("want", "should", "may")  # modals that need a subject with a will
 _PLANNED_FRAMES = {TRANSITIVE: 5, DATIVE: 2, MOTION: 2, DITRANSITIVE: 1}
 _COMPLEMENTED = {CLAUSAL: 5, INTERROGATIVE: 3, INFINITIVAL: 4}
 
 
 class ClauseSampler:
-    """Draws clauses that make sense: verbs with nouns of the right kinds, tenses with fitting adverbs."""
+    """Draws meaningful clauses: verbs with nouns of the right kinds, tenses with matching adverbs."""
 
     def __init__(self, dice: Dice):
         self.dice = dice
@@ -80,14 +80,14 @@ class ClauseSampler:
     # Whole clauses
 
     def main(self) -> Clause:
-        """A main clause of a statement: perhaps with an adverbial in front, a relative or a complement clause."""
+        """A main clause of a statement, possibly with a fronted adverbial, a relative clause or a complement clause."""
         if self.dice.chance(0.2):
             return self._fronted(self._complemented(self.dice.weigh(_COMPLEMENTED)))
         clause = self._with_relatives(self.simple())
         return self._fronted(self._adverbials(clause))
 
     def light(self) -> Clause:
-        """A clause to be put into another sentence: few adverbials, nothing embedded."""
+        """A clause to embed in another sentence: few adverbials, no embedded clauses."""
         return self._adverbials(self.simple(), scale=0.4)
 
     def simple(self, frame: str = "") -> Clause:
@@ -152,14 +152,14 @@ class ClauseSampler:
         return replace(clause, complement=Subordinate(conjunction, self.light()))
 
     def _to_be_done(self, frame: str) -> Clause:
-        """A clause that is to be an infinitive."""
+        """A clause that becomes an infinitive."""
         clause = Clause(self.dice.choose_early(vocabulary.verbs(frame)), Unspoken())
         return self._adverbials(self._objects(clause), scale=0.3)
 
     # Verb groups and negation
 
     def inflection(self, verb: Optional[Verb], things: bool = False) -> Inflection:
-        """Tense, modal and so on; `things` excludes what only who has a will can do."""
+        """Tense, modal and so on. `things` excludes modals that need a subject with a will."""
         group = self.dice.weigh(_GROUPS)
         if group == "modal":
             modal = self.dice.choose([modal for modal in MODALS if not (things and modal.english in _NOT_OF_THINGS)])
@@ -184,7 +184,7 @@ class ClauseSampler:
     # Adverbials
 
     def _adverbials(self, clause: Clause, scale: float = 1.0) -> Clause:
-        """Add adverbials; a clause that ends in a relative clause takes only such as can stand before it."""
+        """Add adverbials. A clause that ends in a relative clause takes only adverbials that can precede it."""
         dice, lexical = self.dice, clause.verb is not None
         added = {}
         if dice.chance(0.38 * scale):
@@ -208,7 +208,7 @@ class ClauseSampler:
         return self.dice.choose([adverb for adverb in TIMES if tense in adverb.tenses])
 
     def _fronted(self, clause: Clause) -> Clause:
-        """Move an adverbial to the front; what ends in another clause has no other place for it in English."""
+        """Move an adverbial to the front. If the clause ends in another clause, English allows no other place."""
         if clause.time and (ends_in_clause(clause) or self.dice.chance(0.4)):
             return replace(clause, fronted="time")
         if clause.place and self.dice.chance(0.3):
@@ -244,5 +244,5 @@ class ClauseSampler:
 
 
 def ends_in_clause(clause: Clause) -> bool:
-    """Whether an adverbial at the end would be taken for a part of another clause."""
+    """Whether a reader takes an adverbial at the end as part of another clause."""
     return bool(clause.complement or getattr(clause.object, "relative", None))

@@ -1,4 +1,4 @@
-"""Productive word formation: lexemes made of lexemes, in both languages at once."""
+"""Productive word formation: lexemes derived from lexemes, in both languages together."""
 
 import re
 from typing import Dict, Tuple
@@ -41,7 +41,7 @@ def agent(verb: Verb, english: str, fronted: bool) -> Noun:
 
 
 def feminine(noun: Noun) -> Noun:
-    """Female painter, Malerin; female admirer, Bewunderin (one -er- is enough)."""
+    """Female painter, Malerin; female admirer, Bewunderin (with one -er-)."""
     german = re.sub("(?<!i)erer$", "er", noun.german) + "in"
     english, plural = f"female {noun.english}", f"female {noun.english_plural}"
     return Noun(noun.kind, english, plural, "f", german, german + "nen", german, german)
@@ -55,7 +55,7 @@ def nominal(verb: Verb, english: str) -> Noun:
 
 
 def quality(adjective: Adjective) -> Noun:
-    """Darkness, Dunkelheit: what is dark has it, and it has no plural in use."""
+    """Darkness, Dunkelheit: a quality of things, without a plural."""
     german, english = german_forms.quality_noun(adjective.german), english_forms.with_ness(adjective.english)
     return Noun(TOPIC, english, english + "es", "f", german, german + "en", german, german)
 

@@ -30,7 +30,7 @@ _OBJECT_FORMS = {
 _DO = EnglishVerb("do", "did", "done")
 _HAVE = EnglishVerb("have", "had", "had")
 _BE = EnglishVerb("be", "was", "been")
-# Particles that a pronoun steps in front of: she turns it on, but she looks at it.
+# Particles that follow a pronoun: she turns it on, but she looks at it.
 _ADVERBIAL_PARTICLES = frozenset(("up", "on", "off", "away", "along"))
 
 
@@ -112,7 +112,7 @@ def _finite(verb: EnglishVerb, tense: str, subject: Phrase) -> str:
 
 
 def _chain(clause: Clause) -> List[Tuple[str, EnglishVerb]]:
-    """The verbs from the outside in, each with the form that the one before it asks for."""
+    """The verbs from the outside in, each with the form that the verb before it requires."""
     inflection, verbs, form = clause.inflection, [], "base"
     for used, auxiliary, imposed in (
         (inflection.perfect, _HAVE, "participle"),
@@ -130,7 +130,7 @@ def _form(form: str, verb: EnglishVerb) -> str:
 
 
 def _verb_group(clause: Clause, support: bool) -> Tuple[str, List[str]]:
-    """The finite verb and the others; `support` asks for an auxiliary (does not see; does she see)."""
+    """The finite verb and the other verbs. `support` requires an auxiliary (does not see; does she see)."""
     chain, modal, tense = _chain(clause), clause.inflection.modal, clause.inflection.tense
     nonfinite = [_form(*verb) for verb in chain]
     if modal and modal.english != "want":
@@ -147,7 +147,7 @@ def _verb_group(clause: Clause, support: bool) -> Tuple[str, List[str]]:
 
 
 def _predication(clause: Clause, support: bool) -> Tuple[List[str], List[str]]:
-    """The finite verb, alone if it may change places with the subject, and the words between it and the objects."""
+    """The finite verb, alone if it can be inverted with the subject, and the words between it and the objects."""
     finite, rest = _verb_group(clause, support)
     if not rest and clause.verb:
         return _frequency(clause) + [finite], []
@@ -190,7 +190,7 @@ def _adverbial(adverbial) -> List[str]:
 
 
 def _clause(clause: Clause) -> List[str]:
-    """Statement order, which is also that of subordinate clauses."""
+    """A clause in the order of statements, which subordinate clauses share."""
     front = _adverbial(getattr(clause, clause.fronted)) if clause.fronted else []
     if opening(clause) not in ("", "subject"):
         front = phrase_words(getattr(clause, opening(clause)))

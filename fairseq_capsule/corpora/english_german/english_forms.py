@@ -9,7 +9,7 @@ _VOWEL_SOUND = re.compile("^(?!us|eu|one|uni(que|form|vers))[aeiou]|^(hour|hones
 
 
 def syllables(word: str) -> int:
-    """The number of spoken syllables, a final silent -e not counted."""
+    """The number of spoken syllables, without a final silent -e."""
     return max(1, len(_VOWEL_GROUP.findall(re.sub("(?<!l)e$", "", word))))
 
 

@@ -1,12 +1,12 @@
 """Abstract sentence -> German, by topological fields.
 
-A German clause is a front field, a bracket of verbs around a middle field, and what comes after:
+A German clause has a front field, a bracket of verbs around a middle field, and a field after the bracket:
 
     front      left     middle                  right            after
     Heute      hat      der Mann den Hund       gesehen          , der schläft
                weil     der Mann den Hund       gesehen hat      , der schläft
 
-The middle field has one fixed order; the three clause types differ in where the finite verb goes.
+The middle field has one fixed order. The three clause types differ in the place of the finite verb.
 """
 
 from typing import Dict, List, Optional, Tuple
@@ -118,7 +118,7 @@ def _verb(clause: Clause) -> GermanVerb:
 
 
 def _nonfinite(clause: Clause) -> List[str]:
-    """The verbs after the finite one, the innermost first: gesehen worden; geöffnet werden."""
+    """The verbs after the finite verb, innermost first: gesehen worden; geöffnet werden."""
     group, chain = clause.inflection, _chain(clause)
     takes_participle = [False] * bool(group.modal) + [True] * group.perfect + [True] * group.passive
     return [verb[1] if participle else verb[0] for participle, verb in zip(takes_participle, chain[1:])][::-1]

@@ -1,4 +1,4 @@
-"""German word formation: what can be told from a word's citation form."""
+"""German word formation: the forms that follow from a word's citation form."""
 
 import re
 
@@ -11,7 +11,7 @@ _VOWEL_GROUP = re.compile("[aeiouyäöü]+", re.IGNORECASE)
 
 
 def umlaut(word: str) -> str:
-    """Front the last full vowel, if it can be: Haus -> Häus, Vogel -> Vögel, Eule and Auto as they are."""
+    """Front the last full vowel if possible: Haus -> Häus, Vogel -> Vögel; Eule and Auto do not change."""
     return _STRESSED_VOWEL.sub(lambda match: _UMLAUTS[match[0]], word, count=1)
 
 
@@ -34,14 +34,14 @@ def diminutive(noun: str) -> str:
 
 
 def attributive_stem(adjective: str) -> str:
-    """What endings are added to: dunkl-e, teur-e, müd-e."""
+    """The stem that takes adjective endings: dunkl-e, teur-e, müd-e."""
     if adjective.endswith("e"):
         return adjective[:-1]
     return re.sub("e([lr])$", r"\1", adjective) if re.search("(el|[ae]uer)$", adjective) else adjective
 
 
 def comparative(adjective: str, fronted: bool) -> str:
-    """Kleiner, älter, dunkler; `fronted` asks for the umlaut."""
+    """Kleiner, älter, dunkler; `fronted` adds the umlaut."""
     stem = attributive_stem(adjective)
     return (umlaut(stem) if fronted else stem) + "er"
 
@@ -59,7 +59,7 @@ def quality_noun(adjective: str) -> str:
 
 
 def verb_stem(infinitive: str) -> str:
-    """What personal endings are added to: mal-en, sammel-n."""
+    """The stem that takes personal endings: mal-en, sammel-n."""
     return re.sub("e?n$", "", infinitive) if infinitive.endswith("en") else infinitive[:-1]
 
 
@@ -69,12 +69,12 @@ def elided(stem: str) -> str:
 
 
 def derived_stem(verb: GermanVerb) -> str:
-    """What suffixes that begin with a vowel are added to, separable prefix included: anruf|er, samml|ung."""
+    """The stem that takes suffixes with an initial vowel, with the separable prefix: anruf|er, samml|ung."""
     return elided(verb.prefix + verb_stem(verb.infinitive))
 
 
 def regular_verb(prefix: str, infinitive: str, auxiliary: str) -> GermanVerb:
-    """A weak verb's forms from its infinitive: arbeiten, arbeitet, arbeitete, gearbeitet."""
+    """The forms of a weak verb from its infinitive: arbeiten, arbeitet, arbeitete, gearbeitet."""
     stem = verb_stem(infinitive)
     link = "e" if re.search("[dt]$|[^aeiouäöülrhmn][mn]$", stem) else ""
     ge = "" if _INSEPARABLE.search(infinitive) else "ge"

@@ -9,7 +9,7 @@ CASES = ("nominative", "accusative", "dative", "genitive")
 
 
 def _paradigm(table: str) -> dict:
-    """Rows are genders and the plural, columns cases; `-` is no ending."""
+    """Read a table: rows are genders and the plural, columns are cases, `-` means no ending."""
     rows = (line.split() for line in table.splitlines() if line.strip())
     return {row[0]: dict(zip(CASES, (form.strip("-") for form in row[1:]))) for row in rows}
 
@@ -45,7 +45,7 @@ _DER = _paradigm("""
     """)
 _NONE = {gender: dict.fromkeys(CASES, "") for gender in _STRONG}
 
-# pattern of the determiner -> (its own endings, those of the adjectives after it)
+# pattern of the determiner -> (its own endings, the endings of adjectives after it)
 _PATTERNS = {
     "der": (_DER, _WEAK),
     "dieser": (_DIESER, _WEAK),
@@ -95,7 +95,7 @@ def noun_form(noun: Noun, number: str, case: str) -> str:
     return {"nominative": noun.german, "genitive": noun.genitive}.get(case, noun.oblique)
 
 
-# Singular 1, 2, 3 and plural 1 and 3 (which are the same); the familiar plural ihr does not occur.
+# Singular 1, 2, 3 and plural 1 and 3 (which are equal). The familiar plural ihr does not occur.
 _IRREGULAR = {
     ("sein", "present"): "bin bist ist sind",
     ("sein", "past"): "war warst war waren",
@@ -120,7 +120,7 @@ def auxiliary(infinitive: str, tense: str, person: int, number: str) -> str:
 
 
 def finite(verb: GermanVerb, tense: str, person: int, number: str) -> str:
-    """A verb's form without its separable prefix."""
+    """The finite form of a verb without its separable prefix."""
     if (verb.infinitive, tense) in _IRREGULAR:
         return auxiliary(verb.infinitive, tense, person, number)
     return (_present if tense == "present" else _past)(verb, person, number)

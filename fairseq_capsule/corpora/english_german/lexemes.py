@@ -1,4 +1,4 @@
-"""What a word is: all that both languages need to know of it, side by side."""
+"""Lexemes: the properties of a word in both languages."""
 
 from dataclasses import dataclass
 from typing import Tuple
@@ -13,10 +13,10 @@ OBJECTS = (FOOD, TEXT, DEVICE, CLOTHING, THING)
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun; `kind` says which verbs and adjectives it goes with.
+    """A noun. `kind` determines the verbs and adjectives that it occurs with.
 
-    `oblique` is the accusative and dative singular, which differs from `german` in weak masculines only (der Junge, den
-    Jungen); `linking` is the form that opens a compound (Küchen|tür), empty for a noun that never does.
+    `oblique` is the accusative and dative singular, which differs from `german` only in weak masculines (der Junge, den
+    Jungen). `linking` is the form that begins a compound (Küchen|tür), empty for a noun that begins none.
     """
 
     kind: str
@@ -32,7 +32,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective; `stem` is what endings are added to (dunkel, dunkl-e), `kinds` the nouns that it may describe."""
+    """An adjective. `stem` takes the endings (dunkel, dunkl-e); `kinds` are the nouns that it can describe."""
 
     kinds: Tuple[str, ...]
     english: str
@@ -42,7 +42,7 @@ class Adjective:
 
 @dataclass(frozen=True)
 class EnglishVerb:
-    """`particle` follows the verb: an adverb (turn on) or a preposition (look at)."""
+    """An English verb. `particle` follows it: an adverb (turn on) or a preposition (look at)."""
 
     base: str
     past: str
@@ -52,7 +52,7 @@ class EnglishVerb:
 
 @dataclass(frozen=True)
 class GermanVerb:
-    """`prefix` is separable (an|rufen), and the other forms are written without it; `present` is the third person."""
+    """A German verb. `prefix` is separable (an|rufen); the other fields omit it. `present` is the third person."""
 
     prefix: str
     infinitive: str
@@ -73,7 +73,7 @@ class Preposition:
 
 @dataclass(frozen=True)
 class Verb:
-    """A verb with its frame (which constituents it takes) and the kinds of noun that may fill them."""
+    """A verb with its frame (the constituents that it takes) and the kinds of nouns in them."""
 
     frame: str
     subjects: Tuple[str, ...]
@@ -85,7 +85,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Determiner:
-    """`pattern` names the endings, which decide about those of the adjectives, too: der, dieser, ein, strong, bare."""
+    """A determiner. `pattern` selects its endings and those of adjectives after it: der, dieser, ein, strong, bare."""
 
     english: str
     german: str
@@ -94,7 +94,7 @@ class Determiner:
 
 @dataclass(frozen=True)
 class Modal:
-    """A modal verb; `past` in English is empty for those that have none."""
+    """A modal verb. The English `past` is empty if the modal has none."""
 
     english: str
     past: str
@@ -104,7 +104,7 @@ class Modal:
 
 @dataclass(frozen=True)
 class Adverb:
-    """An adverbial that is not inflected; `tenses` are those it goes with, if it is one of time."""
+    """An adverbial without inflection. `tenses` are the tenses that an adverbial of time occurs with."""
 
     english: str
     german: str

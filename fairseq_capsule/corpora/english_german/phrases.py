@@ -1,4 +1,4 @@
-"""Sampling noun phrases: who and what a sentence is about."""
+"""Sample noun phrases."""
 
 from dataclasses import replace
 from typing import Sequence
@@ -54,7 +54,7 @@ _OWNED = (THING, PLACE, TEXT, DEVICE, TOPIC)
 
 
 def is_definite(phrase: Phrase) -> bool:
-    """Whether a clause with this phrase can be denied by `not`; `no` and indefinite phrases would want kein."""
+    """Whether a clause with this phrase can be negated by `not`. `no` and indefinite phrases need kein."""
     if isinstance(phrase, Pair):
         return is_definite(phrase.left) and is_definite(phrase.right)
     return not isinstance(phrase, NounPhrase) or phrase.determiner in DEFINITE
@@ -67,7 +67,7 @@ class PhraseSampler:
         self.dice = dice
 
     def subject(self, kinds: Sequence[str]) -> Phrase:
-        """A noun phrase, or for persons a pronoun, a name, or a pair."""
+        """A noun phrase, or for persons also a pronoun, a name or a pair."""
         if PERSON not in kinds:
             return self.noun_phrase(kinds)
         form = self.dice.weigh({"noun": 62, "pronoun": 20, "name": 13, "pair": 5})
@@ -78,7 +78,7 @@ class PhraseSampler:
         return self._pair() if form == "pair" else self.noun_phrase(kinds)
 
     def object(self, kinds: Sequence[str], subject: Phrase) -> Phrase:
-        """A noun phrase, or where persons are meant a name or a pronoun other than the subject."""
+        """A noun phrase, or for persons also a name or a pronoun other than the subject."""
         form = self.dice.weigh({"noun": 80, "pronoun": 11, "name": 9}) if PERSON in kinds else "noun"
         if form == "pronoun":
             return Pronoun(self.dice.choose([word for word in PRONOUNS if subject != Pronoun(word)]))
@@ -91,7 +91,7 @@ class PhraseSampler:
         return PrepositionalPhrase(preposition, self.noun_phrase(kinds))
 
     def noun_phrase(self, kinds: Sequence[str]) -> NounPhrase:
-        """Determiner, perhaps adjectives, noun, perhaps an owner."""
+        """A determiner, optional adjectives, a noun and an optional owner."""
         noun = self.noun(self.dice.choose(kinds))
         number = SINGULAR if noun in vocabulary.QUALITIES or self.dice.chance(0.7) else PLURAL
         determiner = THE if noun in vocabulary.QUALITIES else self._determiner(number)

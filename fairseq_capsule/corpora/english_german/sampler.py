@@ -1,4 +1,4 @@
-"""Sampling sentences."""
+"""Sample sentences."""
 
 from dataclasses import replace
 from typing import Iterator, Tuple
@@ -18,7 +18,7 @@ from fairseq_capsule.corpora.english_german.syntax import (
     Subordinate,
 )
 
-SHORTEST, LONGEST = 4, 22  # words of a sentence's English
+SHORTEST, LONGEST = 4, 22  # words of the English sentence
 _ASKED_ABOUT = (INTRANSITIVE, MOTION, TRANSITIVE, DATIVE)  # how, where, when and why suit these frames
 _TYPES = {"statement": 60, "before": 8, "after": 10, "purpose": 4, "joined": 5, "question": 13}
 
@@ -65,7 +65,7 @@ def _asked_for(phrase: NounPhrase) -> QuestionPronoun:
 
 
 def sentence_pairs(seed: int) -> Iterator[Tuple[str, str]]:
-    """Endless English sentences with their German translations; the same seed gives the same pairs everywhere."""
+    """An infinite sequence of (English, German) sentences. A seed gives the same pairs on every machine."""
     sampler = SentenceSampler(seed)
     while True:
         sentence = sampler.sentence()

@@ -1,6 +1,6 @@
-"""Abstract sentences: what is said, in no language yet. `english` and `german` each put one into words.
+"""Abstract sentences, independent of the language. `english` and `german` realise them in words.
 
-Every type is frozen and compares by value; a sentence is altered with `dataclasses.replace`.
+Every type is frozen and compares by value. Change a sentence with `dataclasses.replace`.
 """
 
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Pronoun:
-    """A personal pronoun, named by its English subject form; `it` is the weather's and stands for no noun."""
+    """A personal pronoun, named by its English subject form. `it` is the pronoun of weather verbs."""
 
     english: str
 
@@ -57,7 +57,7 @@ class Pronoun:
 
     @property
     def number(self) -> str:
-        """`you` is du: one person whom one knows."""
+        """The grammatical number. `you` is du: one person."""
         return PLURAL if self.english in ("we", "they") else SINGULAR
 
 
@@ -73,7 +73,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class RelativePronoun:
-    """What a relative clause begins with; it agrees with the noun that the clause describes."""
+    """The first word of a relative clause. It agrees with the noun that the clause describes."""
 
     noun: Noun
     number: str
@@ -110,7 +110,7 @@ class PrepositionalPhrase:
 
 @dataclass(frozen=True)
 class Inflection:
-    """The verb group: tense of the finite verb and what is built on it, in both languages from the outside in."""
+    """The verb group: the tense of the finite verb, then modal, perfect and so on, from the outside in."""
 
     tense: str = PRESENT
     modal: Optional[Modal] = None
@@ -121,7 +121,7 @@ class Inflection:
 
 @dataclass(frozen=True)
 class Predicate:
-    """What `to be` says of its subject: hungry; bigger than the dog."""
+    """The complement of `to be`: hungry; bigger than the dog."""
 
     adjective: Adjective
     than: Optional[Phrase] = None
@@ -129,7 +129,7 @@ class Predicate:
 
 @dataclass(frozen=True)
 class Clause:
-    """A verb (None: `to be`) with its constituents. `fronted` names the adverbial that comes first, if one does."""
+    """A verb (None: `to be`) with its constituents. `fronted` names the fronted adverbial, if any."""
 
     verb: Optional[Verb]
     subject: Phrase
@@ -152,7 +152,7 @@ class Clause:
 
 
 def opening(clause: Clause) -> str:
-    """The slot that a relative or question pronoun fills, which comes first wherever it belongs; empty without one."""
+    """The slot of the relative or question pronoun, which comes first in the clause; empty without one."""
     pronouns = (RelativePronoun, QuestionPronoun)
     return next((slot for slot in ("subject", "indirect", "object") if isinstance(getattr(clause, slot), pronouns)), "")
 
@@ -175,7 +175,7 @@ class Infinitive:
 
 @dataclass(frozen=True)
 class Statement:
-    """A main clause, perhaps with a subordinate clause before or after it, or another main clause after it."""
+    """A main clause, optionally with a subordinate clause before or after it, or with another main clause after it."""
 
     clause: Clause
     before: Optional[Subordinate] = None
@@ -185,7 +185,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Question:
-    """A question, by its question word or without one."""
+    """A question, with or without a question word."""
 
     clause: Clause
 

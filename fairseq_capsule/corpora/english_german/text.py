@@ -1,4 +1,4 @@
-"""From words to the text of a sentence."""
+"""The text of a sentence from its words."""
 
 import re
 from typing import List
@@ -7,6 +7,6 @@ COMMA = ","
 
 
 def sentence_text(words: List[str], punctuation: str) -> str:
-    """Join words, attach commas, begin with a capital; a comma is written once, and not at either end."""
+    """Join words, attach commas, capitalise. Repeated commas become one; commas at either end are dropped."""
     text = re.sub("( ,)+", ",", " " + " ".join(words)).strip(" ,")
     return text[0].upper() + text[1:] + punctuation

@@ -1,4 +1,4 @@
-"""The whole vocabulary: the lexicon and what derivation makes of it, sorted by what a sentence needs."""
+"""The whole vocabulary: the lexicon and derived words, sorted by their use in a sentence."""
 
 from typing import Dict, List, Tuple
 
@@ -21,7 +21,7 @@ from fairseq_capsule.corpora.english_german.lexicon.nouns import MODIFIERS, NOUN
 from fairseq_capsule.corpora.english_german.lexicon.tables import rows
 from fairseq_capsule.corpora.english_german.lexicon.verbs import INTRANSITIVE, TRANSITIVE, VERBS
 
-# Nouns whose vowels the diminutive's umlaut would spoil, being foreign or stressed at their end.
+# Nouns without an umlaut in the diminutive: foreign words, or words stressed at the end.
 _NO_DIMINUTIVE = frozenset((
     "Hotel", "Büro", "Theater", "Bibliothek", "Fabrik", "Bäckerei", "Elefant", "Hafen", "Schule", "Tal",
 ))  # fmt: skip
@@ -50,7 +50,7 @@ def _able() -> List[Adjective]:
 
 
 def _participles() -> List[Adjective]:
-    """Of verbs without particle, whose participles stand before the noun in English as they do in German."""
+    """Participles of verbs without a particle: in English, as in German, they stand before the noun."""
     verbs = [entry.verb for entry in VERBS if not entry.verb.english.particle]
     present = [derivation.present_participle(verb) for verb in verbs if verb.frame == INTRANSITIVE]
     return present + [derivation.past_participle(verb) for verb in verbs if verb.frame == TRANSITIVE]
@@ -91,7 +91,7 @@ DERIVED_NOUNS: Dict[str, Tuple[Noun, ...]] = _by_kind(
 QUALITIES: Tuple[Noun, ...] = tuple(_derived("ness", derivation.quality))
 _HABITATS = tuple((noun.english, noun.linking) for noun in NOUNS if noun.kind == PLACE)
 _LINKING = MODIFIERS + tuple((noun.english, noun.linking) for noun in NOUNS + tuple(_nominals()) if noun.linking)
-# What may open a compound, by the kind of its head: an animal is told by where it lives.
+# The first part of a compound by the kind of its head: for an animal, the place where it lives.
 LINKING: Dict[str, Tuple[Tuple[str, str], ...]] = {
     kind: _HABITATS if kind == ANIMAL else _LINKING for kind in KINDS if kind not in (PERSON, TOPIC)
 }

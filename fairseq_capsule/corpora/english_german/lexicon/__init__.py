@@ -1,4 +1,4 @@
-"""The words: tables to be read and added to, one class of words a file.
+"""The words: tables to read and extend, one class of words per file.
 
-A table's columns are separated by two or more blanks; a line that begins with `#` is a remark.
+The columns of a table are separated by two or more spaces. A line that begins with `#` is a comment.
 """

@@ -1,7 +1,7 @@
-"""Adjectives: English, German, and what can be made of them.
+"""Adjectives: English, German, and the derivations that they allow.
 
 Notes: `compare` (smaller, smallest), `umlaut` (the same with umlaut: älter), `un` (unfriendly), `ness` (darkness), `ly`
-(slowly, which tells how something is done).
+(slowly, an adverb of manner).
 """
 
 from typing import NamedTuple, Tuple
@@ -12,7 +12,7 @@ from fairseq_capsule.corpora.english_german.lexicon.tables import notes, rows
 
 
 class AdjectiveEntry(NamedTuple):
-    """An adjective and the names of the derivations that it takes part in."""
+    """An adjective and the names of its derivations."""
 
     adjective: Adjective
     derives: Tuple[str, ...]
@@ -122,9 +122,9 @@ _LACKING = """
     tooth       zahn
     speech      sprach
     """
-_LACKING_LIVING = 5  # the first five describe things, the others who lives
+_LACKING_LIVING = 5  # the first five describe things, the others living beings
 
-# Adverbs of manner that are no adjective's.
+# Adverbs of manner without an adjective.
 MANNER_TABLE = """
     secretly        heimlich
     loudly          laut

@@ -7,7 +7,7 @@ THE = Determiner("the", "d", "der")
 A = Determiner("a", "ein", "ein")
 NO = Determiner("no", "kein", "ein")
 BARE = Determiner("", "", "bare")
-# Those of the singular come first, then those of the plural.
+# First the singular, then the plural.
 DEMONSTRATIVES = (Determiner("this", "dies", "dieser"), Determiner("these", "dies", "dieser"))
 QUANTIFIERS = (
     Determiner("every", "jed", "dieser"),
@@ -47,7 +47,7 @@ COMPANY = (
 )
 BY = Preposition("by", "von", "dative")
 
-# With the tenses that they go with.
+# Adverbs with the tenses that they occur with.
 _TIMES = """
     today                   heute                   present past perfect future progressive
     now                     jetzt                   present progressive

@@ -1,6 +1,6 @@
-"""Nouns: English (singular/plural if irregular), gender, German singular, plural, and the form that opens a compound.
+"""Nouns: English (singular/plural if irregular), gender, German singular, plural, and the first form in a compound.
 
-Gender `w` is a weak masculine (der Junge, den Jungen); a dash says that the noun opens no compound.
+Gender `w` is a weak masculine (der Junge, den Jungen). A dash means that the noun begins no compound.
 """
 
 from fairseq_capsule.corpora.english_german import english_forms, german_forms
@@ -232,7 +232,7 @@ _TABLES = {
         """,
 }
 
-# Words that only open compounds: English, German.
+# Words that only begin compounds: English, German.
 _MODIFIERS = """
     winter      Winter
     summer      Sommer

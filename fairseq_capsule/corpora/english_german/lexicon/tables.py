@@ -1,4 +1,4 @@
-"""Reading the tables."""
+"""Read the tables."""
 
 import re
 from typing import Dict, Iterator, List, Set, Tuple
@@ -8,14 +8,14 @@ from fairseq_capsule.corpora.english_german.lexemes import EnglishVerb, GermanVe
 
 
 def rows(table: str) -> Iterator[List[str]]:
-    """The columns of each line that is neither empty nor a remark."""
+    """The columns of each line that is not empty and not a comment."""
     for line in table.splitlines():
         if line.strip() and not line.strip().startswith("#"):
             yield re.split(r"\s{2,}", line.strip())
 
 
 def notes(columns: List[str], known: Set[str]) -> Dict[str, str]:
-    """The third column, `un ness noun=translation`, as a dictionary; a note without a value has an empty one."""
+    """The third column, `un ness noun=translation`, as a dictionary. A note without a value maps to an empty text."""
     pairs = [note.partition("=") for note in (columns[2].split() if len(columns) > 2 else [])]
     unknown = {name for name, _, _ in pairs} - known
     if unknown:
@@ -42,5 +42,5 @@ def german_verb(text: str) -> GermanVerb:
 
 
 def governed(english: str, german: str) -> Tuple[Preposition, ...]:
-    """The preposition that a verb governs, `for` and `auf accusative`, if it does."""
+    """The preposition that a verb governs, such as `for` and `auf accusative`, if any."""
     return (Preposition(english, *german.split()),) if english else ()

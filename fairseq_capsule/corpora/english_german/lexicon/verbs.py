@@ -1,7 +1,7 @@
 """Verbs by frame: English (base/past/participle if irregular), German (present/past/participle if strong), notes.
 
-An English verb may have a particle (`turn on`); German `an+rufen` has a separable prefix, and `sein` after the forms
-makes the perfect with sein. Prepositions that a verb governs follow the verbs with `>` and the case.
+An English verb can have a particle (`turn on`). German `an+rufen` has a separable prefix. With `sein` after the forms,
+the perfect is formed with sein. Governed prepositions follow the verbs with `>` and the case.
 
 Notes: `agent` (painter, Maler; `agent=servant` with the English word; `agent~` with umlaut: Käufer), `able` (readable,
 lesbar), `noun=translation` (Übersetzung, what the verb denotes).
@@ -32,7 +32,7 @@ INTRANSITIVE, MOTION, TRANSITIVE, DATIVE, DITRANSITIVE, PREPOSITIONAL, CLAUSAL, 
 
 
 class VerbEntry(NamedTuple):
-    """A verb and what can be derived from it: note name -> value, empty for the regular form."""
+    """A verb and its derivations: name of the note -> value, empty for the regular form."""
 
     verb: Verb
     derives: Tuple[Tuple[str, str], ...]
@@ -270,7 +270,7 @@ _TABLES = {
         """,
 }
 
-# Verbs that the English progressive sounds wrong with.
+# Verbs without an English progressive.
 STATIVE = frozenset((
     "see", "hear", "love", "hate", "need", "miss", "recognise", "know", "believe", "understand", "trust", "obey", "get",
 ))  # fmt: skip
