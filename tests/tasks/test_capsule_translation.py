@@ -93,7 +93,7 @@ def test_a_checkpoint_is_not_overwritten_by_the_baseline(tmp_path):
 @pytest.mark.parametrize(
     "saved, started, message",
     [
-        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, the data's 44"),
+        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, but the data's has 44"),
         (
             {"encoder_ffn_embed_dim": 64},
             {},
