@@ -179,13 +179,13 @@ class TestData:
         cut = data / "test.en-de.en.bin"
         cut.write_bytes(cut.read_bytes()[: -2 * 5])
         line = refused("probe", world / "model.pt", "--data", data)
-        assert "test.en-de.en.idx: 4 sentences, test.en-de.de.idx has 5" in line
+        assert "test.en-de.en.idx: 4 sentences, but test.en-de.de.idx has 5" in line
 
     def test_the_tasks_say_it_too(self, world, data):
         """Whoever uses fairseq's commands."""
         hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
         (data / "test.en-de.de.idx").write_bytes(b"MMIDIDX\0\0")
-        with pytest.raises(UserError, match="test.en-de.de.idx: cut short, 9 bytes: binarise the text again"):
+        with pytest.raises(UserError, match="test.en-de.de.idx: cut short, only 9 bytes: binarise the text again"):
             hub.task.load_dataset("test")
         (data / "dict.de.txt").write_text("a 1\na 2\n")
         with pytest.raises(UserError, match="dict.de.txt, line 2: 'a' is already in line 1"):
