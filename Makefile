@@ -10,9 +10,9 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
 	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
 	scripts/docs.sh scripts/site/hooks.py \
-	fairseq_capsule/__init__.py fairseq_capsule/environment fairseq_capsule/cli/doctor.py \
-	$(addprefix fairseq_capsule/,checkpoints criterions data losses models modules routing) \
-	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
+	$(addprefix fairseq_capsule/,__init__.py errors.py hub.py number_sets.py cli/doctor.py checkpoints criterions data environment \
+	losses models modules routing tasks testing) \
+	benchmarks scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28

@@ -54,7 +54,7 @@ def test_what_is_wrong_in_them(command, tmp_path, form):
     found = [line for line in result.out.splitlines() if line.startswith("test.")]
     assert result.status == 1
     for start in (
-        f"{name.format('de')}, line 1: the pair is also in train, line 1: ",
+        f"{name.format('de')}, line 1: the pair is also in train, line 1, so ",
         f"{name.format('en')}, line 4: empty: drop",
         f"{name.format('en')}, line 5: too long: ",
         f"{name.format('en')}: ",
