@@ -1,14 +1,14 @@
-"""The time of a decoding step by the length of the prefix, for an architecture and for fairseq's model of its size.
+"""Measure the time of a decoding step by prefix length, for an architecture and a fairseq model of the same size.
 
     python benchmarks/decoding.py --arch capsule_transformer_base --json
 
-A step is what beam search asks of a decoder: reorder what is kept of the hypotheses, then compute the next word's
-logits. Both models decode the same random words with the same random reorderings, step by step in alternation. The
-figure at a prefix is the median of the `--window` steps that end there.
+A step is the work of a decoder in beam search: reorder the cached states, then compute the logits of the next word.
+Both models decode the same random words with the same random reorderings. Their steps alternate. The figure at a prefix
+is the median of the `--window` steps that end there.
 
-The last line is a JSON object: `rows` (milliseconds by prefix), `ratio` (the architecture's step divided by fairseq's)
-and `extra_growth` (what the architecture adds to fairseq's step at 480 words, divided by the same at 96; 5 is linear).
-With `--plot FILE --before REPORT` the rows are drawn beside those of an earlier report.
+The last line is a JSON object. `rows` has the milliseconds by prefix and their `ratio` (the architecture divided by
+fairseq). `extra_growth` is the time that the architecture adds to fairseq's step at 480 words, divided by the same at
+96 words; 5 is linear. `--plot FILE --before REPORT` draws the rows together with those of an earlier report.
 """
 
 import argparse
@@ -31,7 +31,7 @@ SHORT, LONG = 96, 480
 
 
 class Decoding:
-    """Beam search without the search: one sentence, `beam` hypotheses, words and reorderings given."""
+    """Decoding steps for one sentence with `beam` hypotheses. Words and reorderings are given, not searched."""
 
     def __init__(self, model: torch.nn.Module, sentence: dict, beam: int):
         self.decoder = model.eval().decoder
@@ -48,7 +48,7 @@ class Decoding:
 
 
 def step_times(models: Dict[str, torch.nn.Module], sentence: dict, words: int, args) -> Dict[str, List[float]]:
-    """Seconds of each model's steps, one after another, up to the longest prefix."""
+    """Return the seconds of each step of each model, up to the longest prefix."""
     runs = {name: Decoding(model, sentence, args.beam) for name, model in models.items()}
     times: Dict[str, List[float]] = {name: [] for name in runs}
     tokens = torch.randint(4, words, (args.beam, max(args.prefixes)), device=args.device)
@@ -74,7 +74,7 @@ def plot(path: Path, report: dict, before: Optional[dict]) -> None:
     for label, (source, name) in curves.items():
         points = [(row["prefix"], row["milliseconds"][name]) for row in source["rows"]]
         axes.plot(*zip(*points), marker="o", label=label)
-    axes.set(xlabel="words of the prefix", ylabel="milliseconds a step", xlim=(0, None), ylim=(0, None))
+    axes.set(xlabel="words in the prefix", ylabel="milliseconds per step", xlim=(0, None), ylim=(0, None))
     axes.legend()
     axes.grid(alpha=0.3)
     figure.tight_layout()
@@ -88,21 +88,21 @@ def main():
         "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the architecture"
     )
     parser.add_argument("--prefixes", type=int, nargs="+", default=[32, 96, 160, 224, 288, 352, 416, 480, 512])
-    parser.add_argument("--window", type=int, default=16, help="steps of which a figure is the median")
-    parser.add_argument("--source", type=int, default=20, help="words of the source")
+    parser.add_argument("--window", type=int, default=16, help="number of steps in a median")
+    parser.add_argument("--source", type=int, default=20, help="words in the source")
     parser.add_argument("--vocabulary", type=int, default=9712, help="dictionary entries (default: Multi30k's 9,712)")
     parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--rounds", type=int, default=1, help="decodings whose steps are taken together")
+    parser.add_argument("--rounds", type=int, default=1, help="number of decodings; their steps are pooled")
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures into an image")
-    parser.add_argument("--before", type=Path, metavar="REPORT", help="an earlier run's output, drawn as well")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures to an image file")
+    parser.add_argument("--before", type=Path, metavar="REPORT", help="output of an earlier run to draw as well")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
     if min(args.prefixes) < args.window:
         parser.error(f"--prefixes must be at least --window, {args.window}")
 
     if args.device == "cpu":
-        keep_memory()  # as fairseq-generate does with a model of the package, here for both models
+        keep_memory()  # as fairseq-generate does for a model of this package; here for both models
     baseline = baseline_of(args.arch)
     further = dict(args.option)
     with seeded(1), torch.no_grad():
@@ -126,7 +126,7 @@ def main():
     extra = {row["prefix"]: row["extra"] for row in rows}
     if {SHORT, LONG} <= set(extra):
         report["extra_growth"] = extra[LONG] / extra[SHORT]
-        print(f"what is added to fairseq's step grows {report['extra_growth']:.1f} times from {SHORT} to {LONG} words")
+        print(f"the time added to fairseq's step grows {report['extra_growth']:.1f} times from {SHORT} to {LONG} words")
     if args.plot:
         before = json.loads(args.before.read_text().splitlines()[-1]) if args.before else None
         plot(args.plot, report, before)

@@ -1,9 +1,10 @@
-"""What guided dynamic routing keeps for its backward pass, and how long it takes, beside the plain expression of Eq. 7.
+"""Measure memory and time of guided dynamic routing, compared with the plain expression of Eq. 7.
 
     python benchmarks/guided_routing.py --json
 
-At `T = I` words a side, for several capsule sizes `d_c`: bytes of the distinct storages saved for the backward pass,
-peak memory, and the time of forward and backward. The last line is a JSON object.
+Source and target have `T = I` words. For several capsule sizes `d_c` it measures the bytes of the distinct storages
+that are saved for the backward pass, the peak memory, and the time of forward and backward. The last line is a JSON
+object.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from fairseq_capsule.routing import guided
 
 
 def plain_scores(left, right, vectors, right_exponential=None):
-    """`additive_scores` as one writes it down."""
+    """Compute `additive_scores` by its plain definition."""
     return torch.tanh(left.unsqueeze(2) + right.unsqueeze(1)) @ vectors.t()
 
 
@@ -35,7 +36,7 @@ def forward_backward(run: Callable[[], torch.Tensor]) -> None:
 
 
 def saved_bytes(run: Callable[[], object]) -> int:
-    """Bytes of the distinct storages that autograd keeps from `run`'s forward pass; parameters and inputs count too."""
+    """Return the bytes of distinct storages that autograd saves in `run`, including parameters and inputs."""
     kept: Dict[int, int] = {}
 
     def pack(tensor):
@@ -51,7 +52,7 @@ def saved_bytes(run: Callable[[], object]) -> int:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--length", type=int, default=128, help="words of source and target")
+    parser.add_argument("--length", type=int, default=128, help="words in source and in target")
     parser.add_argument("--capsule-dims", type=int, nargs="+", default=[16, 64, 256])
     parser.add_argument("--capsules", type=int, default=6)
     parser.add_argument("--dim", type=int, default=512, help="size of source words and states")
@@ -62,7 +63,7 @@ def main():
     args = parser.parse_args()
 
     pairs = args.batch * args.length**2 * args.capsules
-    print(f"T = I = {args.length}, {args.batch} sentences: T·I·J numbers take {4 * pairs / 2**20:.1f} MiB")
+    print(f"T = I = {args.length}, {args.batch} sentences: B·T·I·J numbers take {4 * pairs / 2**20:.1f} MiB")
     rows = []
     for capsule_dim in args.capsule_dims:
         with seeded(1):

@@ -1,16 +1,16 @@
-"""Kernels of a training step and of a decoding step of every architecture, counted, beside fairseq's own model.
+"""Count the kernels of a training step and of a decoding step, for each architecture and fairseq's model.
 
     python benchmarks/kernels.py --json
 
-On a GPU a small model's time is the number of its kernels. What is counted here are the operations that torch
-dispatches to its kernels for a CPU and that are no views; for a GPU it has fused ones for some of them, such as a layer
-of an LSTM. Every architecture has 6+6 layers and is narrow: the number does not depend on the width, as long as a head
-is larger than half of a sentence.
+On a GPU the number of kernels determines the time of a small model. The benchmark counts the operations that torch
+dispatches to its CPU kernels, without views. For some of them, such as a layer of an LSTM, torch has fused kernels on a
+GPU. Each architecture has 6+6 layers and is narrow. The number does not depend on the width, if a head is larger than
+half of a sentence.
 
-A training step is the loss of three sentences of 20 words, forward and backward, with all guided losses that the
-architecture has, without dropout and without padding, for which torch's LSTM on a CPU takes one kernel after another at
-every word. A decoding step is the decoder's call for the 20th word of 5 hypotheses of one sentence. The last line is a
-JSON object: by architecture `training` and `decoding`, and the same of its `baseline`.
+A training step is the loss of three sentences of 20 words, forward and backward, with all guided losses of the
+architecture. There is no dropout. There is no padding either, because for padding torch's LSTM on a CPU runs separate
+kernels for each word. A decoding step is the decoder's call for the 20th word of 5 hypotheses of one sentence. The last
+line is a JSON object with `training` and `decoding` for each architecture and for its `baseline`.
 """
 
 import argparse
@@ -44,12 +44,12 @@ NARROW = {
     **dict.fromkeys(("encoder_dropout_in", "encoder_dropout_out", "decoder_dropout_in", "decoder_dropout_out"), 0.0),
 }
 
-# Views that their schema does not call so, and questions about a value or a type.
+# Views that their schema does not mark as views, and queries of a value or a type.
 FREE = {"aten::_unsafe_view", "aten::unsafe_split", "aten::_local_scalar_dense", "aten::promote_types"}
 
 
 class Kernels(TorchDispatchMode):
-    """While it is entered, counts dispatched operations that are no views, in `counts`, by their names."""
+    """While active, count in `counts` the dispatched operations that are not views, by name."""
 
     def __init__(self):
         super().__init__()
@@ -69,7 +69,7 @@ def count(run: Callable[[], object]) -> Counter:
 
 
 def narrow_options(arch: str, of: str) -> Dict[str, object]:
-    """The options of an architecture of ours, or those of fairseq's model `arch` that is as large as `of`."""
+    """Return the options of an architecture of this package, or of fairseq's model `arch` with the size of `of`."""
     names = MODEL_DATACLASS_REGISTRY[of].__dataclass_fields__
     narrow = {name: value for name, value in NARROW.items() if name in names}
     if arch == of:
@@ -81,8 +81,8 @@ class Steps:
     """A model's training step and decoding step.
 
     Args:
-        arch: an architecture of ours, or fairseq's model.
-        of: the architecture of ours whose sizes it has; itself by default.
+        arch: an architecture of this package or of fairseq.
+        of: the architecture of this package that sets the sizes; `arch` by default.
     """
 
     def __init__(self, arch: str, of: str = ""):
@@ -101,7 +101,7 @@ class Steps:
 
     @torch.no_grad()
     def decode(self) -> Callable[[], object]:
-        """Decode all words but the last; gives the last one's step."""
+        """Decode all words except the last, and return a function that runs the last step."""
         self.model.eval()
         if hasattr(self.model, "set_beam_size"):
             self.model.set_beam_size(BEAM)
@@ -120,14 +120,14 @@ class Steps:
 
 
 def kernels_of(arch: str, of: str = "") -> Dict[str, int]:
-    """Kernels of `training` and of `decoding`; arguments as for `Steps`."""
+    """Count the kernels of `training` and of `decoding`. The arguments are those of `Steps`."""
     steps = Steps(arch, of)
-    steps.train()  # what is made once, at the first step, is no part of it
+    steps.train()  # one-time work of the first step is not counted
     return {"training": sum(count(steps.train).values()), "decoding": sum(count(steps.decode()).values())}
 
 
 def architectures() -> list:
-    """Every architecture of the package."""
+    """Return all architectures of the package."""
     return sorted(n for n in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[n].__module__.startswith("fairseq_capsule."))
 
 

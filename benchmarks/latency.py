@@ -1,13 +1,14 @@
-"""Milliseconds a sentence at batch size 1, and how the time of a target step grows with the source, in alternation.
+"""Measure the milliseconds per sentence at batch size 1, and the time of a target step by source length.
 
     python benchmarks/latency.py --archs capsnmt_base transformer --vocabulary 32000 --json
 
-Sentences have Multi30k's lengths; each hypothesis is as long as its reference. For the sweep every hypothesis has as
-many words as `--steps`, then twice as many: a step's time is that of the steps in between, so that encoding the source
-is no part of it. `transformer` and `lstm` get the sizes of the first architecture of ours.
+The models alternate. Sentences have Multi30k's lengths, and each hypothesis is as long as its reference. In the sweep
+over source lengths the hypotheses have `--steps` words, and then twice as many. The difference gives the time of a step
+without the encoding of the source. `transformer` and `lstm` get the sizes of the first architecture of this package.
 
-The last line is a JSON object: `milliseconds` (mean and percentiles) and `speedup` (the last architecture's mean by
-each one's), `step_milliseconds` by length, `flatness` (that of the longest sources by the shortest's), versions.
+The last line is a JSON object: `milliseconds` (mean and percentiles), `speedup` (the last architecture's mean divided
+by each mean), `step_milliseconds` by length, `flatness` (the step at the longest source divided by the step at the
+shortest), and versions.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from systems import Generation, baseline_options, build, build_sentences, build_
 
 
 def build_models(archs: List[str], further: Dict[str, object], task, device: str) -> Dict[str, torch.nn.Module]:
-    """The models by their names; `further` options are the first one's."""
+    """Build the models, by name. `further` are options of the first one."""
     ours = next((arch for arch in archs if "transformer" != arch != "lstm"), archs[0])
     models = {}
     of_ours = further if ours == archs[0] else {}
@@ -41,7 +42,7 @@ def percentile(values: List[float], share: float) -> float:
 
 
 def sentence_times(models, task, args) -> Dict[str, List[float]]:
-    """Milliseconds of each sentence, the median of the rounds."""
+    """Return the milliseconds of each sentence, as the median of the rounds."""
     sentences = build_sentences(task, args.sentences, 0, args.device)
     times: Dict[str, List[float]] = {name: [] for name in models}
     for sentence in sentences:
@@ -52,7 +53,7 @@ def sentence_times(models, task, args) -> Dict[str, List[float]]:
 
 
 def step_times(models, task, args) -> Dict[str, Dict[int, float]]:
-    """Milliseconds of a target step for each source length, the median of the rounds."""
+    """Return the milliseconds of a target step for each source length, as the median of the rounds."""
     found: Dict[str, Dict[int, float]] = {name: {} for name in models}
     for length in args.lengths:
         sentence = build_sentences(task, 1, length, args.device)
@@ -77,8 +78,10 @@ def main():
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vocabulary", type=int, default=9712, help="dictionary entries (default: Multi30k's 9,712)")
     parser.add_argument("--sentences", type=int, default=30)
-    parser.add_argument("--lengths", type=int, nargs="*", default=[10, 20, 40, 80, 160, 320], help="of the sweep")
-    parser.add_argument("--steps", type=int, default=16, help="target words of the sweep's shorter hypotheses")
+    parser.add_argument(
+        "--lengths", type=int, nargs="*", default=[10, 20, 40, 80, 160, 320], help="source lengths of the sweep"
+    )
+    parser.add_argument("--steps", type=int, default=16, help="target words of the shorter hypotheses in the sweep")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--beam", type=int, default=5)
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
@@ -109,7 +112,7 @@ def main():
         print(f"  {report['speedup'][name]:.2f} times as fast as {last}")
     for name, found in steps.items():
         by_length = "  ".join(f"{length}: {value:.2f} ms" for length, value in found.items())
-        print(f"{name:28} a target step by source length  {by_length}")
+        print(f"{name:28} target step by source length  {by_length}")
     if args.json:
         print(json.dumps(report))
 

@@ -1,4 +1,4 @@
-"""What all benchmarks share: alternated timing, peak memory, and what the figures were measured with."""
+"""Shared code of the benchmarks: alternated timing, peak memory, and a description of the environment."""
 
 import contextlib
 import platform
@@ -30,8 +30,10 @@ def seconds(run: Run, device: str) -> float:
 
 
 def alternate(runs: Dict[str, Run], rounds: int, device: str, warmup: int = 1) -> Dict[str, List[float]]:
-    """Seconds of each run in each round. Runs take turns, in an order reversed every round, so that whatever else slows
-    the machine down slows all of them."""
+    """Return the seconds of each run in each round.
+
+    The runs alternate, and the order is reversed in each round. So other load on the machine affects all of them.
+    """
     times: Dict[str, List[float]] = {name: [] for name in runs}
     names = list(runs)
     for index in tqdm(range(-warmup, rounds), desc=" / ".join(names), leave=False):
@@ -43,12 +45,12 @@ def alternate(runs: Dict[str, Run], rounds: int, device: str, warmup: int = 1) -
 
 
 def median_ratio(numerators: List[float], denominators: List[float]) -> float:
-    """The median of the rounds' ratios."""
+    """Return the median of the ratios of the rounds."""
     return statistics.median(n / d for n, d in zip(numerators, denominators))
 
 
 def peak_memory(run: Run, device: str) -> int:
-    """The most bytes of tensors that `run` held at once beyond those held before it."""
+    """Return the peak of the bytes of tensors during `run`, minus those allocated before it."""
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()

@@ -1,12 +1,12 @@
-"""How fast and in how much memory `scripts/prepare-multi30k.sh` prepares a text, beside its own tools run alone.
+"""Measure speed and memory of `scripts/prepare-multi30k.sh`, compared with its tools alone.
 
     python benchmarks/preparing.py --lines 20000 200000 --json
 
-The tools are the tokeniser and BPE's learning and applying, each over the same text, cut into as many shares as there
-are cores, a process a share (learning merges is one process, whatever is asked of it; it counts words on all cores).
-`ratio` is the time of the slowest of them by that of the whole preparation, which runs all of them; `stage_ratios` has
-that of each of them by its own stage's. The memory is that of the largest process. The text is the embedded
-English-German one, or --text PREFIX (PREFIX.en, PREFIX.de). The last line is JSON.
+The tools are the tokeniser, and learning and applying BPE. Each tool processes the same text, cut into one share for
+each core, with one process for each share. Only the learning of merges always is one process, which counts words on all
+cores. `ratio` is the time of the slowest tool divided by the time of the whole preparation, which runs all tools.
+`stage_ratios` is the time of each tool divided by the time of its stage. The memory is that of the largest process. The
+text is the embedded English-German one, or --text PREFIX (PREFIX.en, PREFIX.de). The last line is a JSON object.
 """
 
 import argparse
@@ -41,26 +41,26 @@ def write_text(prefix: Path, lines: int) -> None:
 
 
 def write_archives(folder: Path, prefix: Path, lines: int) -> None:
-    """The first lines of the text as the training set, the next ones as the other sets."""
+    """Write the first `lines` lines as the training set, and the first `HELD_OUT` lines as each other set."""
     folder.mkdir()
     for language in LANGUAGES:
         with open(f"{prefix}.{language}", "rb") as text:
             for stem in ARCHIVES:
                 with gzip.open(folder / f"{stem}.{language}.gz", "wb", compresslevel=1) as archive:
                     archive.writelines(islice(text, lines if stem == "train" else HELD_OUT))
-                text.seek(0)  # the sets may overlap here
+                text.seek(0)  # the sets may overlap in a benchmark
 
 
 def prepare(archives: Path, out: Path, stages: list, memory: list) -> None:
-    """Appends the seconds of each stage to `stages` and the largest process's bytes to `memory`."""
+    """Run the script. Append the seconds of each stage to `stages`, and the largest process's bytes to `memory`."""
     shutil.rmtree(out, ignore_errors=True)
     seconds, before = {}, time.perf_counter()
     process = subprocess.Popen([SCRIPT, "--from", archives, out], stdout=subprocess.PIPE, text=True)
-    for line in process.stdout:  # one at the end of each stage
+    for line in process.stdout:  # the script prints one line at the end of each stage
         now = time.perf_counter()
         seconds[line.partition(":")[0]] = now - before
         before = now
-    _, status, usage = os.wait4(process.pid, 0)  # of the script and all of its descendants
+    _, status, usage = os.wait4(process.pid, 0)  # usage of the script and all its descendants
     if status:
         raise SystemExit(f"{SCRIPT.name} failed")
     stages.append(seconds)
@@ -73,7 +73,7 @@ def joined(texts: list, place: Path) -> Path:
 
 
 def cut(stage: Path, folder: Path, cores: int) -> list:
-    """Cuts a stage's texts of each language into as many shares as there are cores; (language, share) of each."""
+    """Cut the texts of a stage into one share for each core and language. Return (language, share) pairs."""
     folder.mkdir()
     for language in LANGUAGES:
         text = joined(sorted(stage.glob(f"*.{language}")), folder.with_suffix(f".{language}"))
@@ -91,7 +91,7 @@ def measure(lines: int, prefix: Path, place: Path, rounds: int, cores: int) -> d
     write_archives(archives, prefix, lines)
     stages, memory = [], []
     prepare(archives, out, [], [])
-    both = joined(sorted((out / "tokenised").glob("train.*")), place / "both")  # what merges are learnt from
+    both = joined(sorted((out / "tokenised").glob("train.*")), place / "both")  # the merges are learnt from this text
     codes = shutil.copy(out / "codes", place / "codes")
     raw_shares, tokenised_shares = (cut(out / stage, place / stage, cores) for stage in ("raw", "tokenised"))
     learn = LEARN.format(merges=MERGES, cores=cores, text=both).split()
@@ -120,7 +120,9 @@ def measure(lines: int, prefix: Path, place: Path, rounds: int, cores: int) -> d
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lines", type=int, nargs="+", default=[20_000, 200_000], help="training pairs")
-    parser.add_argument("--text", type=Path, metavar="PREFIX", help="of PREFIX.en and PREFIX.de, with as many lines")
+    parser.add_argument(
+        "--text", type=Path, metavar="PREFIX", help="use PREFIX.en and PREFIX.de, which need enough lines"
+    )
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
@@ -136,7 +138,7 @@ def main():
             rows.append(measure(lines, prefix, place, args.rounds, cores))
             row = rows[-1]
             memory = row["memory_bytes"] / 2**20
-            print(f"{lines} pairs: {row['pairs_per_second']:.0f} pairs a second; largest process {memory:.0f} MiB")
+            print(f"{lines} pairs: {row['pairs_per_second']:.0f} pairs per second; largest process {memory:.0f} MiB")
             for kind in ("seconds", "stages", "stage_ratios"):
                 print(f"  {kind}: " + ", ".join(f"{name} {number:.2f}" for name, number in row[kind].items()))
             print(f"  {row['ratio']:.2f} of the throughput of the slowest tool alone, {row['slowest']}")

@@ -1,12 +1,18 @@
-"""The cost of routing a self-attention's logits, forward and backward, by length.
+"""Measure the cost of routing the logits of self-attention, forward and backward, by length.
 
     python benchmarks/routing.py --json
 
-Compares, at 128 to 2,048 words: the capsule-Transformer's encoder attention (vertical and horizontal routing) and its
-decoder attention (horizontal routing under the causal mask), fairseq's attention, attention with explicit weights (what
-fairseq's computes when asked for them; memory is compared with it), and the paper's literal loops (at 128 words, their
-forward alone). The last line is a JSON object: `exponent` is the growth of the encoder's time between 256 and 1,024
-words, `causal_exponent` that of the decoder's between 512 and 2,048, and `causal_ratio` its time by fairseq's at 1,024.
+It compares these systems at 128 to 2,048 words:
+
+- `routed`: the encoder attention of the capsule-Transformer (vertical and horizontal routing)
+- `causal`: its decoder attention (horizontal routing under the causal mask)
+- `fairseq`: fairseq's attention
+- `explicit`: fairseq's attention when it returns its weights; the memory is compared with it
+- the literal loops of the paper, only forward and only at 128 words
+
+The last line is a JSON object. `exponent` is the growth of the encoder's time between 256 and 1,024 words, and
+`causal_exponent` the growth of the decoder's time between 512 and 2,048. `causal_ratio` is the decoder's time divided
+by fairseq's at 1,024.
 """
 
 import argparse
@@ -26,7 +32,7 @@ from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.references import routing as literal  # the loops live with the tests, which check against them
+from tests.references import routing as literal  # the tests check against these loops
 
 
 class Step:
@@ -43,7 +49,7 @@ class Step:
 
 
 def loops(attention, x, heads):
-    """The literal routing of the same logits: one Python loop over positions within another."""
+    """Route the same logits with the literal nested Python loops over positions."""
     with torch.no_grad():
         length, batch, embed_dim = x.shape
         q, k = (f(x).view(length, batch, heads, -1).permute(1, 2, 0, 3) for f in (attention.q_proj, attention.k_proj))
@@ -60,7 +66,7 @@ def main():
     parser.add_argument("--batch", type=int, default=1, help="sentences")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--no-loops", action="store_true", help="leave out the literal loops, which take minutes")
+    parser.add_argument("--no-loops", action="store_true", help="skip the literal loops, which take minutes")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
 
@@ -90,11 +96,11 @@ def main():
         if length == 128 and not args.no_loops:
             row["loops"] = seconds(partial(loops, routed, runs["routed"].x, args.heads), args.device)
         rows.append(row)
-        loop_text = f", the loops' forward alone {row['loops']:.1f} s" if "loops" in row else ""
+        loop_text = f", loops, only forward, {row['loops']:.1f} s" if "loops" in row else ""
         print(
             f"{length:5} words: routed {1e3 * row['routed']:8.1f} ms, causal {1e3 * row['causal']:8.1f} ms, fairseq "
             f"{1e3 * row['fairseq']:7.1f} ms, explicit weights {1e3 * row['explicit']:7.1f} ms, memory "
-            f"{row['memory_ratio']:.2f} and {row['causal_memory_ratio']:.2f} of explicit weights'{loop_text}"
+            f"{row['memory_ratio']:.2f} and {row['causal_memory_ratio']:.2f} of explicit weights{loop_text}"
         )
     report = {"rows": rows, "settings": vars(args), **environment(args.device)}
     at = {row["length"]: row for row in rows}
@@ -111,9 +117,7 @@ def main():
         if "loops" not in row:
             continue
         report["faster_than_loops"] = row["loops"] / row["routed"]
-        print(
-            f"at 128 words {report['faster_than_loops']:.0f} times faster than the loops, whose backward is not counted"
-        )
+        print(f"at 128 words {report['faster_than_loops']:.0f} times faster than the loops (without their backward)")
     if args.json:
         print(json.dumps(report))
 

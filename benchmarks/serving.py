@@ -1,9 +1,8 @@
-"""How long `fairseq-capsule serve` takes for a sentence, beside `translate` of the same model in the same process.
+"""Measure the time of `fairseq-capsule serve` for a sentence, and of `translate` with the same model and process.
 
     python benchmarks/serving.py CHECKPOINT DATA [--codes CODES] [--tokenizer moses] [--sentence TEXT] [--json]
 
-The server is a thread; requests go over HTTP on 127.0.0.1, each on a connection of its own. All alternate, round by
-round.
+The server runs in a thread. Each request uses its own HTTP connection to 127.0.0.1. The measurements alternate.
 """
 
 import argparse
@@ -33,7 +32,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
-    warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader asks for it without a GPU too
+    warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's data loader uses it even without a GPU
     hub = load_model(args, args.checkpoint)
     app = application(Translator(System("model", hub), beam=args.beam), frozenset(), 64, 1_000_000)
     listening = socket.create_server(("127.0.0.1", 0))
@@ -61,7 +60,7 @@ def main() -> None:
 
 
 def measured(work, rounds):
-    """The median of each, in milliseconds, after a round that is not counted."""
+    """Return the median of each function in milliseconds, after one warm-up round."""
     times = {name: [] for name in work}
     for _ in range(rounds + 1):
         for name, function in work.items():

@@ -1,4 +1,4 @@
-"""What benchmarks measure: models of an architecture and of its baseline, batches, and beam search over them."""
+"""Systems for the benchmarks: models of an architecture and its baseline, batches, and beam search."""
 
 import itertools
 import math
@@ -18,8 +18,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_capsule.criterions import GuidedLossesCriterion
 
-# Subwords of Multi30k's training sentences with 10,000 joint merges, end of sentence included: mean and deviation of
-# the logarithm of their number.
+# Mean and standard deviation of the logarithm of the number of subwords in Multi30k's training sentences, with 10,000
+# joint merges and the end of sentence.
 LOG_LENGTH = (2.68, 0.31)
 
 
@@ -35,7 +35,7 @@ def build(arch: str, task: TranslationTask, **options) -> torch.nn.Module:
 
 
 def preset_options(arch: str, **options) -> Dict[str, object]:
-    """An architecture's options; a baseline takes those of the same name."""
+    """Return the options of an architecture. A baseline uses the options with the same names."""
     kind = MODEL_DATACLASS_REGISTRY[arch]
     texts = {item.name for item in fields(kind) if item.type is str}  # a set of layers may be one number
     options = {name: str(value) if name in texts else value for name, value in options.items()}
@@ -45,25 +45,28 @@ def preset_options(arch: str, **options) -> Dict[str, object]:
 
 
 def option(text: str) -> Tuple[str, Union[bool, int, float, str]]:
-    """An argparse type: `NAME=VALUE`, an option of an architecture."""
+    """Parse `NAME=VALUE`, an option of an architecture. An argparse type."""
     name, _, value = text.partition("=")
     return name, yaml.safe_load(value)
 
 
 def mechanisms_off(arch: str) -> Dict[str, str]:
-    """The options that turn off every mechanism of an architecture; empty where its mechanism is the model itself."""
+    """Return options that turn off all mechanisms of an architecture. Empty if the mechanism is the model itself."""
     mechanisms = ("encoder_routing", "decoder_routing", "past_future", "guided_heads", "global_representation")
     return {name: "none" for name in mechanisms if name in MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__}
 
 
 def baseline_of(arch: str) -> str:
-    """fairseq's architecture that an architecture of ours is compared with."""
+    """Return the architecture of fairseq that is the baseline of an architecture of this package."""
     return "lstm" if arch.endswith("_lstm") else "transformer"
 
 
 def baseline_options(arch: str, **further) -> Dict[str, object]:
-    """The options of fairseq's model of an architecture's size: its own ones with `further` ones of the architecture,
-    or, where it is no Transformer, those of the Transformer's preset of that size."""
+    """Return the options of a fairseq model with the size of an architecture.
+
+    They are the options of the architecture, updated by `further`. For `capsnmt` and `simple_aggregation` they are
+    those of the Transformer preset with the same size.
+    """
     if arch.startswith(("capsnmt", "simple_aggregation")):
         size = arch.rpartition("_")[2] if arch != "capsnmt" else "base"
         return preset_options(f"capsule_transformer_{size}")
@@ -71,13 +74,13 @@ def baseline_options(arch: str, **further) -> Dict[str, object]:
 
 
 def guided_weights(options: Dict[str, object]) -> Dict[str, float]:
-    """The weights of the guided losses of an architecture with these options: 1 for those that it has the heads of."""
+    """Return the weights of the guided losses: 1 if the architecture has the head of the loss, otherwise 0."""
     heads = options.get("guided_heads", "none")
     return {f"{loss}_weight": float(heads in (loss, "both")) for loss in ("bow", "bca")}
 
 
 def build_criterion(task: TranslationTask, options: Dict[str, object], **further) -> torch.nn.Module:
-    """The loss that an architecture with these options is trained with; `further` ones are of its guided losses."""
+    """Build the training loss of an architecture with these options. `further` are options of its guided losses."""
     smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
     weights = guided_weights(options)
     if not any(weights.values()):
@@ -86,7 +89,7 @@ def build_criterion(task: TranslationTask, options: Dict[str, object], **further
 
 
 def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:
-    """Endless pairs of random words, as long as Multi30k's sentences, or all of one length."""
+    """Yield pairs of random words without end. With `length` 0 they have Multi30k's lengths, otherwise this length."""
     words = len(task.source_dictionary) - task.source_dictionary.nspecial
     mean, deviation = (math.log(length), 0.0) if length else LOG_LENGTH
     for identity in itertools.count():
@@ -97,19 +100,19 @@ def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.T
 
 
 def collated(task: TranslationTask, pairs: List[Dict[str, torch.Tensor]], device: str) -> dict:
-    """A batch as fairseq makes it: sources padded left, targets right."""
+    """Collate a batch as fairseq does, with sources padded on the left and targets on the right."""
     pad, eos = task.source_dictionary.pad(), task.source_dictionary.eos()
     batch = collate(pairs, pad, eos, left_pad_source=True, left_pad_target=False)
     return utils.move_to_cuda(batch) if device == "cuda" else batch
 
 
 def build_sentences(task: TranslationTask, number: int, length: int, device: str) -> List[dict]:
-    """Batches of one sentence each."""
+    """Return batches of one sentence each."""
     return [collated(task, [pair], device) for pair in itertools.islice(draw_pairs(task, length), number)]
 
 
 def build_batches(task: TranslationTask, max_tokens: int, number: int, length: int, device: str) -> List[dict]:
-    """Batches of sentences of like length, from the shortest to the longest."""
+    """Return batches of sentences of similar length, from the shortest to the longest."""
     pairs, total = [], 0
     for pair in draw_pairs(task, length):
         pairs.append(pair)
@@ -130,7 +133,7 @@ def build_batches(task: TranslationTask, max_tokens: int, number: int, length: i
 
 
 class Generation:
-    """Beam search over the batches; every hypothesis has `steps` words, or as many as its batch's longest reference."""
+    """Beam search over batches. A hypothesis has `steps` words, or the length of the batch's longest reference."""
 
     def __init__(self, model, task, batches, beam, steps: Optional[int] = None):
         self.model = model.eval()

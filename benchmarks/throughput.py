@@ -1,19 +1,21 @@
-"""Tokens per second of an architecture and of fairseq's own model of the same dimensions, in alternation.
+"""Measure the tokens per second of an architecture and of a fairseq model with the same dimensions.
 
     python benchmarks/throughput.py --arch capsule_transformer_tiny --mode train --json
 
     python benchmarks/throughput.py --arch gret_transformer_tiny --mode generate --option global_gate=none
 
-With `--baseline off` the other model is the architecture itself with every mechanism off: fairseq's numbers, computed
-by this package's models. In generation these project a sentence's source once, fairseq's once for every hypothesis, so
-part of the speed beside fairseq's own model is not the mechanism's.
+The models alternate. With `--baseline off` the baseline is the architecture with all mechanisms off. It computes the
+same numbers as fairseq's model. But in generation the models of this package project the source once for each
+sentence, and fairseq's once for each hypothesis. So a part of the speed difference to fairseq's model does not come
+from the mechanism.
 
-An architecture with guided losses trains in three ways: without them, with those that it has, and with the bag of words
-taken of a quarter of the target steps. What two more vocabulary projections leave of the baseline's speed is printed as
-`bound`: `t_base / (t_base + 2 t_out)`, `t_out` being one projection with its log-softmax, forward and backward.
+An architecture with guided losses is trained in three ways: without the losses, with all its losses, and with the
+bag-of-words loss on a quarter of the target steps. `bound` is the share of the baseline's speed that remains with two
+more vocabulary projections: `t_base / (t_base + 2 t_out)`. `t_out` is the time of one projection with its log-softmax,
+forward and backward.
 
-The last line is a JSON object: `ratio` (the architecture's tokens per second by the baseline's, the median of the
-rounds; without guided losses), `ratios` of all ways, speeds, peak memory, versions.
+The last line is a JSON object: `ratio` (the architecture's tokens per second divided by the baseline's, without guided
+losses, as the median of the rounds), `ratios` of all ways, speeds, peak memory and versions.
 """
 
 import argparse
@@ -65,7 +67,7 @@ class Training:
 
 
 class Projection:
-    """One projection to the vocabulary with its log-softmax, forward and backward, over the batches' target words."""
+    """One vocabulary projection with its log-softmax, forward and backward, for the target words of the batches."""
 
     def __init__(self, model, batches):
         self.weight = output_embeddings(model)
@@ -79,7 +81,7 @@ class Projection:
 
 
 def build_runs(args, task: TranslationTask, batches: List[dict]):
-    """What is timed, by name, and its models: the architecture first, in all its ways of training, and the baseline."""
+    """Return the timed functions and their models, by name: the architecture in all its ways, and the baseline."""
     options = preset_options(args.arch, **dict(args.option))
     weights = guided_weights(options)
     guided = any(weights.values())
@@ -114,7 +116,7 @@ def main():
         "--baseline",
         choices=[*sorted(ARCH_MODEL_REGISTRY), OFF],
         metavar="ARCH",
-        help="(default: transformer, or lstm); off: the architecture with every mechanism off",
+        help="(default: transformer or lstm); off: the architecture with all mechanisms off",
     )
     parser.add_argument(
         "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the architecture"
@@ -122,19 +124,19 @@ def main():
     parser.add_argument("--mode", required=True, choices=["train", "generate"])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--vocabulary", type=int, default=9712, help="dictionary entries (default: Multi30k's 9,712)")
-    parser.add_argument("--max-tokens", type=int, default=4096, help="tokens a batch")
-    parser.add_argument("--batches", type=int, default=4, help="batches a round")
+    parser.add_argument("--max-tokens", type=int, default=4096, help="tokens per batch")
+    parser.add_argument("--batches", type=int, default=4, help="batches per round")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--beam", type=int, default=5)
-    parser.add_argument("--length", type=int, default=0, help="words of every sentence (default: Multi30k's lengths)")
+    parser.add_argument("--length", type=int, default=0, help="words per sentence (default: Multi30k's lengths)")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
     args = parser.parse_args()
     args.baseline = args.baseline or baseline_of(args.arch)
     if args.baseline == OFF and not mechanisms_off(args.arch):
-        parser.error(f"--baseline {OFF}: {args.arch} has no mechanism that can be off; name an architecture")
+        parser.error(f"--baseline {OFF}: {args.arch} has no mechanism that can be turned off; name an architecture")
 
     if args.device == "cpu":
-        keep_memory()  # as training and fairseq-generate do with a model of the package, here for both models
+        keep_memory()  # as training and fairseq-generate do for a model of this package; here for both models
     with seeded(1):
         task = build_task(args.vocabulary)
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)
@@ -162,10 +164,10 @@ def main():
         speed, memory = report["tokens_per_second"][name], report["peak_memory_bytes"][name] / 2**20
         print(f"{name:56} {speed:10.0f} tokens/s {memory:8.0f} MiB")
     for name, ratio in report["ratios"].items():
-        other = "its own speed with every mechanism off" if args.baseline == OFF else f"{args.baseline}'s speed"
+        other = "its own speed with all mechanisms off" if args.baseline == OFF else f"{args.baseline}'s speed"
         print(f"{name} runs at {ratio:.3f} of {other} ({args.mode})")
     if "bound" in report:
-        print(f"two more vocabulary projections leave {report['bound']:.3f} of it")
+        print(f"with two more vocabulary projections the baseline keeps {report['bound']:.3f} of its speed")
     if args.json:
         print(json.dumps(report))
 

@@ -1,11 +1,11 @@
-"""The one exception that a user of the package is meant to read."""
+"""The exception for errors that a user can fix."""
 
 
 class UserError(Exception):
-    """Something the user can mend. The message is one line that names the thing and the mend.
+    """An error that the user can fix. The message is one line that states what is wrong and what to do.
 
-    The `fairseq-capsule` commands print the line alone and exit with status 1; inside fairseq's own commands it is
-    the last line of the traceback.
+    The `fairseq-capsule` commands print only this line and exit with status 1. In fairseq's commands it is the last
+    line of the traceback.
     """
 
     def __init__(self, message: str):
@@ -13,5 +13,5 @@ class UserError(Exception):
 
 
 def one_line(text: str) -> str:
-    """The text without what would break or colour a line of a terminal, such as a file's name may hold."""
+    """Escape the characters of a text that are not printable, such as line breaks and colour codes of a terminal."""
     return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

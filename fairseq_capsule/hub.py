@@ -1,4 +1,4 @@
-"""The place at which users find `load`."""
+"""`load`, which loads a trained model."""
 
 from fairseq_capsule.checkpoints.hub import CapsuleHub, load
 

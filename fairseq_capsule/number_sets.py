@@ -1,6 +1,6 @@
-"""Texts that name sets of whole numbers, such as `1-3` or `1,4-6`.
+"""Parsing of sets of whole numbers, such as `1-3` or `1,4-6`.
 
-It imports neither torch nor fairseq, so that the commands that work without torch can read their arguments with it.
+The module imports neither torch nor fairseq, because commands that work without torch use it for their arguments.
 """
 
 import re
@@ -8,8 +8,11 @@ from typing import List, Optional
 
 
 def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
-    """The ranges of a text such as `1-3` or `1,4-6`; None where it is no such text, or names a number outside `lowest`
-    to `highest`. They are not expanded: a range may be long."""
+    """Parse a text such as `1-3` or `1,4-6` into ranges, which are not expanded because they may be long.
+
+    Returns:
+        The ranges, or None if the text has another form or names a number outside `lowest` to `highest`.
+    """
     found = []
     for part in text.split(","):
         numbers = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part, re.ASCII)
@@ -23,6 +26,6 @@ def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]
 
 
 def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:
-    """The numbers of `number_ranges`, in order and each once; None as there."""
+    """Parse a text as `number_ranges` does, and return its numbers sorted and without duplicates, or None."""
     ranges = number_ranges(text, lowest, highest)
     return None if ranges is None else sorted(set().union(*ranges))

@@ -1,1 +1,1 @@
-"""Checkpoints: what one may hold, what becomes of it, and averages of several."""
+"""Checkpoints: checks of their content, loading, and averaging."""

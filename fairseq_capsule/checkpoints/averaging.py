@@ -1,4 +1,4 @@
-"""Averaging of a training's checkpoints: which of them, and their mean."""
+"""Averaging of checkpoints: their selection and their mean."""
 
 import re
 from collections import OrderedDict
@@ -19,13 +19,17 @@ BEST_CHECKPOINT = re.compile(r"checkpoint\.best_(?P<metric>.+)_(?P<value>\d+(\.\
 
 
 def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
-    """The last `count` checkpoints of a training's folder, oldest first.
+    """Return the last `count` checkpoints of a run folder, oldest first.
 
-    `updates` takes those saved every so many updates (`checkpoint_E_U.pt`) instead of those saved at the end of an
-    epoch (`checkpointE.pt`); `upto` leaves out epochs after that one.
+    Args:
+        run_dir: the `--save-dir` of a training.
+        count: how many checkpoints to return.
+        updates: use checkpoints saved after a number of updates (`checkpoint_E_U.pt`) instead of those saved after an
+            epoch (`checkpointE.pt`).
+        upto: the last epoch to use; all by default.
 
     Raises:
-        UserError: no such folder, or fewer than `count` checkpoints in it.
+        UserError: the folder does not exist, or has fewer than `count` checkpoints.
     """
     found = _numbered_checkpoints(run_dir, updates, upto)
     _require(count, found, f"{run_dir}: {_kind(updates, upto)}")
@@ -33,15 +37,18 @@ def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
 
 
 def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
-    """The `count` checkpoints of a training's folder with the best validation score, best first.
+    """Return the `count` checkpoints of a run folder with the best validation scores, best first.
 
-    The score stands in the name of the `checkpoint.best_METRIC_VALUE.pt` files that `--keep-best-checkpoints` leaves.
-    Where there are none, or where `updates` or `upto` choose among the others (a best checkpoint's name does not tell
-    its epoch), each checkpoint is asked for the score it was saved with. Whether higher or lower is better is part of
-    the training's configuration, which every checkpoint holds.
+    The files `checkpoint.best_METRIC_VALUE.pt`, which `--keep-best-checkpoints` writes, have the score in their name.
+    If there are none, the scores are read from the other checkpoints. This also happens with `updates` or `upto`,
+    because the name of a best checkpoint does not contain the epoch. The configuration in the checkpoints states
+    whether higher or lower is better.
+
+    Args: as for `last_checkpoints`.
 
     Raises:
-        UserError: no such folder, fewer than `count` checkpoints with a score, or scores of several metrics.
+        UserError: the folder does not exist, has fewer than `count` checkpoints with a score, or has best checkpoints
+            by several metrics.
     """
     named = _matches(run_dir, BEST_CHECKPOINT)
     if named and not updates and upto is None:
@@ -50,31 +57,31 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
             raise UserError(
                 f"{run_dir}: best checkpoints by {' and '.join(metrics)}; name the files to average instead"
             )
-        wanted = f"{run_dir}: best checkpoints (fairseq-train --keep-best-checkpoints)"
+        needed = f"{run_dir}: best checkpoints (fairseq-train --keep-best-checkpoints)"
         scored = [(float(name["value"]), path) for path, name in named]
         checkpoint = load(named[0][0])
     else:
-        wanted = f"{run_dir}: {_kind(updates, upto)} with a validation score"
+        needed = f"{run_dir}: {_kind(updates, upto)} with a validation score"
         scored, checkpoint = [], {}
         for path in tqdm(_numbered_checkpoints(run_dir, updates, upto), desc="read scores", disable=None):
             checkpoint = load(path)
             if checkpoint["extra_state"].get("val_loss") is not None:
                 scored.append((checkpoint["extra_state"]["val_loss"], path))
-    _require(count, scored, wanted)
+    _require(count, scored, needed)
     higher_is_better = checkpoint["cfg"].checkpoint.maximize_best_checkpoint_metric
     return [path for _, path in sorted(scored, reverse=higher_is_better)[:count]]
 
 
 def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
-    """One checkpoint whose parameters are the mean of those of `paths`.
+    """Return a checkpoint that has the mean parameters of the checkpoints `paths`.
 
-    Summed in float64 and cast back to each tensor's own type. Whatever is no floating-point tensor, and everything but
-    the parameters, is the last file's; its optimiser state, its average over updates (EMA) and its validation score
-    are dropped, because they do not belong to the mean.
+    The mean is computed in float64 and cast back to the type of each tensor. Everything else, including parameters that
+    are not floating-point tensors, comes from the last file. Its optimiser state, average over updates (EMA) and
+    validation score are dropped, because they do not belong to the mean.
 
     Raises:
-        UserError: a file that is no checkpoint, whose parameters differ in name or shape from the first one's, or
-            that has no parameters or some that are not finite.
+        UserError: a file is not a checkpoint, has no parameters, has parameters that are not finite, or differs from
+            the first file in the names or shapes of the parameters.
     """
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}
@@ -92,8 +99,9 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     extra_state = {key: value for key, value in checkpoint["extra_state"].items() if key not in dropped}
     return {
         **checkpoint,
-        # As fairseq saves it: a DictConfig is no plain data, and would be refused when loaded. What is resolved is
-        # fairseq's own interpolations, of a config made of older options; a checkpoint with others is not loaded.
+        # Converted as fairseq saves it, because a DictConfig is not plain data and would be refused when loaded. This
+        # resolves only interpolations that fairseq adds to configs of older options. A checkpoint with other ones is
+        # not loaded.
         "cfg": OmegaConf.to_container(checkpoint["cfg"], resolve=True, enum_to_str=True),
         "model": _tied(parameters),
         "last_optimizer_state": None,
@@ -102,27 +110,27 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
 
 
 def load(path: Path) -> Dict[str, Any]:
-    """A fairseq checkpoint on the CPU.
+    """Read a fairseq checkpoint to the CPU.
 
     Raises:
-        UserError: something else than a checkpoint.
+        UserError: the file is not a checkpoint of a training.
     """
     checkpoint = read_checkpoint(path)
     if not all(isinstance(checkpoint.get(part), Mapping) for part in ("cfg", "model", "extra_state")):
-        raise UserError(f"{path}: damaged, or no checkpoint of fairseq-train; leave it out")
+        raise UserError(f"{path}: damaged, or not a checkpoint of fairseq-train; leave it out")
     return checkpoint
 
 
 def _matches(run_dir: Path, pattern: "re.Pattern[str]") -> List[Tuple[Path, "re.Match[str]"]]:
     if not run_dir.is_dir():
-        problem = "a file where a folder should be" if run_dir.exists() else "no such folder"
+        problem = "a file, not a folder" if run_dir.exists() else "no such folder"
         raise UserError(f"{run_dir}: {problem}; give the --save-dir of a training")
     matches = ((path, pattern.fullmatch(path.name)) for path in sorted(run_dir.iterdir()))
     return [(path, match) for path, match in matches if match]
 
 
 def _numbered_checkpoints(run_dir: Path, updates: bool, upto: Optional[int]) -> List[Path]:
-    """Oldest first."""
+    """Return the checkpoints of a folder, oldest first."""
     found = _matches(run_dir, UPDATE_CHECKPOINT if updates else EPOCH_CHECKPOINT)
     found = [(path, name) for path, name in found if upto is None or int(name["epoch"]) <= upto]
     return [path for path, name in sorted(found, key=lambda item: [int(number) for number in item[1].groups()])]
@@ -133,14 +141,14 @@ def _kind(updates: bool, upto: Optional[int]) -> str:
     return kind if upto is None else f"{kind} up to epoch {upto}"
 
 
-def _require(count: int, found: Sequence[Any], wanted: str) -> None:
+def _require(count: int, found: Sequence[Any], needed: str) -> None:
     if len(found) < count:
-        raise UserError(f"{wanted}: {len(found)}, but {count} are asked for; ask for fewer or train longer")
+        raise UserError(f"{needed}: {len(found)} found, but {count} requested; request fewer or train longer")
 
 
 def _shapes(checkpoint: Dict[str, Any]) -> Dict[str, str]:
     return {
-        name: f"of shape {list(entry.shape)}" if isinstance(entry, Tensor) else "no tensor"
+        name: f"of shape {list(entry.shape)}" if isinstance(entry, Tensor) else "not a tensor"
         for name, entry in checkpoint["model"].items()
     }
 
@@ -155,7 +163,10 @@ def _require_same_shapes(path: Path, shapes: Dict[str, str], first_path: Path, f
 
 
 def _tied(parameters: "OrderedDict[str, Tensor]") -> "OrderedDict[str, Tensor]":
-    """Equal matrices share one storage, which is saved once: training on a GPU saves tied embeddings once a name."""
+    """Let equal matrices share one storage, so that it is saved once.
+
+    A training on a GPU saves tied embeddings once for each name.
+    """
     first: Dict[Tuple[torch.Size, torch.dtype, float], Tensor] = {}
     for name, tensor in parameters.items():
         if isinstance(tensor, Tensor) and tensor.dim() > 1:

@@ -1,4 +1,4 @@
-"""A model's start from a trained baseline's checkpoint."""
+"""Initialisation of a model from the checkpoint of a trained baseline."""
 
 import logging
 from typing import Dict, List, Set
@@ -14,22 +14,29 @@ from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-# Buffers that fairseq's older models save and nothing reads.
+# Buffers that older fairseq models save and that nothing reads.
 WITHOUT_MEANING = ("version", "_float_tensor")
 
 
 def init_from_baseline(
     model: BaseFairseqModel, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary
 ):
-    """Take over every parameter of a baseline; the model's others keep their initialisation. Their number is logged.
+    """Copy all parameters of a baseline into a model. The other parameters of the model keep their initialisation.
+
+    Both numbers of parameters are logged.
+
+    Args:
+        path: the checkpoint of the baseline.
+        source_dictionary, target_dictionary: the dictionaries of the data.
 
     Raises:
-        UserError: the baseline has another dictionary, other dimensions, parameters that have no place in the model, or
-            two embeddings where the model shares one.
+        UserError: the baseline has another dictionary, other dimensions, parameters that the model does not have, or
+            separate embeddings that the model shares. Or the model has parameters that neither the baseline has nor a
+            mechanism adds.
     """
     state = read_checkpoint(path)
     if not isinstance(state.get("model"), dict):
-        raise UserError(f"--init-from-baseline {path}: it holds no model")
+        raise UserError(f"--init-from-baseline {path}: it contains no model")
     refuse_other_dictionaries(f"--init-from-baseline {path}", state, source_dictionary, target_dictionary)
     baseline = state["model"]
     model.upgrade_state_dict(baseline)
@@ -37,14 +44,14 @@ def init_from_baseline(
     strangers = [name for name in baseline if name not in own and not name.endswith(WITHOUT_MEANING)]
     if strangers:
         raise UserError(
-            f"--init-from-baseline {path}: {_names(strangers)}: the model has nothing of that name; it must be of the "
-            "baseline's kind, with its layers and options"
+            f"--init-from-baseline {path}: the model has no {_names(strangers)}; use the architecture, the layers "
+            "and the options of the baseline"
         )
     for name, value in baseline.items():
         if name in own and own[name].shape != value.shape:
             raise UserError(
                 f"--init-from-baseline {path}: {name} has the shape {tuple(value.shape)} there and "
-                f"{tuple(own[name].shape)} in the model; give the model the baseline's dimensions"
+                f"{tuple(own[name].shape)} in the model; use the dimensions of the baseline"
             )
     parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     new = [name for name in parameters if name not in baseline]
@@ -53,7 +60,7 @@ def init_from_baseline(
     if missing:
         raise UserError(
             f"--init-from-baseline {path}: it has no {_names(missing)}, which no mechanism adds; "
-            "give the model the baseline's layers and options"
+            "use the layers and the options of the baseline"
         )
     _check_sharing(path, model, baseline)
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
@@ -64,7 +71,7 @@ def init_from_baseline(
 
 
 def _check_sharing(path: str, model: BaseFairseqModel, baseline: Dict[str, Tensor]) -> None:
-    """Names of one and the same parameter must have one and the same value."""
+    """Raise a UserError if the baseline has different values for embeddings that the model shares."""
     seen: Dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if name not in baseline:
@@ -72,13 +79,13 @@ def _check_sharing(path: str, model: BaseFairseqModel, baseline: Dict[str, Tenso
         other = seen.setdefault(id(parameter), name)
         if not torch.equal(baseline[name], baseline[other]):
             raise UserError(
-                f"--init-from-baseline {path}: {other} and {name} differ there and are shared in the model; "
-                "share the embeddings that the baseline shares"
+                f"--init-from-baseline {path}: {other} and {name} differ there but are shared in the model; "
+                "share only the embeddings that the baseline shares"
             )
 
 
 def _added_parameters(model: BaseFairseqModel) -> Set[str]:
-    """The names of the parameters that mechanisms added to fairseq's model."""
+    """Return the names of the parameters that mechanisms added to fairseq's model."""
     sides = (("encoder", model.encoder), ("decoder", model.decoder))
     return {f"{side}.{name}" for side, part in sides for name in getattr(part, "added_parameters", ())}
 

@@ -1,14 +1,15 @@
-"""The config of a checkpoint: which values it may hold.
+"""Checks of the config of a checkpoint.
 
-fairseq builds what the config names, evaluates some of its texts as Python, opens files and fetches addresses. So a
-config is data by these rules, each for every option, whatever part of the config it stands in:
+fairseq builds the components that the config names, evaluates some strings as Python, opens files and fetches URLs.
+Therefore a config must keep these rules, in all its parts and options:
 
-- it holds None, bools, numbers, texts, and lists, tuples, dicts and Namespaces of these, and nothing else;
-- no text has an interpolation (`${…}`), so that none is ever resolved;
-- a text is plain, or a literal; one that names a file or folder may be any other. None has control characters;
-- a component (a model, task, tokeniser, …) is called by a plain name;
-- no address is fetched but fairseq's own defaults;
-- no file is named that would be written.
+- It contains only None, bools, numbers, strings, and lists, tuples, dicts and Namespaces of these.
+- No string has an interpolation (`${…}`).
+- A string is plain text or a literal. Only the name of a file or folder may be other text. No string has control
+  characters.
+- The name of a component (a model, task, tokeniser, …) is plain.
+- No option is a URL that would be fetched, except fairseq's own defaults.
+- No option names a file that would be written.
 """
 
 import dataclasses
@@ -25,57 +26,61 @@ from fairseq_capsule.errors import UserError
 
 DEEPEST, MOST_VALUES, LONGEST_NAME = 20, 100_000, 200
 
-# Options that name files and folders, and the projects of logging services: fairseq never evaluates them.
+# Options that name files, folders and projects of logging services. fairseq never evaluates them.
 FREE_TEXT = re.compile(
     r".*(dir|file|path|json|yaml|manifest|checkpoint|project)"
     r"|(.*_)?(data|codes|model|vocab|merges|baseline|bpe|dict|from|once|repo)"
 )
 
-# What a plain text does not hold: by these an expression calls, subscripts, assigns, quotes, formats or hides; and
-# `9**9**9` or `1<<9999999999` are never done.
+# Plain text must not contain these. An expression needs them to call, subscript, assign, quote, format or escape. `**`
+# and `<<` would allow `9**9**9` or `1<<9999999999`, which never finish.
 NOT_PLAIN = re.compile(r"[][(){}'\"=$`\\]|\*\*|<<")
 
 COMPONENT_NAME = re.compile(r"[\w.-]*|\?\?\?")  # "???": none chosen
 
-# An address, also one that is written with blanks, which are dropped where it is fetched.
+# A URL, also one with blanks, which are removed when it is fetched.
 ADDRESS = re.compile(r":[\x00-\x20]*/[\x00-\x20]*/")
 
-# Of a terminal, which a logged config would control.
+# Control characters, which would affect a terminal when the config is logged.
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
-# A training's own addresses (other processes, where it saves and logs), which nothing that loads a model uses.
+# Options of the training that may be URLs (other processes, places to save and log). Loading a model does not use them.
 OF_THE_TRAINING = {
     item.name
     for config in (CommonConfig, CheckpointConfig, DistributedTrainingConfig)
     for item in dataclasses.fields(config)
 }
 
-# Options of fairseq's that open a file for writing as soon as the component is built.
+# fairseq options that open a file for writing when the component is built.
 WRITTEN = {"save_predictions"}
 
-# How a training wrote its log, in texts of Python's logging; nothing reads it from a checkpoint.
+# Format strings of Python's logging, from the training. Nothing reads them from a checkpoint.
 LOGGING = "job_logging_cfg."
 
 
 def check_config(state: Dict[str, Any]) -> None:
-    """Raise UserError, which names the option, unless the config of a checkpoint keeps the rules."""
+    """Check that the config of a checkpoint keeps the rules.
+
+    Raises:
+        UserError: it breaks a rule. The message names the option.
+    """
     for part, kinds in (("cfg", (type(None), dict, DictConfig)), ("args", (type(None), Namespace))):
         if type(state.get(part)) not in kinds:
-            raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is no config")
+            raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is not a config")
     check = _Rules()
     values = (item for part in ("cfg", "args") for item in _values("", part, state.get(part), 0))
     for count, (name, key, value) in enumerate(values):
         if count > MOST_VALUES:
-            raise UserError(f"its config holds more than {MOST_VALUES} values")
+            raise UserError(f"its config has more than {MOST_VALUES} values")
         check(name, key, value)
 
 
 class _Rules:
-    """What one option may be, given what fairseq has registered."""
+    """Check one option against the rules and the components that fairseq has registered."""
 
     def __init__(self):
         self.components = {"_name", "arch", "task", *REGISTRIES}
-        # Those that fairseq itself gives its options, such as those of GPT-2's vocabulary.
+        # URLs that are defaults of fairseq's options, such as those of GPT-2's vocabulary.
         configs = [config for registry in REGISTRIES.values() for config in registry["dataclass_registry"].values()]
         defaults = (item.default for config in configs for item in dataclasses.fields(config))
         self.addresses = {value for value in defaults if isinstance(value, str) and ADDRESS.search(value)}
@@ -86,36 +91,39 @@ class _Rules:
         if not isinstance(value, str):
             return
         if "${" in value:
-            raise UserError(f"its option {name} is an interpolation, which is never resolved: {_shown(value)}")
+            raise UserError(f"its option {name} is an interpolation, which is not allowed: {_shown(value)}")
         if CONTROLS.search(value):
             raise UserError(f"its option {name} has control characters: {_shown(value)}")
         if name.startswith(LOGGING):
             return
         if key in self.components and not COMPONENT_NAME.fullmatch(value):
-            raise UserError(f"its option {name} is no name of a component: {_shown(value)}")
+            raise UserError(f"its option {name} is not the name of a component: {_shown(value)}")
         if ADDRESS.search(value) and key not in OF_THE_TRAINING and value not in self.addresses:
-            raise UserError(f"its option {name} is an address, which would be fetched: {_shown(value)}")
+            raise UserError(f"its option {name} is a URL that would be fetched: {_shown(value)}")
         if NOT_PLAIN.search(value):
             self._check_literal(name, key, value)
 
     def _check_literal(self, name: str, key: str, text: str) -> None:
-        """By the same rules for the texts in it; fairseq reads a literal for a file's name too, if that is no text."""
+        """Check the strings in a literal by the same rules.
+
+        This includes the names of files, because fairseq also parses them as literals.
+        """
         try:
             value = literal(text)
         except ValueError:
             if FREE_TEXT.fullmatch(key):
                 return
             raise UserError(
-                f"its option {name} is neither plain text nor a literal, and fairseq could run it: {_shown(text)}"
+                f"its option {name} is neither plain text nor a literal, so fairseq could run it: {_shown(text)}"
             ) from None
         for inner, inner_key, item in _values(name, key, value, 0):
             self(inner, inner_key, item)
 
 
 def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, str, Any]]:
-    """Every value and every container of nested options: its dotted name, the option's own name, the value."""
+    """Yield each value and container of nested options, as (dotted name, option name, value)."""
     if depth > DEEPEST:
-        raise UserError(f"its option {name} is nested more than {DEEPEST} deep")
+        raise UserError(f"its option {name} has more than {DEEPEST} levels of nesting")
     if type(value) in (DictConfig, ListConfig):
         value = OmegaConf.to_container(value, resolve=False)
     yield name or key, key, value
@@ -128,20 +136,20 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
             if type(inner) is int:
                 inner = str(inner)
             elif type(inner) is not str or not inner.isprintable() or len(inner) > LONGEST_NAME:
-                raise UserError(f"its config has an option whose name is no name: {_shown(inner)}, in {name or key}")
+                raise UserError(f"its config has an option with an invalid name: {_shown(inner)}, in {name or key}")
             elif NOT_PLAIN.search(inner):
-                raise UserError(f"its config has an option whose name is no plain text: {_shown(inner)}")
+                raise UserError(f"its config has an option with a name that is not plain text: {_shown(inner)}")
             yield from _values(f"{name}.{inner}" if name else inner, inner, item, depth + 1)
     elif kind not in (type(None), bool, int, float, str):
         raise UserError(
             f"its option {name or key} is of type {kind.__module__}.{kind.__qualname__}; "
-            "options are numbers, texts, lists and dicts"
+            "options must be numbers, strings, lists or dicts"
         )
 
 
 def _shown(value: Any) -> str:
     try:
         text = repr(value)
-    except Exception:  # whatever it is, it is refused
+    except Exception:  # the value is refused in any case
         text = type(value).__qualname__
     return text if len(text) <= 80 else f"{text[:80]}…"

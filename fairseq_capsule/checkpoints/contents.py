@@ -1,4 +1,4 @@
-"""What a checkpoint's file holds beside the config: a whole archive, tensors that their bytes cover, and plain data."""
+"""Checks of a checkpoint's file and of its content other than the config."""
 
 import zipfile
 from argparse import Namespace
@@ -12,7 +12,7 @@ from fairseq_capsule.errors import UserError
 
 DEEPEST = 60
 
-# fairseq counts with these, and names the files that it saves by them.
+# fairseq uses these counters, also in the names of the files that it saves.
 COUNTS = ("num_updates", "epoch", "iterations_in_epoch")
 
 PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.Size, torch.dtype, torch.device)
@@ -21,31 +21,35 @@ MAPPINGS = (dict, OrderedDict, Counter)
 
 
 def check_archive(path: str) -> bool:
-    """Whether a checkpoint is an archive, as torch >= 1.6 writes it; older ones have no checksums.
+    """Return whether a checkpoint is a zip archive, as torch >= 1.6 writes it. Older formats have no checksums.
 
     Raises:
-        UserError: a record of it is damaged by its checksum, which torch does not look at, or is compressed.
+        UserError: a record is compressed, or its checksum is wrong. torch does not verify checksums.
     """
     with open(path, "rb") as stream:
         if stream.read(4) != b"PK\x03\x04":
             return False
     with zipfile.ZipFile(path) as archive:
         packed = [record.filename for record in archive.infolist() if record.compress_type != zipfile.ZIP_STORED]
-        if packed:  # a megabyte of them can stand for a terabyte
-            raise UserError(f"its record {packed[0]} is compressed, which torch never does")
+        if packed:  # a compressed megabyte can expand to a terabyte
+            raise UserError(f"its record {packed[0]} is compressed; torch never writes such records")
         damaged = archive.testzip()
     if damaged:
-        raise UserError(f"its record {damaged} is damaged (its checksum differs); copy or train it again")
+        raise UserError(f"its record {damaged} is damaged (wrong checksum); copy the file again or train again")
     return True
 
 
 def check_contents(state: Dict[str, Any]) -> None:
-    """Raise UserError, which names the place, unless all but the config is tensors and plain data."""
+    """Check that everything except the config is tensors and plain data.
+
+    Raises:
+        UserError: something else is found. The message names the place.
+    """
     seen: Set[int] = set()
     for part, value in state.items():
         if part not in ("cfg", "args"):
             _check(str(part), value, 0, seen)
-    for part in ("extra_state", "task_state"):  # fairseq merges them into its own
+    for part in ("extra_state", "task_state"):  # fairseq merges these into its own dicts
         if not isinstance(state.get(part, {}), dict):
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, not dict")
     extra_state = state.get("extra_state") or {}
@@ -53,7 +57,7 @@ def check_contents(state: Dict[str, Any]) -> None:
     for owner in (extra_state.get("train_iterator") or {}, *history):
         for count in COUNTS:
             if count in owner and not (type(owner[count]) is int and owner[count] >= 0):
-                raise UserError(f"its {count} is no number: {str(owner[count])[:80]!r}")
+                raise UserError(f"its {count} is not a whole number from 0 on: {str(owner[count])[:80]!r}")
 
 
 def _check(name: str, value: Any, depth: int, seen: Set[int]) -> None:
@@ -62,7 +66,7 @@ def _check(name: str, value: Any, depth: int, seen: Set[int]) -> None:
         return
     seen.add(id(value))
     if depth > DEEPEST:
-        raise UserError(f"its {name[:200]} is nested more than {DEEPEST} deep")
+        raise UserError(f"its {name[:200]} has more than {DEEPEST} levels of nesting")
     if kind in (Tensor, nn.Parameter):
         _check_tensor(name, value)
     elif kind in LISTS:
@@ -72,12 +76,12 @@ def _check(name: str, value: Any, depth: int, seen: Set[int]) -> None:
         for key, item in (vars(value) if kind is Namespace else value).items():
             _check(f"{name}.{key}", item, depth + 1, seen)
     else:
-        raise UserError(f"its {name} is of type {kind.__module__}.{kind.__qualname__}, which is no data")
+        raise UserError(f"its {name} is of type {kind.__module__}.{kind.__qualname__}, which is not plain data")
 
 
 def _check_tensor(name: str, tensor: Tensor) -> None:
     if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        raise UserError(f"its {name} is no plain tensor ({tensor.device.type}, {tensor.layout})")
-    # A tensor may repeat its bytes by strides of 0: a file of a kilobyte would fill the memory.
+        raise UserError(f"its {name} is not a dense CPU tensor ({tensor.device.type}, {tensor.layout})")
+    # A tensor with strides of 0 repeats its bytes, so a file of a kilobyte could fill the memory.
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise UserError(f"its {name} of shape {list(tensor.shape)} is larger than what is stored of it")
+        raise UserError(f"its {name} of shape {list(tensor.shape)} is larger than its stored bytes")

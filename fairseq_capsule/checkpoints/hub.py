@@ -1,4 +1,4 @@
-"""Trained models as fairseq's hub gives them, which can be looked into."""
+"""Loading of trained models with fairseq's hub interface, extended by `inspect`."""
 
 import importlib
 import logging
@@ -14,36 +14,38 @@ from fairseq_capsule.data.merges import require_codes
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
-    """fairseq's interface of a trained model (`translate`, `encode`, `generate`, …), and `inspect`.
+    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`.
 
     Attributes:
-        checkpoint, data: the file and the folder that it was loaded from, as they were named; None where not known.
+        checkpoint: the file that it was loaded from, as the caller named it, or None if unknown.
+        data: the folder of binarised data, as the caller named it, or None if unknown.
     """
 
     checkpoint: Optional[str] = None
     data: Optional[str] = None
 
     def inspect(self, *args: Any, **options: Any) -> Any:
-        """What the model routes while it translates: `fairseq_capsule.inspector.inspect` with this hub."""
-        # By name: the models, which give a hub, import nothing that looks into them.
+        """Show the routing of a translation. Calls `fairseq_capsule.inspector.inspect` with this hub."""
+        # Imported here, because the models import this module and must not import the inspector.
         return importlib.import_module("fairseq_capsule.inspector").inspect(self, *args, **options)
 
 
 def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -> CapsuleHub:
-    """A trained model, of this package or of fairseq's own, with the dictionaries of binarised data.
+    """Load a trained model of this package or of fairseq, with the dictionaries of binarised data.
 
     Args:
-        checkpoint, data: a file, and the folder that fairseq-preprocess made.
-        options: fairseq's, such as `tokenizer`, `bpe` and `bpe_codes`.
+        checkpoint: the file of the model.
+        data: the folder that fairseq-preprocess wrote.
+        options: fairseq's options, such as `tokenizer`, `bpe` and `bpe_codes`.
 
     Raises:
-        UserError: broken files, or dictionaries and a checkpoint that do not belong together.
+        UserError: a file is broken, or the dictionaries do not belong to the checkpoint.
     """
     if options.get("bpe_codes"):
         require_codes(options["bpe_codes"])
     checkpoint = Path(checkpoint)
-    # Not hub_utils.from_pretrained: it takes a colon for a list of files, and a file `code` beside the checkpoint for
-    # its merges, whatever the options say.
+    # Not hub_utils.from_pretrained: it splits names at a colon into several files. It also reads a file `code` next to
+    # the checkpoint as its merges, even if the options name another file.
     with quiet_loading(checkpoint.name):
         model, cfg, task = load_model(checkpoint, Path(data).resolve(), options)
     hub = CapsuleHub(cfg, task, [model])
@@ -53,10 +55,10 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -
 
 @contextmanager
 def quiet_loading(name: str) -> Iterator[None]:
-    """Shows on a terminal that a checkpoint is being loaded, and nothing of what fairseq logs meanwhile.
+    """Show a progress bar while a checkpoint is loaded, and hide fairseq's log messages.
 
-    fairseq logs its whole configuration, and sets the root logger to DEBUG when it is imported, which would make
-    matplotlib describe every font when it draws the first picture.
+    fairseq logs its whole configuration. It also sets the root logger to DEBUG when it is imported. Then matplotlib
+    would log every font when it draws the first picture.
     """
     fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
     if matplotlib.level == logging.NOTSET:

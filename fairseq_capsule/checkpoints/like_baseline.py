@@ -1,4 +1,4 @@
-"""The sizes and the shared embeddings of a trained baseline, for a model that is to start from it."""
+"""Transfer of the sizes and the shared embeddings of a trained baseline to a model that starts from it."""
 
 import logging
 import re
@@ -14,34 +14,34 @@ from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)
 
-# The options of fairseq's Transformer and LSTM that decide which parameters there are, and what is computed with them.
+# The options of fairseq's Transformer and LSTM that determine the parameters and the computation.
 SIZE = re.compile(r"(encoder|decoder)_(layers|((ffn|out)_)?embed_dim|(input|output)_dim|hidden_size|attention_heads)")
 POSITIONS = re.compile(r"max_(source|target)_positions")
 CHOICE = re.compile(
     r"(encoder|decoder)_(normalize_before|learned_pos|attention)|share_(all_embeddings|decoder_input_output_embed)"
     r"|activation_fn|layernorm_embedding|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
 )
-# A checkpoint without one of these, where the model has it, is of another kind.
+# If the model has one of these options and the checkpoint does not, the checkpoint is of another kind of model.
 NEEDED = re.compile(r"(encoder|decoder)_(layers|embed_dim|hidden_size|attention_heads)")
 
 
 def take_architecture(config: Any, path: str) -> None:
-    """Give a model that is to be built the sizes, the layers' options and the shared embeddings of a baseline.
+    """Copy the sizes, the layer options and the sharing of embeddings from a baseline to a model's config.
 
     Args:
-        config: the options of the model, as fairseq hands them to `build_model`. It is changed in place: the
-            checkpoints of the training have to hold the options that the model was built with.
+        config: the options that fairseq passes to `build_model`. It is changed in place, so that the checkpoints of the
+            training contain the options that the model was built with.
         path: a checkpoint of a Transformer or an LSTM, of fairseq or of this package.
 
     Raises:
-        UserError: the checkpoint is of another kind than the model, or has an option with an impossible value.
+        UserError: the checkpoint has another kind of model, or an option with an impossible value.
     """
     label = f"--like-baseline {path}"
     state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if not isinstance(state.get("model"), dict):
-        raise UserError(f"{label}: it holds no model")
+        raise UserError(f"{label}: it contains no model")
     found = _options(state)
-    # A wrong size would fill the memory: none is larger than the largest side of a parameter.
+    # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter.
     parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
     largest = max((side for parameter in parameters for side in parameter.shape), default=0)
     taken = {}
@@ -62,12 +62,12 @@ def take_architecture(config: Any, path: str) -> None:
 
 
 def _options(state: Dict[str, Any]) -> Dict[str, Any]:
-    """The options of the model of a checkpoint, under the names of this package."""
+    """Return the model options of a checkpoint, under the names of this package."""
     found = (state.get("cfg") or {}).get("model") or state.get("args") or {}
     if isinstance(found, Namespace):
         found = vars(found)
     found = dict(found) if isinstance(found, Mapping) else {}
-    if "encoder_bidirectional" in found:  # of fairseq's LSTM
+    if "encoder_bidirectional" in found:  # fairseq's LSTM
         found = {"encoder_directions": 2 if found["encoder_bidirectional"] is True else 1, **found}
     return found
 
@@ -77,13 +77,13 @@ def _names(config: Any) -> List[str]:
 
 
 def _is_architecture(name: str, found: Dict[str, Any]) -> bool:
-    if POSITIONS.fullmatch(name):  # without parameters for them, the numbers of the model's own config hold
+    if POSITIONS.fullmatch(name):  # without learned positions, the model keeps its own maximum
         return found.get("encoder_learned_pos" if "source" in name else "decoder_learned_pos") is True
     return name == "encoder_directions" or bool(SIZE.fullmatch(name) or CHOICE.fullmatch(name))
 
 
 def _checked(label: str, name: str, value: Any, most: int) -> Any:
-    """The value, which is not of the type or the range of the option otherwise; None leaves it to fairseq."""
+    """Return the value if its type and range are right for the option. None leaves the option to fairseq."""
     if CHOICE.fullmatch(name):
         allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
     else:

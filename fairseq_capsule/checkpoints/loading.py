@@ -1,23 +1,23 @@
-"""Loading fairseq's checkpoints under torch >= 2.6, with `weights_only` staying on.
+"""Loading of fairseq's checkpoints under torch >= 2.6, with `weights_only` on.
 
-A checkpoint is data. torch's restricted unpickler refuses any class that it was not told of; fairseq's checkpoints
-hold a few harmless ones, named here. Anything else, a malicious pickle included, is refused before it runs. What the
-unpickler lets through is checked by the rules of `fairseq_capsule.checkpoints` before fairseq sees it, because fairseq
-evaluates several options as Python.
+torch's restricted unpickler refuses all classes that are not allowed explicitly. fairseq's checkpoints need a few
+harmless ones, which this module allows. Anything else, such as a malicious pickle, is refused before it runs. Other
+modules of `fairseq_capsule.checkpoints` then check the content before fairseq reads it, because fairseq evaluates
+several options as Python.
 
-fairseq itself is patched here alone, in six places:
+Only this module patches fairseq. It changes six places:
 
-- `checkpoint_utils.load_checkpoint_to_cpu` checks the file first, and raises torch's errors again with the file's name
-  and the reason. Every way in passes it: fairseq's commands, its hub, this package's commands and scripts;
-- `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`), which reads a file by itself, does the same;
-- `file_utils.load_archive_file`, by which the hub unpacks a tar archive, refuses one that would write or move anything
-  outside of its folder;
-- `TranslationTask.load_dictionary`, by which every task of translation reads its dictionaries before a checkpoint is
-  known, says what is wrong with a broken one;
-- `eval` in fairseq's modules reads literals alone (`checkpoints/literals.py`), should a text come by another way: for
-  `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and some twenty models, criterions and optimisers;
-- `distributed.utils._broadcast_object_slow` reads what rank 0 broadcasts when several processes resume: a config, whose
-  classes are allowed for that call alone, since no checkpoint needs them.
+- `checkpoint_utils.load_checkpoint_to_cpu` first checks the file. It raises torch's errors again with the name of the
+  file and the reason. fairseq's commands, its hub, and this package's commands and scripts all load through it.
+- `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`) reads a file itself. It gets the same check.
+- `file_utils.load_archive_file` unpacks tar archives for the hub. It refuses an archive that would write or move
+  anything outside its folder.
+- `TranslationTask.load_dictionary` reads the dictionaries of all translation tasks before the checkpoint is known. It
+  states what is wrong with a broken dictionary.
+- `eval` in fairseq's modules parses only literals (`checkpoints/literals.py`), in case a string arrives by another way.
+  `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and about twenty models, criterions and optimisers use it.
+- `distributed.utils._broadcast_object_slow` reads the config that rank 0 broadcasts when several processes resume. The
+  classes of a config are allowed only for this call, because no checkpoint needs them.
 """
 
 import functools
@@ -64,7 +64,7 @@ BROADCAST_CLASSES: typing.List[typing.Any] = [
 
 
 def install() -> None:
-    """Allow the classes of fairseq's checkpoints and patch fairseq; doing it twice changes nothing."""
+    """Allow the classes of fairseq's checkpoints and patch fairseq. A second call changes nothing."""
     torch.serialization.add_safe_globals(CHECKPOINT_CLASSES)
     for name in ("load_checkpoint_to_cpu", "load_ema_from_checkpoint"):
         setattr(checkpoint_utils, name, _once(getattr(checkpoint_utils, name), _checking))
@@ -84,14 +84,14 @@ def _once(function, decorator):
 
 def _checking(load):
     def checked(path, *args, **kwargs):
-        local_path = PathManager.get_local_path(path)  # of a file elsewhere a copy; it is what is loaded, too
+        local_path = PathManager.get_local_path(path)  # a local copy of a remote file
         try:
             _check(local_path)
             return load(local_path, *args, **kwargs)
         except UserError as error:
             raise UserError(f"{path}: not loaded: {error}") from error
         except OSError as error:
-            if error.filename:  # it is missing, a folder, or not to be read: said already
+            if error.filename:  # the error already says that it is missing, a folder, or unreadable
                 raise
             raise UserError(f"{path}: not loaded: {_reason(error)}") from error
         except Exception as error:
@@ -103,9 +103,9 @@ def _checking(load):
 def _unpacking_inside(load):
     def load_archive_file(archive_file):
         try:
-            path = file_utils.cached_path(archive_file, cache_dir=None)  # of an address what is fetched
+            path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
         except OSError:
-            raise UserError(f"{archive_file}: no such file or folder, and nothing to be fetched by this name") from None
+            raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
         try:
             if not os.path.isdir(path):
                 _check_members(archive_file, path)
@@ -117,13 +117,13 @@ def _unpacking_inside(load):
 
 
 def _check_members(name: str, path: str) -> None:
-    """Files and folders with relative names alone: fairseq unpacks whatever is there, wherever it says."""
+    """Refuse an archive unless it has only files and folders with relative names. fairseq unpacks everything."""
     with tarfile.open(path) as archive:
         for member in archive:
             inside = not member.name.startswith("/") and ".." not in member.name.split("/")
             if not (inside and (member.isfile() or member.isdir())):
                 raise UserError(
-                    f"{name}: not unpacked: {member.name[:80]!r} in it is no file or folder inside of the archive; "
+                    f"{name}: not unpacked: {member.name[:80]!r} in it is not a file or folder inside the archive; "
                     "unpack it yourself and name the folder"
                 )
 
@@ -133,41 +133,45 @@ def _naming_what_is_broken(load):
         try:
             return load(filename)
         except Exception:
-            read_dictionary(filename)  # which says where; what it takes, fairseq's error is about
-            raise
+            read_dictionary(filename)  # raises an error that names the line
+            raise  # if the dictionary is valid
 
     return load_dictionary
 
 
 def _check(path: str) -> None:
-    """Read a checkpoint without its tensors' bytes, and refuse what is no data, before fairseq reads it."""
+    """Check a checkpoint before fairseq reads it, without reading the bytes of its tensors.
+
+    Raises:
+        UserError: it contains something other than data.
+    """
     archive = check_archive(path)
-    # weights_only is torch's default, which TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns off.
+    # weights_only is torch's default, but TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off.
     state = torch.load(path, map_location="cpu", weights_only=True, mmap=archive)
     if type(state) is not dict:
-        raise UserError(f"it is no checkpoint of fairseq's: it holds a {type(state).__name__}")
+        raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
     check_config(state)
     check_contents(state)
 
 
 def _reason(error: Exception) -> str:
-    """One line instead of torch's paragraphs."""
+    """Summarise an error of torch in one line."""
     text = str(error)
     refused = re.search(r"(?:Unsupported global: GLOBAL|Unsupported class|GLOBAL) (\S+)", text)
     if refused:
         name = refused.group(1).rstrip(".,")
         return (
-            f"it asks for {name}, which is not among the data that a fairseq checkpoint holds; nothing in it was run. "
+            f"it contains {name}, which is not allowed in a fairseq checkpoint; nothing in it was run. "
             "If you made it yourself, save it again without that object"
         )
     if isinstance(error, pickle.UnpicklingError):
-        return "its pickle holds more than a checkpoint's data; nothing in it was run"
-    if "weights_only" in text:  # torch says how to load it all the same
-        return "it is in a format that holds programs (TorchScript) or of torch before 1.0; nothing in it was run"
+        return "its pickle contains more than a checkpoint's data; nothing in it was run"
+    if "weights_only" in text:  # torch's own message explains how to load it anyway
+        return "its format can contain programs (TorchScript) or is older than torch 1.0; nothing in it was run"
     first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
     if isinstance(error, (LookupError, TypeError, AttributeError)):
-        return f"it is no checkpoint of fairseq's, or --model-overrides do not fit it ({first_line})"
-    return f"the file is damaged or no checkpoint ({first_line}); copy or train it again"
+        return f"it is not a fairseq checkpoint, or --model-overrides do not fit it ({first_line})"
+    return f"the file is damaged or not a checkpoint ({first_line}); copy it again or train again"
 
 
 def _allowing_configs(broadcast):

@@ -1,4 +1,4 @@
-"""The one place that makes a model of a checkpoint."""
+"""Loading of models from checkpoints. All commands of the package load models here."""
 
 import os
 from argparse import Namespace
@@ -23,22 +23,24 @@ Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
 
 
 def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
-    """A checkpoint's model, its config, and its task on binarised data.
+    """Load a checkpoint's model in eval mode on the CPU, its config, and its task with binarised data.
 
     Args:
-        overrides: options of the checkpoint to be set otherwise, as in fairseq's `--model-overrides`.
+        checkpoint: the file of the model.
+        data: the folder that fairseq-preprocess wrote.
+        overrides: options that replace those of the checkpoint, as in fairseq's `--model-overrides`.
 
     Raises:
-        UserError: a broken checkpoint, broken dictionaries, those of another run, or options that the checkpoint's
-            weights do not allow.
-        OSError: a path that is not there.
+        UserError: the checkpoint or a dictionary is broken, a dictionary belongs to another run, or the options do not
+            fit the checkpoint's parameters.
+        OSError: a path does not exist.
     """
     if os.pathsep in str(data):
-        raise UserError(f"{data}: fairseq would read it as several folders, for the {os.pathsep!r} in it; rename it")
+        raise UserError(f"{data}: fairseq would read it as several folders, because of the {os.pathsep!r}; rename it")
     options = {"data": str(data), **(overrides or {})}
     state = read_checkpoint(checkpoint)
     config = _require_parts(checkpoint, state)
-    require_finite(checkpoint, state)  # a beam search would never end, by an assertion of fairseq's
+    require_finite(checkpoint, state)  # otherwise an assertion of fairseq fails in beam search
     _require_dictionaries(checkpoint, state, data)
     if isinstance(config, Namespace):
         vars(config).update(options)
@@ -48,26 +50,29 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
         models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], state=state)
     except (UserError, OSError):
         raise
-    except Exception as error:  # whatever fairseq, OmegaConf and torch raise of what somebody wrote there
+    except Exception as error:  # fairseq, OmegaConf and torch raise many types for invalid options
         reason = " ".join(str(error).split())[:300]
         raise UserError(
-            f"{checkpoint}: its options and its parameters make no model ({type(error).__name__}: {reason}); copy the "
-            "file again, or train again"
+            f"{checkpoint}: no model can be built from its options and parameters ({type(error).__name__}: {reason}); "
+            "copy the file again, or train again"
         ) from error
     return models[0].eval(), cfg, task
 
 
 def load_with_data(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
-    """As `load_model`, the model being on a GPU where there is one."""
+    """Load a model as `load_model` does, and move it to the GPU if there is one."""
     model, cfg, task = load_model(checkpoint, data, overrides)
     return model.cuda() if torch.cuda.is_available() else model, cfg, task
 
 
 def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> FairseqCriterion:
-    """The criterion that a checkpoint was trained with, and its parameters: fairseq restores these in training alone.
+    """Load the criterion that a checkpoint was trained with, with its parameters, on the GPU if there is one.
+
+    fairseq restores these parameters only in training.
 
     Args:
-        cfg, task: as `load_model` gives them.
+        checkpoint: the file of the model.
+        cfg, task: results of `load_model`.
     """
     criterion = task.build_criterion(cfg.criterion)
     criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
@@ -75,22 +80,26 @@ def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> Fair
 
 
 def _require_parts(checkpoint: Path, state: Mapping) -> Union[DictConfig, Namespace]:
-    """The options of a checkpoint that has a model's parameters, an architecture and a task, both known."""
+    """Return the options of a checkpoint.
+
+    Raises:
+        UserError: there are no parameters or options, or the architecture or the task is missing or unknown.
+    """
     parameters = state.get("model")
     if not isinstance(parameters, Mapping) or not parameters:
-        raise UserError(f"{checkpoint}: no parameters of a model in it; name a checkpoint that a training wrote")
+        raise UserError(f"{checkpoint}: it has no model parameters; name a checkpoint that a training wrote")
     config = state.get("args") or state.get("cfg")
     if isinstance(config, Namespace):
         names = getattr(config, "arch", None), getattr(config, "task", None)
     elif isinstance(config, DictConfig):
         names = _name(config.get("model")), _name(config.get("task"))
     else:
-        raise UserError(f"{checkpoint}: no options of a model in it; name a checkpoint that a training wrote")
+        raise UserError(f"{checkpoint}: it has no model options; name a checkpoint that a training wrote")
     known = (("architecture", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}), ("task", TASK_REGISTRY))
     for name, (what, registry) in zip(names, known):
         if not isinstance(name, str) or name not in registry:
-            there = f"its {what} {name!r} is not known" if name else f"no {what} in its options"
-            raise UserError(f"{checkpoint}: {there}; name a checkpoint of fairseq's or of this package")
+            there = f"its {what} {name!r} is unknown" if name else f"its options name no {what}"
+            raise UserError(f"{checkpoint}: {there}; name a checkpoint of fairseq or of this package")
     return config
 
 
@@ -99,7 +108,7 @@ def _name(part: Any) -> Any:
 
 
 def _require_dictionaries(checkpoint: Path, state: Dict[str, Any], data: Path) -> None:
-    """Refuse data without the dictionaries of a checkpoint's languages, or with other words than it was trained on."""
+    """Refuse data without the dictionaries of a checkpoint's languages, or with other dictionaries."""
     dictionaries = read_dictionaries(data)
     _, languages = trained_on(state)
     if None in languages:
@@ -108,7 +117,7 @@ def _require_dictionaries(checkpoint: Path, state: Dict[str, Any], data: Path) -
     for language in known:
         if language not in dictionaries:
             raise UserError(
-                f"{data}: no dict.{language}.txt in it, and {checkpoint} translates {'-'.join(map(str, languages))}; "
+                f"{data}: no dict.{language}.txt, but {checkpoint} translates {'-'.join(map(str, languages))}; "
                 "name the data that it was trained on"
             )
     if len(known) == 2:

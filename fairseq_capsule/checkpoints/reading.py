@@ -1,4 +1,4 @@
-"""What a checkpoint file holds, before anything becomes of it."""
+"""Reading of checkpoint files, without building a model."""
 
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Tuple, Union
@@ -10,26 +10,27 @@ from fairseq_capsule.errors import UserError
 
 
 def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
-    """What a checkpoint holds, on the CPU.
+    """Read a checkpoint to the CPU.
 
     Raises:
-        UserError: it is damaged, or holds something else than a checkpoint's data.
-        OSError: a path that is not there.
+        UserError: the file is damaged, or contains something other than a checkpoint's data.
+        OSError: the path does not exist or cannot be read.
     """
-    # Through the module: `loading.install` puts the reader that checks the file there.
+    # Called through the module, because `loading.install` replaces this function by one that checks the file.
     return checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
 def floating_point(checkpoint: Mapping[str, Any]) -> List[Tuple[str, Tensor]]:
-    """The parameters that are floating-point tensors, by their names."""
+    """Return the names and values of the floating-point parameters."""
     entries = checkpoint["model"].items()
     return [(name, entry) for name, entry in entries if isinstance(entry, Tensor) and entry.is_floating_point()]
 
 
 def require_finite(path: Path, checkpoint: Mapping[str, Any]) -> None:
-    """
+    """Check the parameters of a checkpoint.
+
     Raises:
-        UserError: a checkpoint's model has no parameters, or some that are NaN or infinite.
+        UserError: there are none, or some are NaN or infinite.
     """
     if not checkpoint["model"]:
         raise UserError(f"{path}: its model has no parameters; leave it out")

@@ -1,1 +1,1 @@
-"""Prepared data: texts, subwords, dictionaries, binarised files, and what is wrong with them."""
+"""Prepared data: texts, subwords, dictionaries and binarised files, and checks of them."""

@@ -1,4 +1,4 @@
-"""The splits of binarised data, as a task reads them."""
+"""Loading of the splits of binarised data through a task."""
 
 from pathlib import Path
 from typing import Any, Dict, Iterator
@@ -13,10 +13,10 @@ from fairseq_capsule.errors import UserError
 
 
 def load_split(task: FairseqTask, split: str) -> None:
-    """Let a task of two languages load a split of its data.
+    """Load a split into a task of two languages.
 
     Raises:
-        UserError: no such split, or a file of it that is not whole or not of the dictionaries beside it.
+        UserError: the split does not exist, a file of it is incomplete, or its tokens are not in the dictionaries.
     """
     folder = Path(utils.split_paths(task.cfg.data)[0])
     dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
@@ -30,10 +30,10 @@ def load_split(task: FairseqTask, split: str) -> None:
 
 
 def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
-    """All batches of a split, where the model is, with a progress bar.
+    """Yield all batches of a split with a progress bar, on the GPU if there is one.
 
     Raises:
-        UserError: as `load_split`.
+        UserError: as for `load_split`.
     """
     load_split(task, split)
     found = task.get_batch_iterator(task.dataset(split), max_tokens=8000, max_sentences=200)

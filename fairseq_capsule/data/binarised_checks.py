@@ -1,4 +1,4 @@
-"""Whether binarised data is the text beside it, token by token, in flat memory."""
+"""Comparison of binarised data with its text, token by token, in constant memory."""
 
 from itertools import repeat
 from typing import List, Optional
@@ -10,18 +10,22 @@ from fairseq_capsule.data.binarised import PIECE, BinarisedText
 
 
 class Comparison:
-    """Compares the lines of a text, in their order, with the sentences of its binarised form."""
+    """Compare the lines of a text, in order, with the sentences of its binarised form.
+
+    Attributes:
+        first: the first line that differs, counted from 1, or None.
+    """
 
     def __init__(self, binarised: BinarisedText, dictionary: Dictionary):
         self.binarised = binarised
         self._numbers, self._unknown, self._end = dictionary.indices, dictionary.unk(), dictionary.eos()
-        self._tokens: List[int] = []  # of the lines that wait to be compared
+        self._tokens: List[int] = []  # tokens of the lines that are not compared yet
         self._sizes: List[int] = []
         self._sentences_before = self._tokens_before = 0
-        self.first: Optional[int] = None  # the first line that differs, from 1
+        self.first: Optional[int] = None
 
     def see(self, words: List[str]) -> None:
-        """The next line."""
+        """Take the next line."""
         if self.first is not None:
             return
         self._tokens.extend(map(self._numbers.get, words, repeat(self._unknown)))
@@ -31,20 +35,20 @@ class Comparison:
             self._compare()
 
     def finish(self) -> Optional[int]:
-        """The first line, from 1, whose sentence is missing or another one."""
+        """Return the first line, counted from 1, whose sentence is missing or different, or None."""
         if self.first is None:
             self._compare()
         return self.first
 
     def _compare(self) -> None:
         there = self.binarised.sizes(self._sentences_before, len(self._sizes))
-        wanted = np.array(self._sizes[: len(there)], dtype=there.dtype)
-        other = np.flatnonzero(there != wanted)
+        expected = np.array(self._sizes[: len(there)], dtype=there.dtype)
+        other = np.flatnonzero(there != expected)
         same = int(other[0]) if len(other) else len(there)  # sentences of the same length
-        tokens = np.array(self._tokens[: int(wanted[:same].sum())], dtype=np.int64)
+        tokens = np.array(self._tokens[: int(expected[:same].sum())], dtype=np.int64)
         differs = np.flatnonzero(tokens != self.binarised.piece(self._tokens_before, len(tokens)))
         if len(differs):
-            same = int(np.searchsorted(np.cumsum(wanted), differs[0], side="right"))
+            same = int(np.searchsorted(np.cumsum(expected), differs[0], side="right"))
         if same < len(self._sizes):
             self.first = self._sentences_before + same + 1
         self._sentences_before += len(self._sizes)

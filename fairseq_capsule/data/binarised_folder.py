@@ -1,4 +1,4 @@
-"""What is wrong with a folder of fairseq-preprocess beside which there is no text, in flat memory."""
+"""Check of a folder of fairseq-preprocess without its text, in constant memory."""
 
 import re
 import struct
@@ -19,21 +19,21 @@ from fairseq_capsule.data.folder_checks import Checked, Limits, Split, dictionar
 from fairseq_capsule.data.text_checks import Overlap
 from fairseq_capsule.errors import UserError
 
-# SPLIT.SOURCE-TARGET.LANGUAGE, the same with .idx, or SPLIT.idx of a single language without a name (--only-source).
+# SPLIT.SOURCE-TARGET.LANGUAGE with or without .idx, or SPLIT.idx for a single language without a name (--only-source).
 TEXT = re.compile(
     r"(?P<split>[^.]+)\.(?P<pair>(?P<source>[^.-]+)-(?P<target>[^.-]+))\.(?P<lang>[^.]+?)(?P<index>\.idx)?"
 )
 NAMELESS = re.compile(r"(?P<split>[^.]+)\.idx")
-# What a damaged file of fairseq's older format does to fairseq's reader.
+# Errors of fairseq's reader for damaged files in the older format.
 READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError, struct.error)
 UNSEEN = (
-    "there is no text beside the binarised data: not seen are broken characters, whether these are the tokens of the "
-    "text, and whether the references are the same sentences"
+    "there is no text with the binarised data: not checked are broken characters, whether the tokens are "
+    "those of the text, and whether the references are the same sentences"
 )
 
 
 class File(NamedTuple):
-    """One language of a split; `language` is None where it has no name."""
+    """One language of a split. `language` is None if it has no name."""
 
     path: Path
     language: Optional[str]
@@ -43,15 +43,17 @@ def check_binarised_folder(folder: Path, limits: Limits) -> Checked:
     """Check a folder that fairseq-preprocess made.
 
     Raises:
-        UserError: it is no such folder, or a dictionary in it is broken.
+        UserError: the folder is not such a folder, or a dictionary in it is broken.
     """
     check = _BinarisedFolderCheck(folder, limits)
     return Checked(list(check.findings()), check.splits, tuple(check.notes))
 
 
 class _BinarisedFolderCheck:
-    """The checks of one folder; `findings` fills `splits` on its way through the files. `notes` has a line for each
-    thing that cannot be seen."""
+    """The checks of one folder. `findings` fills `splits` while it reads the files.
+
+    `notes` has one line for each thing that cannot be checked.
+    """
 
     def __init__(self, folder: Path, limits: Limits):
         self.folder, self.limits = folder, limits
@@ -79,12 +81,15 @@ class _BinarisedFolderCheck:
             if 100 * len(lines) > self.limits.most_overlap * self.splits[name].pairs:
                 line, there = min(lines.values())
                 problem = (
-                    f"the pair is also in train, line {there}: scores of {name} would be of what was learnt by heart"
+                    f"the pair is also in train, line {there}, so scores on {name} measure memorisation: drop it in one"
                 )
                 yield Finding(self._texts[name][0].path.name, line, problem, len(lines))
 
     def _found(self) -> Dict[str, List[File]]:
-        """Split → its files; train comes last, as Overlap needs it. Where there are several pairs, they are named."""
+        """Return the files of each split. Train comes last, as `Overlap` requires.
+
+        If the folder has several language pairs, the names of the splits contain the pair.
+        """
         found: Dict[Tuple[str, str], List[File]] = {}
         for path in sorted(self.folder.iterdir()):
             named, nameless = TEXT.fullmatch(path.name), NAMELESS.fullmatch(path.name)
@@ -97,7 +102,7 @@ class _BinarisedFolderCheck:
         return {f"{split}.{pair}" if several and pair else split: found[split, pair] for split, pair in ordered}
 
     def _absent(self) -> Iterator[str]:
-        """Notes on what a training needs and a test set does not."""
+        """Yield notes on missing parts that a training needs but a test set does not."""
         pairs = {
             match["pair"]
             for files in self._texts.values()
@@ -106,10 +111,10 @@ class _BinarisedFolderCheck:
         }
         languages = {language for pair in pairs for language in pair.split("-")}
         for language in sorted(languages - {name for name in self.dictionaries if name}):
-            yield f"there is no dict.{language}.txt: sources alone, of --only-source; nothing is known of {language}"
+            yield f"there is no dict.{language}.txt, as with --only-source: {language} was not checked"
         for split in ("train", "valid"):
             if not any(name.startswith(split) for name in self._texts):
-                yield f"there is no {split} set: a training needs one, a translation does not"
+                yield f"there is no {split} set: a training needs one, but a translation does not"
 
     def _split(self, name: str, files: List[File], overlap: Overlap) -> Iterator[Finding]:
         if files[0].language:
@@ -117,7 +122,7 @@ class _BinarisedFolderCheck:
         texts, languages = [], []
         for path, language in files:
             if language not in self.dictionaries:
-                yield Finding(path.name, None, f"there is no {_dictionary_name(language)} for it: copy it here")
+                yield Finding(path.name, None, f"its {_dictionary_name(language)} is missing: copy it here")
                 continue
             dictionary = self.dictionaries[language]
             try:
@@ -127,7 +132,7 @@ class _BinarisedFolderCheck:
                 yield Finding(error.path.name, None, error.problem)
         if not texts:
             return
-        found: Dict[Tuple[int, str], List[int]] = {}  # (side, problem) → its first line, the number of lines
+        found: Dict[Tuple[int, str], List[int]] = {}  # (side, problem) → first line, number of lines
         tokens, unknown, lines = [0] * len(texts), [0] * len(texts), 0
         try:
             bar = tqdm(desc=name, unit=" pairs", unit_scale=True, delay=2, disable=None, leave=False)
@@ -136,12 +141,14 @@ class _BinarisedFolderCheck:
                 if any(sentence is None for sentence in pair):
                     short = next(side for side, sentence in enumerate(pair) if sentence is None)
                     longer = next(side for side, sentence in enumerate(pair) if sentence is not None)
-                    problem = f"no such sentence in {texts[short][0]}, which has {lines}: not parallel: {REMEDY}"
+                    problem = (
+                        f"no such sentence in {texts[short][0]}, which has {lines}; they are not parallel: {REMEDY}"
+                    )
                     yield Finding(texts[longer][0], number, problem)
                     break
                 lines = number
-                if len(texts) == len(files):  # else it is not the pair
-                    same = tuple(each.astype(np.int64).tobytes() for each in pair)  # whatever type each file has
+                if len(texts) == len(files):  # otherwise a language of the pair is missing
+                    same = tuple(each.astype(np.int64).tobytes() for each in pair)  # the types of the files may differ
                     overlap.see("train" if _is_train(name) else name, number, same)
                 for side, sentence in enumerate(pair):
                     tokens[side] += len(sentence)
@@ -157,7 +164,7 @@ class _BinarisedFolderCheck:
         for (file, _, _), share in zip(texts, shares.values()):
             if share > self.limits.most_unknown:
                 problem = (
-                    f"{share:.2f}% of its tokens are <unk>: codes and dictionary are not of one run; prepare it again"
+                    f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; prepare again"
                 )
                 yield Finding(file, None, problem)
 
@@ -167,11 +174,11 @@ class _BinarisedFolderCheck:
         for language in (match["source"], match["target"]):
             if language in self.dictionaries and language not in {file.language for file in files}:
                 place = f"{match['split']}.{match['pair']}.{language}{match['index'] or ''}"
-                yield Finding(place, None, f"missing, the other language is there: {REMEDY}")
+                yield Finding(place, None, f"missing, but the other language is there: {REMEDY}")
 
     def _problem(self, sentence: np.ndarray) -> Optional[str]:
         if not len(sentence):
-            return "empty: drop the line in every language, and binarise again"
+            return "empty: drop the line in every language and binarise again"
         if len(sentence) > self.limits.longest:
             return "too long: drop the line in every language, or give the model more --max-source-positions"
         return None
@@ -186,10 +193,10 @@ def _dictionary_name(language: Optional[str]) -> str:
 
 
 def _opened(path: Path, dictionary: Dictionary) -> Iterator[np.ndarray]:
-    """The sentences of a file of any --dataset-impl, as numbers of the dictionary without the end of sentence.
+    """Return the sentences of a file of any --dataset-impl, as token numbers without the end of sentence.
 
     Raises:
-        BrokenFile: it is not whole; of the older formats when the sentence is read.
+        BrokenFile: the file is incomplete. For the older formats this is raised when the sentence is read.
     """
     if path.suffix != ".idx":
         return _of_text(path, dictionary)
@@ -217,28 +224,28 @@ def _of_old(path: Path, dictionary: Dictionary) -> Iterator[np.ndarray]:
         sentences = IndexedDataset(str(path.with_suffix("")), fix_lua_indexing=True)
         if len(sentences.sizes) != len(sentences) or min(sentences.sizes, default=0) < 0:
             raise ValueError("sizes")
-        # fairseq reads a shorter index without a word: what is missing is what was in memory.
+        # fairseq reads a truncated index without an error, and the missing part is then uninitialised memory.
         if path.stat().st_size != 48 + 8 * (2 * (len(sentences) + 1) + len(sentences.sizes)):
             raise ValueError("index")
-        wanted = int(sentences.data_offsets[-1]) * int(sentences.element_size)
+        needed = int(sentences.data_offsets[-1]) * int(sentences.element_size)
         if (
             sum(map(int, sentences.sizes)) != int(sentences.data_offsets[-1])
-            or path.with_suffix(".bin").stat().st_size != wanted
+            or path.with_suffix(".bin").stat().st_size != needed
         ):
             raise ValueError("sizes")
         for number in range(len(sentences)):
             sentence = sentences[number].numpy()
             if len(sentence) and not 0 <= sentence.min() <= sentence.max() < len(dictionary):
-                raise BrokenFile(path, f"sentence {number + 1} has numbers that the dictionary does not have: {REMEDY}")
+                raise BrokenFile(path, f"sentence {number + 1} has tokens that are not in the dictionary: {REMEDY}")
             yield _without_end(sentence, dictionary)
     except READING_ERRORS as error:
         raise BrokenFile(
-            path, f"not whole, or not by the file of its tokens ({type(error).__name__}): {REMEDY}"
+            path, f"incomplete, or not the index of its .bin file ({type(error).__name__}): {REMEDY}"
         ) from error
 
 
 def _of_text(path: Path, dictionary: Dictionary) -> Iterator[np.ndarray]:
-    """Of --dataset-impl raw."""
+    """Yield the sentences of a file of --dataset-impl raw."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         for line in lines:
             yield np.array([dictionary.index(word) for word in line.split()], dtype=np.int64)

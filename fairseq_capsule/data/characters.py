@@ -1,7 +1,6 @@
-"""`--bpe characters` on fairseq's command lines.
+"""A config that makes `--bpe characters` available in fairseq's commands.
 
-fairseq registers its spelling by characters without a config, and its commands, which look configs up by name, then do
-not know it.
+fairseq registers this encoding without a config, but its commands look up configs by name.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from hydra.core.config_store import ConfigStore
 
 @dataclass
 class CharactersConfig(FairseqDataclass):
-    """It has no options."""
+    """The config of `--bpe characters`, without options."""
 
     _name: str = "characters"
 

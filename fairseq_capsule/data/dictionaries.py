@@ -1,4 +1,4 @@
-"""The dictionaries of binarised data: how they are read, and whether a checkpoint was trained with the same words."""
+"""Reading of the dictionaries of binarised data, and their comparison with those of a checkpoint."""
 
 import hashlib
 import os
@@ -14,14 +14,15 @@ from fairseq_capsule.errors import UserError
 
 ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"
-DIGESTS = "dictionary_digests"  # in the state of a task
+DIGESTS = "dictionary_digests"  # key in the state of a task
 
 
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
-    """A dictionary of fairseq-preprocess.
+    """Read a dictionary of fairseq-preprocess.
 
     Raises:
-        UserError: it cannot be read, is empty or not UTF-8, or has a line that is not `SYMBOL COUNT` or a symbol twice.
+        UserError: the file cannot be read, is empty, is not UTF-8, has a line that is not `SYMBOL COUNT`, or has a
+            symbol twice.
     """
     try:
         lines = read_lines(path)
@@ -34,46 +35,46 @@ def read_dictionary(path: Union[str, Path]) -> Dictionary:
             raise UserError(f"{path}, line {number}: {line[:40]!r} is not 'SYMBOL COUNT'; {REMEDY}")
         symbol = entry["symbol"]
         if symbol in seen and not entry["overwrite"]:
-            first = f"in line {seen[symbol]} already" if seen[symbol] else "one of fairseq's own symbols"
+            first = f"already in line {seen[symbol]}" if seen[symbol] else "one of fairseq's own symbols"
             raise UserError(f"{path}, line {number}: {symbol!r} is {first}; {REMEDY}")
         seen[symbol] = number
     return Dictionary.load(str(path))
 
 
 def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:
-    """Language → dictionary of a folder that fairseq-preprocess made.
+    """Read the dictionaries of a folder that fairseq-preprocess made, by language.
 
     Raises:
         UserError: there is none, or one is broken.
     """
     files = sorted(folder.glob("dict.*.txt"))
     if not files:
-        raise UserError(f"{folder}: no dict.*.txt in it; name a folder that fairseq-preprocess made")
+        raise UserError(f"{folder}: no dict.*.txt; name a folder that fairseq-preprocess made")
     return {file.name[len("dict.") : -len(".txt")]: read_dictionary(file) for file in files}
 
 
 def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Dictionary, target: Dictionary) -> None:
     """Refuse a checkpoint that was trained with other dictionaries.
 
-    Checkpoints hold no dictionary, and older ones no digest of it: sizes are always compared, words by the digest, or
-    where the folder that the checkpoint was trained on is there with a dictionary of that size; with another one it is
-    another folder by now.
+    Checkpoints contain no dictionary, and older ones no digest of it. The sizes are always compared. The words are
+    compared by the digest, and with the dictionary in the folder that the checkpoint was trained on, if that folder
+    exists. A dictionary of another size there is ignored, because the folder has changed since the training.
 
     Args:
-        label: what the checkpoint is called in an error.
+        label: the name of the checkpoint in an error.
         state: the loaded checkpoint.
-        source, target: the data's dictionaries.
+        source, target: the dictionaries of the data.
 
     Raises:
-        UserError: they differ.
+        UserError: the dictionaries differ.
     """
     folder, languages = trained_on(state)
     for side, dictionary in (("encoder", source), ("decoder", target)):
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
         if embeddings is not None and len(embeddings) != len(dictionary):
             raise UserError(
-                f"{label}: its {side}'s dictionary has {len(embeddings)} entries, the data's {len(dictionary)}; "
-                "binarise the data with the checkpoint's dictionary"
+                f"{label}: its {side}'s dictionary has {len(embeddings)} entries, but the data's has "
+                f"{len(dictionary)}; binarise the data with the checkpoint's dictionary"
             )
     _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)
     for dictionary, language in zip((source, target), languages):
@@ -81,16 +82,16 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         there = read_dictionary(file) if os.path.isfile(file) else dictionary
         if len(there) == len(dictionary) and there.symbols != dictionary.symbols:
             raise UserError(
-                f"{label}: the words of {file}, which it was trained with, are not the data's; "
+                f"{label}: it was trained with the words of {file}, which differ from those of the data; "
                 "binarise the data with the checkpoint's dictionary"
             )
 
 
 def keep_digests(task: FairseqTask) -> None:
-    """Let checkpoints of a task hold a digest of its dictionaries; refuse a checkpoint that holds another one.
+    """Add digests of a task's dictionaries to its state, and refuse a checkpoint with other digests.
 
-    fairseq saves a task's state with every checkpoint, and gives it to the task before it builds the checkpoint's
-    model. So a model calls this when it is built.
+    fairseq saves the state of the task in each checkpoint, and restores it before it builds the model of a checkpoint.
+    Therefore a model calls this function when it is built.
 
     Raises:
         UserError: the task has the state of a checkpoint that was trained with other dictionaries.
@@ -100,14 +101,14 @@ def keep_digests(task: FairseqTask) -> None:
 
 
 def _digests(source: Dictionary, target: Dictionary) -> Dict[str, str]:
-    """Of the symbols in their order."""
+    """Return digests of the symbols in their order."""
     named = (("source", source), ("target", target))
     return {side: hashlib.sha256("\n".join(found.symbols).encode()).hexdigest() for side, found in named}
 
 
 def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target: Dictionary) -> None:
     there = task_state.get(DIGESTS) if isinstance(task_state, dict) else None
-    if not isinstance(there, dict):  # of before version 0.2, or of fairseq's models
+    if not isinstance(there, dict):  # a checkpoint of version 0.1 or of fairseq's models
         return
     for side, digest in _digests(source, target).items():
         if there.get(side, digest) != digest:
@@ -118,18 +119,21 @@ def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target
 
 
 def refuse_other_languages(label: str, state: Dict[str, Any], source: str, target: str) -> None:
-    """Refuse a checkpoint that translates from or into another language than the data's, where that can be known.
+    """Refuse a checkpoint whose languages are known and differ from those of the data.
 
     Raises:
-        UserError: it does.
+        UserError: the languages differ.
     """
     _, languages = trained_on(state)
     if None not in languages and languages != (source, target):
-        raise UserError(f"{label}: it translates {languages[0]}-{languages[1]}, the data are {source}-{target}")
+        raise UserError(f"{label}: it translates {languages[0]}-{languages[1]}, but the data are {source}-{target}")
 
 
 def trained_on(state: Dict[str, Any]) -> Tuple[str, Tuple[Optional[str], Optional[str]]]:
-    """The folder of a checkpoint's data and their languages: as its options say, or the folder where it is there."""
+    """Return the data folder and the (source, target) languages of a checkpoint.
+
+    Languages that the options do not name are inferred from the data folder, if it exists. Otherwise they are None.
+    """
     config = state.get("cfg") or {}
     task = config.get("task") if config else state.get("args")
     option = task.get if isinstance(task, dict) else lambda name: getattr(task, name, None)

@@ -1,4 +1,4 @@
-"""Reading and writing files so that an error names the file, and no half-written file is taken for a whole one."""
+"""Reading and writing of files. Errors name the file, and a file is written completely or not at all."""
 
 import contextlib
 import os
@@ -9,10 +9,12 @@ from fairseq_capsule.errors import UserError
 
 
 def read_lines(path: Union[str, Path]) -> List[str]:
-    """The lines of a UTF-8 text, split at line feeds only: other separators of Unicode may stand inside a sentence.
+    """Read the lines of a UTF-8 text.
+
+    Only line feeds separate lines, because a sentence may contain other separators of Unicode.
 
     Raises:
-        UserError: nothing in it, or not UTF-8; the latter with the line's number.
+        UserError: the file is empty, or is not UTF-8. Then the message names the line.
     """
     content = Path(path).read_bytes()
     try:
@@ -23,15 +25,15 @@ def read_lines(path: Union[str, Path]) -> List[str]:
             f"{path}, line {line}: not UTF-8 ({error.reason}); convert it: iconv -f LATIN1 -t UTF-8"
         ) from None
     if not text.strip():
-        raise UserError(f"{path}: empty; give a file with one sentence a line")
+        raise UserError(f"{path}: empty; give a file with one sentence on each line")
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def write_whole(path: Union[str, Path], content: bytes) -> None:
-    """Write a file beside its final place, then move it there: whoever sees the name sees all of it.
+    """Write a file under a temporary name and move it to `path`, so that a file with this name is always complete.
 
     Raises:
-        UserError: it could not be written; an older file of that name is as it was.
+        UserError: the file could not be written. An older file of that name is unchanged.
     """
     target = Path(os.path.realpath(path))
     # A device such as /dev/stdout is written to, not replaced.
@@ -49,5 +51,5 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
         raise UserError(f"{path}: not written: {error.strerror}; choose another place for the output") from error
     finally:
         if not in_place:
-            with contextlib.suppress(OSError):  # it is not there: moved, or never made
+            with contextlib.suppress(OSError):  # it was moved or never created
                 written.unlink()

@@ -1,4 +1,4 @@
-"""What a check of a prepared folder found."""
+"""Findings of a check of a prepared folder."""
 
 from dataclasses import dataclass
 from typing import Optional
@@ -8,7 +8,14 @@ from fairseq_capsule.errors import one_line
 
 @dataclass(frozen=True)
 class Finding:
-    """`line` is the first with the problem, from 1, None where it is not one of a line; `lines`: how many have it."""
+    """A problem in a file.
+
+    Attributes:
+        file: the name of the file.
+        line: the first line with the problem, counted from 1, or None if the problem is not in a line.
+        problem: what is wrong and what to do.
+        lines: how many lines have the problem.
+    """
 
     file: str
     line: Optional[int]

@@ -1,4 +1,4 @@
-"""What is wrong with a prepared data folder before a model trains on it: one pass over its files, in flat memory."""
+"""Check of a prepared data folder before a training: one pass over its files, in constant memory."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,14 +14,20 @@ from fairseq_capsule.data.manifests import manifest_findings
 from fairseq_capsule.data.text_checks import Content, Overlap, Pairs, Unknown
 from fairseq_capsule.errors import UserError
 
-FINAL = ("bpe", "characters")  # the folders of the text that is binarised
+FINAL = ("bpe", "characters")  # folders of the text that is binarised
 TEXTS = ("raw", "tokenised", "clean", *FINAL)
-NEEDED = ("train", "valid")  # splits without which fairseq-train does not start
+NEEDED = ("train", "valid")  # fairseq-train does not start without these splits
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Tokens of a sentence; per cent of a text's tokens that are unknown, and of a split's pairs that are in train."""
+    """Limits of the checks.
+
+    Attributes:
+        longest: the maximum number of tokens in a sentence.
+        most_unknown: the maximum share of unknown tokens in a text, in per cent.
+        most_overlap: the maximum share of a split's pairs that are also in train, in per cent.
+    """
 
     longest: int = 1024
     most_unknown: float = 5.0
@@ -30,7 +36,13 @@ class Limits:
 
 @dataclass(frozen=True)
 class Split:
-    """`unknown` is the per cent of each language's tokens; `overlap` the number of pairs that are in train, too."""
+    """The figures of a split.
+
+    Attributes:
+        pairs: the number of pairs.
+        unknown: the share of unknown tokens in per cent, by language.
+        overlap: the number of pairs that are also in train.
+    """
 
     pairs: int
     unknown: Dict[str, float]
@@ -39,7 +51,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Checked:
-    """What is wrong with a folder, the figures of each of its splits, and what cannot be seen in it, a line each."""
+    """The result of the check of a folder.
+
+    Attributes:
+        findings: the problems.
+        splits: the figures of each split.
+        notes: one line for each thing that could not be checked.
+    """
 
     findings: List[Finding]
     splits: Dict[str, Split]
@@ -50,14 +68,14 @@ def check_folder(folder: Path, limits: Limits) -> Checked:
     """Check a prepared folder.
 
     Raises:
-        UserError: no folder that a prepare script finished.
+        UserError: the folder was not prepared by a script, or its preparation did not finish.
     """
     check = _FolderCheck(folder, limits)
     return Checked(list(check.findings()), check.splits)
 
 
 class _FolderCheck:
-    """The checks of one folder; `findings` fills `splits` on its way through the files."""
+    """The checks of one folder. `findings` fills `splits` while it reads the files."""
 
     def __init__(self, folder: Path, limits: Limits):
         self.folder, self.limits = folder, limits
@@ -66,7 +84,9 @@ class _FolderCheck:
         self.dictionaries = _dictionaries(folder)
         self.languages = list(self.dictionaries)
         if not self.final:
-            raise UserError(f"{folder}: no folder bpe or characters in it; name one that scripts/prepare-*.sh made")
+            raise UserError(
+                f"{folder}: it has no folder bpe or characters; name a folder that scripts/prepare-*.sh made"
+            )
 
     def findings(self) -> Iterator[Finding]:
         found: List[Finding] = []
@@ -86,13 +106,13 @@ class _FolderCheck:
         yield from self._final_text()
 
     def _splits(self) -> List[str]:
-        """Every split of which a file is in any stage, and those that there must be; train comes last."""
+        """Return the splits that any stage has, and the required ones. Train comes last."""
         texts = (file for stage in TEXTS for lang in self.languages for file in (self.folder / stage).glob(f"*.{lang}"))
         names = {*NEEDED, *(file.name.rpartition(".")[0] for file in texts), *splits_of(self.folder / "bin")}
         return sorted(names, key=lambda name: (name == "train", name))
 
     def _listed_files(self) -> List[str]:
-        """The files that a manifest must list, as far as they are there."""
+        """Return the existing files that a manifest must list."""
         stages = [stage for stage in TEXTS if (self.folder / stage).is_dir()]
         texts = [f"{stage}/{split}.{lang}" for stage in stages for split in self._splits() for lang in self.languages]
         patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
@@ -118,7 +138,7 @@ class _FolderCheck:
             for number, pair in pairs:
                 overlap.see(split, number, pair)
                 for side, line in enumerate(pair):
-                    tokens = line.split()  # at all spaces of Unicode, as fairseq-preprocess does
+                    tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
                     if not tokens:
                         pairs.note(side, number, "empty")
                     elif len(tokens) > self.limits.longest:
@@ -144,11 +164,11 @@ class _FolderCheck:
                     f"{self.final}/{split}.{language}",
                     counted.line,
                     f"{counted.token!r} is not in bin/dict.{language}.txt, like {counted.share():.2f}% of the tokens: "
-                    "codes and dictionary are not of one run; prepare it with --codes and --dict of the same",
+                    "codes and dictionary are of different runs; prepare it with --codes and --dict of the same run",
                 )
 
     def _binarised(self, split: str) -> Tuple[List[List[Comparison]], List[Finding]]:
-        """What each language's text is to be compared with, and what is wrong before that."""
+        """Return the comparisons for each language's text, and the problems that prevent a comparison."""
         comparisons: List[List[Comparison]] = []
         findings: List[Finding] = []
         for language, dictionary in self.dictionaries.items():
@@ -156,8 +176,8 @@ class _FolderCheck:
             if not indices:
                 place = f"bin/{split}.*.{language}.idx"
                 there = (self.folder / f"{self.final}/{split}.{language}").is_file()
-                reason = f", {self.final} has {split}" if there else ""
-                findings.append(Finding(place, None, f"missing{reason}: delete bin, prepare again"))
+                reason = f", but {self.final} has {split}" if there else ""
+                findings.append(Finding(place, None, f"missing{reason}: delete bin and prepare again"))
             comparisons.append([])
             for index in indices:
                 try:
@@ -172,12 +192,12 @@ class _FolderCheck:
         for comparison in (each for of_language in binarised for each in of_language):
             text, line = comparison.binarised, comparison.finish()
             if text.sentences != pairs:
-                problem = f"{text.sentences} sentences, {self.final} has {pairs}: delete bin, prepare again"
+                problem = f"{text.sentences} sentences, but {self.final} has {pairs}: delete bin and prepare again"
                 yield Finding(self._name(text.index), None, problem)
             elif line:
                 language = language_of(text.index)
-                problem = f"not the tokens of {self.final}/{split}.{language} by bin/dict.{language}.txt"
-                yield Finding(self._name(text.data), line, f"{problem}: delete bin, prepare again")
+                problem = f"not the tokens of {self.final}/{split}.{language} with bin/dict.{language}.txt"
+                yield Finding(self._name(text.data), line, f"{problem}: delete bin and prepare again")
 
     def _overlap(self, split: str, lines: Dict[Content, Tuple[int, int]]) -> Iterator[Finding]:
         if 100 * len(lines) > self.limits.most_overlap * self.splits[split].pairs:
@@ -185,7 +205,7 @@ class _FolderCheck:
             yield Finding(
                 f"{self.final}/{split}.{self.languages[0]}",
                 line,
-                f"the pair is also in train, line {there}: scores of {split} would be of what was learnt by heart",
+                f"the pair is also in train, line {there}, so scores on {split} measure memorisation: drop it in one",
                 len(lines),
             )
 
@@ -193,22 +213,25 @@ class _FolderCheck:
 def _dictionaries(folder: Path) -> Dict[str, Dictionary]:
     found = read_dictionaries(folder / "bin") if any((folder / "bin").glob("dict.*.txt")) else {}
     if len(found) != 2:
-        raise UserError(f"{folder}: no bin with two dictionaries in it; name a folder that scripts/prepare-*.sh made")
+        raise UserError(f"{folder}: it has no bin with two dictionaries; name a folder that scripts/prepare-*.sh made")
     return found
 
 
 def final_text(folder: Path) -> Optional[str]:
-    """The name of the folder of the text that is binarised, or None where there is no such text."""
+    """Return the name of the folder with the text that is binarised, or None if there is none."""
     settings = folder / "settings"
     pieces = settings.is_file() and b"\nbpe sentencepiece" in settings.read_bytes()
-    # Of SentencePiece the pieces are counted: long sentences leave the text after it was cut.
+    # With SentencePiece, long sentences are counted in pieces and removed after the text was split into pieces.
     stages = ("clean", *FINAL) if pieces else (*FINAL, "clean")
     return next((name for name in stages if (folder / name).is_dir()), None)
 
 
 def dictionary_order(file: str, dictionary: Dictionary) -> Iterator[Finding]:
+    """Check that the counts of a dictionary do not increase from line to line."""
     counts = dictionary.count[dictionary.nspecial :]
     rises = [line for line, (count, after) in enumerate(zip(counts, counts[1:]), start=2) if after > count]
     if rises:
-        problem = "a larger count than the line before; fairseq-preprocess sorts them: copy the dictionary again"
+        problem = (
+            "a larger count than the line before, but fairseq-preprocess sorts by count: copy the dictionary again"
+        )
         yield Finding(file, rises[0], problem, len(rises))

@@ -1,4 +1,4 @@
-"""Whether the files of a prepared folder are those that its manifest lists."""
+"""Comparison of the files of a prepared folder with its manifest."""
 
 import hashlib
 import re
@@ -10,22 +10,32 @@ from tqdm import tqdm
 from fairseq_capsule.data.findings import Finding
 
 NAME = "manifest.tsv"
-ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file": 3}  # kind → least number of fields
+ROWS = {
+    "command": 2,
+    "setting": 3,
+    "version": 3,
+    "part": 3,
+    "source": 3,
+    "file": 3,
+}  # minimum number of fields
 AGAIN = f"delete {NAME} and prepare again"
-BLOCK = 1 << 20  # bytes that are read at a time
+BLOCK = 1 << 20  # bytes read at a time
 
 
 def manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Finding]:
-    """Compare the SHA-256 of every file that the manifest lists; a folder that no script prepared needs no manifest.
+    """Compare the SHA-256 of each file that the manifest lists.
+
+    A folder that was not prepared by a script needs no manifest.
 
     Args:
+        folder: the prepared folder.
         expected: files that the manifest must list.
-        known: files with findings already, whose hashes would say nothing new.
+        known: files that already have findings; their hashes are not checked.
     """
     path = folder / NAME
     if not path.is_file():
         if (folder / "settings").is_file():
-            yield Finding(NAME, None, "missing, the preparation did not reach its end: run the same command again")
+            yield Finding(NAME, None, "missing, because the preparation did not finish: run the same command again")
         return
     content = path.read_bytes()
     lines = content.decode(errors="replace").split("\n")
@@ -41,7 +51,7 @@ def manifest_findings(folder: Path, expected: Collection[str], known: Collection
     unlisted = sorted(set(expected) - listed.keys())
     if unlisted:
         more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
-        problem = f"does not list {unlisted[0]}{more}: not of this folder, or cut short: {AGAIN}"
+        problem = f"does not list {unlisted[0]}{more}, so it belongs to another folder or is cut short: {AGAIN}"
         yield Finding(NAME, None, problem)
     yield from _changed(folder, listed, known)
 
@@ -52,7 +62,7 @@ def _changed(folder: Path, listed: Dict[str, str], known: Collection[str]) -> It
         if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
             yield Finding(NAME, None, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
         elif not (folder / file).is_file():
-            yield Finding(file, None, f"missing, {NAME} lists it: delete what was made from it and prepare again")
+            yield Finding(file, None, f"missing, but {NAME} lists it: delete what was made from it and prepare again")
         elif _sha256(folder / file) != listed[file]:
             yield Finding(
                 file,

@@ -1,4 +1,4 @@
-"""The files that cut words into subwords: the merges of subword-nmt, and models of SentencePiece."""
+"""Checks of the files for subwords: codes of subword-nmt and models of SentencePiece."""
 
 import re
 from pathlib import Path
@@ -14,15 +14,15 @@ MERGE = re.compile(r"[^ ]+ [^ ]+")
 
 
 def require_codes(path: Union[str, Path]) -> None:
-    """Refuse a file that subword-nmt cannot read, which would end the process.
+    """Refuse codes that subword-nmt cannot read. subword-nmt itself would end the process.
 
     Raises:
-        UserError: not UTF-8, empty, or a line that is not two pieces of a word.
-        OSError: it cannot be read.
+        UserError: the file is not UTF-8, is empty, or has a line that is not two pieces of a word.
+        OSError: the file cannot be read.
     """
     lines = read_lines(path)
     if lines[0].startswith("#version:") and len(lines) == 1:
-        raise UserError(f"{path}: no merges in it; give the codes of subword-nmt that the data was prepared with")
+        raise UserError(f"{path}: it has no merges; give the codes of subword-nmt that the data was prepared with")
     for number, line in enumerate(lines, start=1):
         names_version = number == 1 and line.startswith("#version:")
         if not (VERSION if names_version else MERGE).fullmatch(line):
@@ -33,19 +33,21 @@ def require_codes(path: Union[str, Path]) -> None:
 
 
 def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
-    """fairseq's options for codes of subword-nmt or a model of SentencePiece, whichever the file is.
+    """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece.
 
     Raises:
-        UserError: it is neither.
-        OSError: it cannot be read.
+        UserError: the file is neither.
+        OSError: the file cannot be read.
     """
     with open(path, "rb") as file:
         first = file.read(1)
-    if first != b"\n":  # the first byte of every model of SentencePiece, a message whose first field is its pieces
+    if first != b"\n":  # each model of SentencePiece starts with this byte: the tag of its first field
         require_codes(path)
         return {"bpe": "subword_nmt", "bpe_codes": str(path)}
     try:
         SentencePieceProcessor(model_file=str(path))
     except RuntimeError as error:
-        raise UserError(f"{path}: neither codes of subword-nmt nor a model of SentencePiece") from error
+        raise UserError(
+            f"{path}: neither codes of subword-nmt nor a model of SentencePiece; name one of them"
+        ) from error
     return {"bpe": "sentencepiece", "sentencepiece_model": str(path)}

@@ -1,4 +1,4 @@
-"""Parallel texts read side by side, each line once: what is wrong with them, what is unknown, what is repeated."""
+"""Checks of parallel texts, read side by side in one pass: wrong lines, unknown tokens and repeated pairs."""
 
 from collections import Counter
 from itertools import zip_longest
@@ -10,15 +10,15 @@ from tqdm import tqdm
 
 from fairseq_capsule.data.findings import Finding
 
-Pair = Tuple[str, ...]  # a line of each language
-Content = Tuple[Hashable, ...]  # the same, or what stands for it
+Pair = Tuple[str, ...]  # one line for each language
+Content = Tuple[Hashable, ...]  # a pair, or the tokens of a pair as bytes
 
-LONGEST_LINE = 1 << 24  # bytes: what is longer is read in parts, and is no text
-MENDS = {
+LONGEST_LINE = 1 << 24  # in bytes; a longer line is read in parts, and is not text
+REMEDIES = {
     "not UTF-8": "convert the file",
     "a NUL character": "drop the line in every language",
     "a stray carriage return": "replace it by a space",
-    "a replacement character": "a wrong conversion left it: convert again, or drop the line in every language",
+    "a replacement character": "it comes from a wrong conversion: convert again, or drop the line in every language",
     "no line feed at its end": "it may be cut short: copy it again, or prepare it again",
     "empty": "drop the line in every language",
     "too long": "drop the line in every language, or give the model more --max-source-positions",
@@ -26,7 +26,7 @@ MENDS = {
 
 
 class Pairs:
-    """Iterates over (number, lines) of a split, a line of each language, and notes what is wrong with them."""
+    """Iterate over (number, lines) of a split, with one line for each language, and record problems."""
 
     def __init__(self, folder: Path, stage: str, split: str, languages: List[str]):
         self.number = 0
@@ -58,16 +58,18 @@ class Pairs:
             yield self.number, tuple(line.removesuffix(b"\n").decode(errors="replace") for line in pair)
 
     def sound(self) -> bool:
-        """Whether the texts are parallel and all of their characters are what they should be."""
+        """Return whether the texts are parallel and have no wrong characters."""
         wrong = {problem for _, problem in self._first} - {"empty", "too long", "no line feed at its end"}
         return bool(self.number) and len(set(self._counts)) == 1 and not wrong
 
     def findings(self) -> Iterator[Finding]:
-        other = "the other language is there" if len(self._missing) < len(self._files) else "other stages may have it"
+        other = (
+            "but the other language is there" if len(self._missing) < len(self._files) else "other stages may have it"
+        )
         for file in self._missing:
             yield Finding(file, None, f"missing, {other}: prepare it again")
         for (side, problem), line in self._first.items():
-            yield Finding(self._files[side], line, f"{problem}: {MENDS[problem]}", self._lines[side, problem])
+            yield Finding(self._files[side], line, f"{problem}: {REMEDIES[problem]}", self._lines[side, problem])
         if len(set(self._counts)) > 1:
             longer = self._counts.index(max(self._counts))
             shorter = self._counts.index(min(self._counts))
@@ -82,14 +84,18 @@ class Pairs:
 
 
 class Overlap:
-    """Finds the pairs of other splits that are in train, too; `lines`: split → pair → its first lines in both."""
+    """Find the pairs of other splits that are also in train.
+
+    Attributes:
+        lines: split → pair → its first line in the split and in train.
+    """
 
     def __init__(self) -> None:
         self._held_out: Dict[Content, Dict[str, int]] = {}  # pair → split → its first line
         self.lines: Dict[str, Dict[Content, Tuple[int, int]]] = {}
 
     def see(self, split: str, number: int, pair: Content) -> None:
-        """The pairs of train come last."""
+        """Take a pair. The pairs of train must come last."""
         if split != "train":
             self._held_out.setdefault(pair, {}).setdefault(split, number)
             return
@@ -98,7 +104,7 @@ class Overlap:
 
 
 class Unknown:
-    """Counts the tokens of a text that a dictionary does not know, and keeps the first."""
+    """Count the tokens of a text that are not in a dictionary, and store the first one and its line."""
 
     def __init__(self, dictionary: Dictionary):
         self._known = dictionary.indices.keys()

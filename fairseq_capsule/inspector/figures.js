@@ -1,7 +1,7 @@
 // A figure: a picture with its title, its legend, its sentences and, where there are several heads or iterations, all of
 // them side by side.
 
-const BESIDE = 640; // pixels of a figure that has room for the others beside the large picture
+const BESIDE = 640; // pixels of a figure that fits the others beside the large picture
 const WIDE = 4; // pixels of a narrow cell for which a picture takes a row of its own
 
 function shownEntropy(value) {

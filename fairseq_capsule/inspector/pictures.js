@@ -2,7 +2,7 @@
 
 const FEWEST = 10; // pixels of a cell that has a label
 const MOST = [44, 26]; // width and height of the largest cell
-const LABELLED = 200; // more words than this have no room
+const LABELLED = 200; // more labels than this do not fit
 const MOST_BAR = 20; // height of a bar
 const BAR = 220; // length of the longest bar, where an array has one axis
 const LABEL = 160; // pixels of the longest label
@@ -47,26 +47,26 @@ function longest(context, labels, size) {
   return Math.min(LABEL, Math.max(0, ...labels.map((label) => context.measureText(label).width)));
 }
 
-// Whether every cell of a side must have room for its label. Numbers, as of capsules and dimensions, need not all be read.
+// Whether every cell of a side must fit its label. Numbers, as of capsules and dimensions, need not all be read.
 function areWords(labels) {
   return labels.length <= LABELLED && !labels.every((label) => /^\d*$/.test(label));
 }
 
-// Pixels of a cell's side: as the room allows, but no less than the label of a word needs.
-function cellSize(room, labels, most) {
-  if (areWords(labels)) return Math.min(most, Math.max(FEWEST, Math.floor(room / labels.length)));
-  return Math.min(most, room / labels.length);
+// Pixels of a cell's side: as the space allows, at least what a word needs.
+function cellSize(space, labels, most) {
+  if (areWords(labels)) return Math.min(most, Math.max(FEWEST, Math.floor(space / labels.length)));
+  return Math.min(most, space / labels.length);
 }
 
-// Of so many labels one is written: all where there is room, else the 5th, 10th, 20th, … of numbers and none of words.
+// Of so many labels one is written: all if they fit, otherwise the 5th, 10th, 20th, … of numbers and none of words.
 function every(labels, size) {
   if (size >= FEWEST) return 1;
   if (!labels.every((label) => /^\d*$/.test(label))) return Infinity;
   return [2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * size >= 2 * FEWEST) ?? Infinity;
 }
 
-// Draws a picture into its canvas, which is as wide as `room` if that can be, and tells where its cells are.
-function draw(pictured, range, room) {
+// Draws a picture into its canvas, at most `space` wide if possible, and tells where its cells are.
+function draw(pictured, range, space) {
   const { panel, canvas, rows, columns, values, entropy } = pictured;
   const context = canvas.getContext("2d");
   const count = [columns.labels.length, rows.labels.length];
@@ -74,7 +74,7 @@ function draw(pictured, range, room) {
   const below = entropy?.of === "columns" ? ENTROPY : 0;
   let height = count[1] > LABELLED ? 2 : columns.axis ? MOST[1] : MOST_BAR;
   const left = Math.ceil(longest(context, rows.labels, height)) + 6;
-  const free = room - left - beside - 4;
+  const free = space - left - beside - 4;
   const width = columns.axis ? cellSize(free, columns.labels, MOST[0]) : Math.max(60, Math.min(BAR, free));
   if (columns.axis && height > FEWEST) height = Math.min(height, Math.max(16, width));
   const top = Math.max(Math.ceil(longest(context, columns.labels, width)), beside ? 14 : 0) + 6;

@@ -1,4 +1,4 @@
-"""fairseq models: configs, wiring and presets. Importing this registers every architecture."""
+"""Models for fairseq, their configs and presets. Importing this package registers every architecture."""
 
 from fairseq_capsule.models.capsnmt import CapsNMTModel
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMModel

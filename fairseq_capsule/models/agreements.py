@@ -1,4 +1,4 @@
-"""Checkpoints whose model has another number of routing iterations than the one that loads them."""
+"""Loading of checkpoints that were trained with another number of routing iterations."""
 
 from typing import Collection
 
@@ -10,13 +10,13 @@ from fairseq_capsule.errors import UserError
 def allow_other_iterations(routing: nn.Module, option: str, alternative: str) -> None:
     """Let a routing load weights that were trained with another number of iterations.
 
-    The weights of agreements, `routing.AGREEMENTS` by name, exist only where there is more than one iteration. A
-    routing with one iteration leaves them; one with more refuses a checkpoint without them.
+    The agreements have weights only if there is more than one iteration. A routing with one iteration ignores such
+    weights in a checkpoint. A routing with more iterations raises a UserError for a checkpoint without them.
 
     Args:
-        routing: a module with `iterations` and `AGREEMENTS`.
-        option: what sets its iterations, for the error.
-        alternative: what else does without agreements, for the error.
+        routing: a module with `iterations` and `AGREEMENTS`, the names of the submodules that hold these weights.
+        option: the option that sets the iterations, named in the error.
+        alternative: another setting that needs no agreements, named in the error.
     """
 
     def before_loading(module, state_dict, prefix, local_metadata, strict, *lists):
@@ -32,8 +32,8 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
             and any(_is_agreement(name, module.AGREEMENTS) for name in module.state_dict())
         ):
             raise UserError(
-                f"{option}: the checkpoint has no weights of agreements, which more than one iteration needs; only 1 "
-                f"can be taken, or {alternative}"
+                f"{option}: more than one iteration needs the weights of agreements, and the checkpoint has none; "
+                f"use {option} 1 or {alternative}"
             )
 
     routing.register_load_state_dict_pre_hook(before_loading)

@@ -1,4 +1,4 @@
-"""What self-attention and cross-attention look at, before and after routing (Duan et al. 2020, Fig. 5)."""
+"""Self-attention and cross-attention of a model, before and after routing (Duan et al. 2020, Fig. 5)."""
 
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -14,11 +14,11 @@ from fairseq_capsule.models.views import evaluating
 
 
 class DecoderExplanation(NamedTuple):
-    """What one layer of a decoder attends to.
+    """The attentions of one decoder layer.
 
     Attributes:
-        own: of the steps to each other; None where its self-attention reads the source too.
-        cross: of the steps to the source, `[B, H, T, L]`; None where the layer has no attention of its own for it.
+        own: the self-attention; None if it also reads the source (`--cross-self-attention`).
+        cross: the attention to the source, `[B, H, T, L]`; None if the layer has no separate attention for it.
     """
 
     own: Optional[Explanation]
@@ -26,31 +26,34 @@ class DecoderExplanation(NamedTuple):
 
 
 def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
-    """Every layer's output `[B, L, C]`, of what a Transformer's encoder gives with `return_all_hiddens`."""
-    # The first of the states is the embeddings; the last layer's output is what the decoder gets of it.
+    """Return each layer's output `[B, L, C]` from the output of a Transformer encoder with `return_all_hiddens`."""
+    # The first state is the embeddings. For the last layer, take the output that the decoder reads.
     return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
 
 
 def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
-    """What a Transformer's, an LSTM's or this package's encoder gives: its states `[B, I, C]` and their padding mask
-    `[B, I]`, True at padding. fairseq's LSTM has its padding on the right, whatever the source had."""
+    """Return the states `[B, I, C]` and the padding mask `[B, I]` (True marks padding) from an encoder's output.
+
+    Works for the encoders of fairseq's Transformer and LSTM and of this package. fairseq's LSTM always has its padding
+    on the right, even if the source is padded on the left.
+    """
     if isinstance(encoded, tuple):
         return encoded[0].transpose(0, 1), encoded[3].t()
     return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
 
 
 def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
-    """Recompute each encoder layer's attention of a batch, in eval mode.
+    """Recompute the self-attention of each encoder layer for a batch, in eval mode.
 
     Args:
-        model: a Transformer of fairseq's or of this package.
+        model: a Transformer of fairseq or of this package.
         src_tokens: `[B, L]`, padded on either side.
 
     Returns:
-        An `Explanation` a layer; one that does not route has `before` equal to `after` and no capsules.
+        One `Explanation` for each layer. Without routing, `before` equals `after` and there are no capsules.
 
     Raises:
-        UserError: the model's encoder is no Transformer.
+        UserError: the model's encoder is not a Transformer.
     """
     encoder = model.encoder
     if not isinstance(encoder, TransformerEncoderBase):
@@ -62,21 +65,21 @@ def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Expla
 
 
 def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
-    """Recompute each decoder layer's attentions of a batch, in eval mode.
+    """Recompute the attentions of each decoder layer for a batch, in eval mode.
 
     Args:
         model: as for `encoder_attention`.
         src_tokens: `[B, L]`, padded on either side.
-        previous: what the decoder reads at its steps, `[B, T]`, the end of sentence first.
+        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
 
     Raises:
-        UserError: the model's decoder is no Transformer.
+        UserError: the model's decoder is not a Transformer.
     """
     decoder = model.decoder
     if not isinstance(decoder, TransformerDecoderBase):
         raise UserError(f"a {type(decoder).__name__} has no self-attention to show")
     padding = previous.eq(decoder.padding_idx)
-    mask = padding if padding.any() else None  # as fairseq's decoder passes it on
+    mask = padding if padding.any() else None  # as in fairseq's decoder
     with evaluating(model):
         encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1))
         source, source_mask = encoded["encoder_out"][0], encoded["encoder_padding_mask"][0]
@@ -103,12 +106,12 @@ def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Ten
 def routing_attentions(
     model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
 ) -> Iterator[Tuple[str, RoutingSelfAttention, Tensor, Tensor]]:
-    """The self-attentions of a Transformer that route, with what they read of a batch, in eval mode.
+    """Yield the self-attentions of a Transformer that route, with their inputs for a batch, in eval mode.
 
     Args:
         model: a Transformer of this package.
         src_tokens: `[B, L]`, padded on either side.
-        previous: what the decoder reads at its steps, `[B, T]`, the end of sentence first.
+        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
 
     Yields:
         "encoder" or "decoder", the attention, its input `[L, B, C]` and padding mask `[B, L]` (True marks padding).
@@ -127,18 +130,18 @@ def routing_attentions(
 
 
 def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
-    """What each step of an LSTM's decoder takes of the source, `[B, T, L]`; None where it has no attention.
+    """Return the attention of an LSTM decoder to the source, `[B, T, L]`, or None if it has no attention.
 
-    Args: as for `decoder_attention`; sentences sorted by their length, as fairseq's LSTM wants them.
+    Args: as for `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires.
 
     Raises:
         UserError: the model's decoder is not fairseq's LSTM.
     """
     decoder = model.decoder
     if not isinstance(decoder, LSTMDecoder):
-        raise UserError(f"a {type(decoder).__name__} is no LSTM with attention")
+        raise UserError(f"a {type(decoder).__name__} is not an LSTM with attention")
     needed = decoder.need_attn
-    decoder.need_attn = True  # off in a model that is prepared for generation
+    decoder.need_attn = True  # it is off in a model that is prepared for generation
     try:
         with evaluating(model):
             lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
@@ -158,7 +161,7 @@ def _explain(
         x = layer.self_attn_layer_norm(x)
     if isinstance(layer.self_attn, RoutingSelfAttention):
         return layer.self_attn.explain(x, mask, attn_mask)
-    # Given an incremental state, fairseq's attention goes through its own code, which returns weights a head.
+    # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
     _, weights = layer.self_attn(
         x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
     )

@@ -1,4 +1,8 @@
-"""The beams of a sentence, which fairseq decodes as so many sentences: what the source alone decides they share."""
+"""Computation that the beams of a sentence share.
+
+fairseq decodes the beams of a sentence as separate rows of a batch. Results that depend only on the source are the same
+for all of them, and are computed once.
+"""
 
 from typing import Dict, Iterable, Optional
 
@@ -9,14 +13,15 @@ IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
 class KnowsBeams:
-    """A mixin of decoders and their parts: what a generator said of its beams, and whether it is so."""
+    """A mixin for decoders and their modules that stores the beam size announced by a generator."""
 
-    beam_size = 1  # the hint
+    beam_size = 1
 
     def beams_of(self, source: Tensor) -> int:
-        """How many neighbours of `source` `[I, B, C]` are one sentence.
+        """Return how many consecutive rows of `source` `[I, B, C]` are one sentence.
 
-        That is `beam_size`, if all such neighbours are the same, and 1 if not: a hint may be an older one.
+        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
+        earlier generator.
         """
         if self.beam_size == 1 or source.size(1) % self.beam_size:
             return 1
@@ -31,16 +36,17 @@ def project_source_once(
     beams: int,
     incremental_state: IncrementalState,
 ) -> None:
-    """Keep what fairseq's attentions to the source would, as if each had projected it: keys and values, beam by beam.
+    """Compute keys and values of the cross-attentions once for each sentence, and cache them for all its beams.
 
-    fairseq projects every beam's copy. Layers that something wraps, whose weights may be elsewhere, are left to it.
+    The cache has the content that fairseq's attentions store themselves. fairseq projects the copy of every beam.
+    Wrapped layers are skipped and left to fairseq, because their weights may be elsewhere.
 
     Args:
-        layers: those of a Transformer's decoder.
+        layers: the layers of a Transformer's decoder.
         source: the encoder's output `[I, B, C]`.
         padding_mask: `[B, I]`, True marks padding of the source.
-        beams: how many neighbours in `B` are one sentence.
-        incremental_state: as fairseq's, at the first step.
+        beams: how many consecutive rows of `B` are one sentence.
+        incremental_state: fairseq's, at the first step.
     """
     for layer in layers:
         attention = getattr(layer, "encoder_attn", None)

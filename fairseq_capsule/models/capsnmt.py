@@ -1,4 +1,4 @@
-"""`capsnmt`: translation through a fixed number of capsules, in time linear in the sentence (Wang et al. 2019)."""
+"""`capsnmt`: translation through a fixed number of capsules, in linear time (Wang et al. 2019)."""
 
 from typing import Dict, List, Optional
 
@@ -23,21 +23,21 @@ from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.routing import RoutingResult
 
-# A sentence's beam times embeddings that a CPU's caches do not hold: with these on the left it takes half the time,
-# which is most of a step's.
+# On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
+# there are few rows (the beam of a sentence), the product takes half the time with the embeddings on the left.
 FEW_ROWS, BEYOND_CACHE = 16, 2**22
 
 
 class CapsNMTEncoder(FairseqEncoder):
-    """Bidirectional LSTM layers, and the aggregation of their states.
+    """Bidirectional LSTM layers followed by the aggregation of their states.
 
     Args:
-        dictionary: of the source.
-        embed_tokens: its embeddings.
-        aggregation: what makes `M` vectors of a sentence's states.
+        dictionary: the source dictionary.
+        embed_tokens: the source embeddings.
+        aggregation: the module that makes `M` vectors from the states of a sentence.
         layers: number of LSTM layers.
-        dropout: of embeddings and of each LSTM's output.
-        max_source_positions: the longest source.
+        dropout: dropout of embeddings and of each LSTM's output.
+        max_source_positions: the maximum source length.
     """
 
     def __init__(self, dictionary, embed_tokens, aggregation, *, layers, dropout, max_source_positions):
@@ -54,7 +54,7 @@ class CapsNMTEncoder(FairseqEncoder):
         """Encode sources `[B, I]`.
 
         Returns:
-            `encoder_out`, `[M, B, C]` capsules, and `encoder_padding_mask`, `[B, M]`, in which nothing is padding.
+            `encoder_out`, the capsules `[M, B, C]`, and `encoder_padding_mask`, `[B, M]`, which is False everywhere.
         """
         capsules = self.aggregate(src_tokens).capsules
         return {
@@ -63,14 +63,18 @@ class CapsNMTEncoder(FairseqEncoder):
         }
 
     def aggregate(self, src_tokens: Tensor, iterations: Optional[int] = None) -> RoutingResult:
-        """What the sources `[B, I]`, padded on either side, become, or have become after so many `iterations`.
+        """Encode and aggregate sources.
+
+        Args:
+            src_tokens: `[B, I]`, padded on either side.
+            iterations: the number of routing iterations; the model's own by default.
 
         Returns:
-            `RoutingResult(capsules [B, M, C], coupling [B, I, M])`, coupling in the order of `src_tokens`;
+            `RoutingResult(capsules [B, M, C], coupling [B, I, M])`. The coupling is in the order of `src_tokens`, and
             None for simple aggregation.
         """
         padding = self.dictionary.pad()
-        # An LSTM must meet the words before the padding.
+        # An LSTM must read the words before the padding.
         tokens = utils.convert_padding_direction(src_tokens, padding, left_to_right=True)
         mask = tokens.eq(padding)
         embedded = self.dropout(self.embed_tokens(tokens))
@@ -94,17 +98,18 @@ class CapsNMTEncoder(FairseqEncoder):
 
 
 class CapsNMTDecoder(FairseqIncrementalDecoder):
-    """LSTM layers that read the capsules below the first one; the output's embeddings are the input's.
+    """LSTM layers; the first one reads the capsules `C`. Input and output share their embeddings.
 
     Args:
-        dictionary: of the target.
-        embed_tokens: its embeddings.
+        dictionary: the target dictionary.
+        embed_tokens: the target embeddings.
         num_capsules: `M`.
-        capsule_scale: what the capsules were multiplied by; attention compares states with what it reads divided by it.
-        context: "attention": `u_t = y_t + ATT(C, s_{t-1})`, with the first layer's state `s`; "concat":
-            `u_t = y_t + W_c [c_1; …; c_M]`, and each layer goes over the whole target in one call.
+        capsule_scale: the factor that the capsules were multiplied by. The attention divides them by it to compute its
+            keys.
+        context: "attention": `u_t = y_t + ATT(C, s_{t-1})`, where `s` is the state of the first layer. "concat":
+            `u_t = y_t + W_c [c_1; …; c_M]`; each layer then processes the whole target in one call.
         layers, dropout: as for the encoder.
-        max_target_positions: the longest target.
+        max_target_positions: the maximum target length.
     """
 
     def __init__(
@@ -122,18 +127,18 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.max_target_positions = max_target_positions
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None):
-        """As fairseq's decoders: logits `[B, T, V]`, and a dict with no attention."""
+        """Return logits `[B, T, V]`, and a dict `{"attn": [None]}`, as fairseq's decoders do."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return self.output_layer(features), extra
 
     def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
-        """Features `[B, T, C]`, of the last step alone with `incremental_state`, and the dict of `forward`."""
+        """Return features `[B, T, C]` and the dict of `forward`. With `incremental_state`, only the last step."""
         kept = self.get_incremental_state(incremental_state, "states") or {}
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
         capsules = encoder_out["encoder_out"][0].transpose(0, 1)
         features = self.dropout(self.embed_tokens(prev_output_tokens))
-        # What the source alone decides is kept while decoding.
+        # This depends only on the source, so it is cached while decoding.
         source = kept.get("source")
         if source is None:
             if self.context is None:
@@ -161,7 +166,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
 
     @property
     def output_embeddings(self) -> Tensor:
-        """`E` `[V, C]`."""
+        """The output embeddings `E` `[V, C]`."""
         return self.embed_tokens.weight
 
     def max_positions(self):
@@ -177,7 +182,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
 
 @register_model("capsnmt", dataclass=CapsNMTConfig)
 class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
-    """CapsNMT, and simple aggregation in its place (Wang et al. 2019, Table 1)."""
+    """CapsNMT, or its baseline with simple aggregation (Wang et al. 2019, Table 1)."""
 
     config_type = CapsNMTConfig
 
@@ -186,13 +191,14 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         """Build the model of a preset's config.
 
         Raises:
-            UserError: an option has a value that is not allowed, or dictionaries differ that are to be shared.
+            UserError: an option has a value that is not allowed, or the embeddings are shared but the dictionaries
+                differ.
         """
         keep_digests(task)
         config = validated(cfg, cls.config_type)
         source, target = task.source_dictionary, task.target_dictionary
         if config.share_all_embeddings and source != target:
-            raise UserError("--share-all-embeddings needs a joined dictionary: preprocess with --joined-dictionary")
+            raise UserError("--share-all-embeddings needs a joined dictionary; preprocess with --joined-dictionary")
         size = config.encoder_embed_dim
         embeddings = _embedding(target, size)
         aggregation = build_aggregation(config)
@@ -220,20 +226,22 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
 
     @property
     def full_context_alignment(self):
-        """What `--print-alignment` asks of a model before it reads the attention to source words.
+        """Refuse `--print-alignment`, which reads this attribute first.
 
         Raises:
-            UserError: always; there is no such attention.
+            UserError: always, because CapsNMT has no attention to source words.
         """
         raise UserError(
-            "--print-alignment requires attention to source words, which CapsNMT does not have: its decoder reads "
-            "capsules; leave it out. fairseq-capsule inspect shows which words go to each capsule"
+            "CapsNMT has no attention to source words for --print-alignment; leave the option out. "
+            "fairseq-capsule inspect shows which words go to each capsule"
         )
 
 
 def _embedding(dictionary, size: int) -> nn.Embedding:
-    """As fairseq's Transformer has it, but never scaled: the vectors of the source, which are added to embeddings, are
-    to stand out at first."""
+    """Build embeddings that are initialised as in fairseq's Transformer, but never scaled.
+
+    The vectors of the source are added to embeddings. Small embeddings let them dominate at the start of training.
+    """
     embedding = nn.Embedding(len(dictionary), size, dictionary.pad())
     nn.init.normal_(embedding.weight, std=size**-0.5)
     nn.init.zeros_(embedding.weight[dictionary.pad()])

@@ -14,30 +14,30 @@ CONTEXTS = ChoiceEnum(["attention", "concat"])
 
 @dataclass
 class CapsNMTConfig(AggregationConfig):
-    """The base preset. A wrong value is refused when the model is built, with the option's name."""
+    """The options of the base preset. Building the model raises a UserError that names an option with a wrong value."""
 
     encoder_embed_dim: int = field(default=512, metadata={"help": "size of the encoder's states and of the capsules"})
     encoder_layers: int = field(default=4, metadata={"help": "bidirectional LSTM layers of the encoder"})
     decoder_embed_dim: int = field(default=512, metadata={"help": "the same as --encoder-embed-dim"})
     decoder_layers: int = field(default=3, metadata={"help": "LSTM layers of the decoder"})
-    dropout: float = field(default=0.1, metadata={"help": "of embeddings and of each LSTM's output"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each LSTM's output"})
     share_all_embeddings: bool = field(
         default=False,
-        metadata={"help": "share encoder and decoder embeddings; the output's are the decoder's always"},
+        metadata={"help": "share encoder and decoder embeddings; the output always shares the decoder's"},
     )
     decoder_context: CONTEXTS = field(
-        default="attention", metadata={"help": "how the decoder reads the capsules; concat: as the preprint of 2018"}
+        default="attention", metadata={"help": "how the decoder reads the capsules; concat: as in the preprint of 2018"}
     )
     max_source_positions: int = field(default=1024, metadata={"help": "max number of tokens in the source sequence"})
     max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})
 
     def __post_init__(self):
         if self.encoder_embed_dim % 2:
-            raise UserError(f"--encoder-embed-dim must be even, half for each direction, not {self.encoder_embed_dim}")
+            raise UserError(f"--encoder-embed-dim must be even (half for each direction), not {self.encoder_embed_dim}")
         if self.decoder_embed_dim != self.encoder_embed_dim:
             raise UserError(
-                f"--decoder-embed-dim {self.decoder_embed_dim} must be --encoder-embed-dim {self.encoder_embed_dim}: "
-                "capsules are added to the decoder's inputs"
+                f"--decoder-embed-dim {self.decoder_embed_dim} must equal --encoder-embed-dim {self.encoder_embed_dim}"
+                ", because capsules are added to the decoder's inputs"
             )
         check_mechanisms(self)
 

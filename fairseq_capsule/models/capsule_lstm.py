@@ -1,4 +1,4 @@
-"""`capsule_lstm`: fairseq's attentional LSTM ("RNMT") with PAST and FUTURE on top of its decoder."""
+"""`capsule_lstm`: fairseq's attentional LSTM ("RNMT") with PAST and FUTURE after its decoder."""
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field, fields, make_dataclass
@@ -27,13 +27,16 @@ from fairseq_capsule.models.presets import Presets, register_presets
 
 ON_LSTMS = tuple(mechanism for mechanism in ON_TRANSFORMERS if mechanism.on_lstm)
 
-# Options of fairseq's that a preset must be able to turn off again, which a flag cannot, or that belong to a loss which
-# is not ours.
+# fairseq options that are left out. A preset must be able to turn off the first one, which a flag cannot do. The second
+# one belongs to a loss that this package does not support.
 WITHOUT = ("encoder_bidirectional", "adaptive_softmax_cutoff")
 
 
 def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
-    """fairseq's LSTM has no dataclass: its options are read from its parser. None leaves a value to fairseq."""
+    """Yield the options of fairseq's LSTM, read from its parser because it has no dataclass.
+
+    The default None leaves a value to fairseq.
+    """
     parser = ArgumentParser(add_help=False)
     LSTMModel.add_args(parser)
     for action in parser._actions:
@@ -50,7 +53,7 @@ _LSTMOptions: Any = make_dataclass(
 )
 
 
-# The options of the mechanisms come with their values in a model that has none of them.
+# By default these options turn the mechanisms off.
 _Mechanisms: Any = make_dataclass(
     "_Mechanisms",
     (),
@@ -61,11 +64,13 @@ _Mechanisms: Any = make_dataclass(
 
 @dataclass
 class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
-    """Every option of fairseq's LSTM but `--adaptive-softmax-cutoff` and `--encoder-bidirectional`, which is
-    `--encoder-directions` here."""
+    """All options of fairseq's LSTM with two exceptions, and those of the mechanisms.
+
+    `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
+    """
 
     encoder_directions: int = field(
-        default=2, metadata={"help": "2: the encoder reads in both directions; 1: forwards alone"}
+        default=2, metadata={"help": "2: the encoder reads in both directions; 1: only forwards"}
     )
     max_source_positions: int = field(default=100000, metadata={"help": "max number of tokens in the source sequence"})
     max_target_positions: int = field(default=100000, metadata={"help": "max number of tokens in the target sequence"})
@@ -76,7 +81,7 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
         check_mechanisms(self)
 
     def lstm_options(self) -> Namespace:
-        """The options that make fairseq's `lstm` of the same dimensions."""
+        """Return the options of fairseq's `lstm` with the same dimensions."""
         ours = {
             item.name for mechanism in mechanisms() if mechanism.known_to(self) for item in fields(mechanism.options)
         }
@@ -89,12 +94,12 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
 
 
 class CapsuleLSTMDecoder(LSTMDecoder):
-    """fairseq's LSTM decoder with the decoder parts of mechanisms.
+    """fairseq's LSTM decoder with the decoder modules of mechanisms.
 
     Args:
-        parts: the mechanisms that its config turns on.
-        config: the preset's.
-        options: those of `LSTMDecoder`.
+        parts: the mechanisms that the config turns on.
+        config: the preset's config.
+        options: the arguments of `LSTMDecoder`.
     """
 
     def __init__(self, parts: Tuple[Mechanism, ...], config: Any, **options):
@@ -105,12 +110,12 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         add_parts(self, parts, lambda mechanism: mechanism.build_decoder(self, config, *sizes))
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, src_lengths=None):
-        """As fairseq's; what comes with the logits is a dict: the attention `attn`, and what mechanisms give."""
+        """Return logits `[B, T, V]` and a dict with the attention `attn` and the outputs of the mechanisms."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return self.output_layer(features), extra
 
     def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
-        # fairseq's decoder takes an empty state for the first step: nothing may be kept in it before.
+        # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
         source = EncodedSource(encoder_out[0], encoder_out[3].t(), {})
         features, outputs = decode_with(self.mechanisms, self, features, source, incremental_state)
@@ -124,7 +129,10 @@ class CapsuleLSTMDecoder(LSTMDecoder):
 
 @register_model("capsule_lstm", dataclass=CapsuleLSTMConfig)
 class CapsuleLSTMModel(CapsuleModel, LSTMModel):
-    """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1); with them off, fairseq's own."""
+    """fairseq's attentional LSTM with PAST and FUTURE (Zheng et al. 2019, Table 1).
+
+    With the mechanisms off it is identical to fairseq's LSTM.
+    """
 
     config_type = CapsuleLSTMConfig
 
@@ -140,7 +148,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         config = validated(cfg, cls.config_type)
         options = config.lstm_options()
         try:
-            model = super().build_model(options, task)  # which fills in what is left to fairseq
+            model = super().build_model(options, task)  # this fills in the values that are left to fairseq
         except ValueError as error:
             raise UserError(str(error)) from error
         model.cfg = config
@@ -167,7 +175,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
 
 
 def presets(mechanism: Mechanism) -> Presets:
-    """A mechanism's preset: this mechanism on, all others off."""
+    """Return the preset of a mechanism: this mechanism on, all others off."""
     known = issubclass(CapsuleLSTMConfig, mechanism.options)
     bases = (CapsuleLSTMConfig,) if known else (CapsuleLSTMConfig, mechanism.options)
     values = {**options_off(CapsuleLSTMConfig()), **mechanism.off, **mechanism.on}

@@ -1,4 +1,4 @@
-"""What every model of the package adds to fairseq's, beside its parts."""
+"""Behaviour that all models of the package share."""
 
 from pathlib import Path
 
@@ -12,11 +12,15 @@ from fairseq_capsule.models.memory import keep_memory
 
 
 class CapsuleModel(BaseFairseqModel):
-    """A mixin: the hint of a beam size, a clear word on another dictionary's checkpoint, and a hub to look inside."""
+    """A mixin for the models of the package.
+
+    It passes the beam size to the decoder, reports a checkpoint with another dictionary clearly, and returns a hub
+    interface with `inspect`.
+    """
 
     @classmethod
     def build_model(cls, cfg, task):
-        """As fairseq's; the task keeps a digest of its dictionaries, which goes into the checkpoints.
+        """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints.
 
         Raises:
             UserError: the task has the state of a checkpoint that was trained with other dictionaries.
@@ -26,7 +30,7 @@ class CapsuleModel(BaseFairseqModel):
 
     @classmethod
     def from_pretrained(cls, model_name_or_path, checkpoint_file="model.pt", *args, **kwargs) -> CapsuleHub:
-        """As fairseq's; what it gives has `inspect` too."""
+        """Load a model as fairseq does. The returned hub interface also has `inspect`."""
         with quiet_loading(checkpoint_file):
             hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
         loaded = CapsuleHub(hub.cfg, hub.task, hub.models)
@@ -34,27 +38,27 @@ class CapsuleModel(BaseFairseqModel):
         return loaded
 
     def set_num_updates(self, num_updates: int) -> None:
-        """As fairseq's: what its trainer says before every update. On a CPU the process keeps its memory from here on.
+        """Called by fairseq's trainer before every update. On a CPU it also calls `keep_memory`.
 
-        Importing the package, building a model and translating with what a hub gives change nothing of the process.
+        Importing the package, building a model and translating with a hub interface do not change process settings.
         """
         self._keep_memory_of_a_cpu()
         super().set_num_updates(num_updates)
 
     def set_beam_size(self, beam_size: int) -> None:
-        """What a generator says before it decodes: how many neighbours of a batch are one sentence."""
+        """Called by a generator before it decodes: `beam_size` consecutive rows of a batch are one sentence."""
         for part in self.decoder.modules():
             if isinstance(part, KnowsBeams):
                 part.beam_size = beam_size
 
     def prepare_for_inference_(self, cfg) -> None:
-        """As fairseq's, which says nothing of a beam that holds no hypothesis until it searches with it.
+        """Prepare for generation as fairseq does, and check the beam size, which fairseq checks only when it searches.
 
-        On a CPU a command that was given the checkpoint (`--path`), such as fairseq-generate, keeps its memory from
-        here on: it translates what it is given and ends.
+        In a command that was given the checkpoint by `--path`, such as fairseq-generate, it also calls `keep_memory` on
+        a CPU. Such a command translates its input and ends.
 
         Raises:
-            UserError: a beam size below 1.
+            UserError: the beam size is below 1.
         """
         beam = getattr(cfg.generation, "beam", 1)
         if beam < 1:
@@ -68,17 +72,19 @@ class CapsuleModel(BaseFairseqModel):
             keep_memory()
 
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
-        """As fairseq's, which would report another dictionary's embeddings as tensors that do not fit.
+        """Load parameters as fairseq does, but report a dictionary of another size as such.
+
+        fairseq would report tensors whose shapes do not match.
 
         Raises:
-            UserError: the checkpoint was trained with a dictionary of another size, or has no weights that a module
-                requires.
+            UserError: the checkpoint was trained with a dictionary of another size, or has no weights for a module
+                that requires them.
         """
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
             if name in state_dict and len(state_dict[name]) != part.embed_tokens.num_embeddings:
                 raise UserError(
-                    f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, the data's "
-                    f"{part.embed_tokens.num_embeddings}: binarise the data with the dictionary of the checkpoint's run"
+                    f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, but the data's has "
+                    f"{part.embed_tokens.num_embeddings}; binarise the data with the checkpoint's dictionary"
                 )
         return super().load_state_dict(state_dict, strict, model_cfg, args)

@@ -1,4 +1,4 @@
-"""`capsule_transformer`: fairseq's Transformer with any of the mechanisms; the system of each paper is a preset."""
+"""`capsule_transformer`: fairseq's Transformer with any of the mechanisms. The system of each paper is a preset."""
 
 import re
 from typing import Any, Dict, Tuple
@@ -18,7 +18,7 @@ from fairseq_capsule.models.presets import register_presets
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
-    """fairseq's encoder with the encoder parts of the mechanisms that its config turns on."""
+    """fairseq's encoder with the encoder modules of the mechanisms that its config turns on."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
@@ -26,7 +26,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         add_parts(self, active_mechanisms(cfg), lambda mechanism: mechanism.build_encoder(self, cfg))
 
     def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
-        """As fairseq's; what a mechanism's `encode` gives is in the output under its name, in a list."""
+        """Encode as fairseq does. The output also has `[tensor]` from `encode` of each mechanism, under its name."""
         encoding = [mechanism for mechanism in self.mechanisms if mechanism.encodes]
         if not encoding:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
@@ -38,7 +38,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         return {**encoded, **vectors}
 
     def reorder_encoder_out(self, encoder_out, new_order):
-        """As fairseq's."""
+        """Reorder the batch as fairseq does, with the tensors of the mechanisms."""
         reordered = super().reorder_encoder_out(encoder_out, new_order)
         for mechanism in self.mechanisms:
             if mechanism.encodes:
@@ -47,7 +47,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 
 
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
-    """fairseq's decoder with the decoder parts of the mechanisms that its config turns on."""
+    """fairseq's decoder with the decoder modules of the mechanisms that its config turns on."""
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
@@ -56,7 +56,7 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         add_parts(self, active_mechanisms(cfg), lambda mechanism: mechanism.build_decoder(self, cfg, *sizes))
 
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
-        """As fairseq's; `extra` has what the mechanisms' `decode` give, under their names."""
+        """Decode as fairseq does, then apply the mechanisms. `extra` has their outputs under their names."""
         attended = self._attended_source(encoder_out, incremental_state)
         features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
         if not self.mechanisms:
@@ -69,9 +69,9 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         return features, {**extra, **outputs}
 
     def _attended_source(self, encoder_out, incremental_state):
-        """What fairseq's attentions are given of the source: while decoding, no mask if no source is padded.
+        """Return the encoder output for fairseq's attentions. While decoding, it has no mask if no source is padded.
 
-        At the first step the source is projected as well, once for all beams of a sentence.
+        The first step also projects the source, once for all beams of a sentence.
         """
         if incremental_state is None:
             return encoder_out
@@ -97,11 +97,11 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
 
 @register_model("capsule_transformer", dataclass=CapsuleTransformerConfig)
 class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
-    """The capsule-Transformer (Duan et al. 2020); with every option off, fairseq's Transformer, number for number."""
+    """The capsule-Transformer (Duan et al. 2020). With all mechanisms off it is identical to fairseq's Transformer."""
 
     config_type = CapsuleTransformerConfig
 
-    # TransformerModelBase would offer the options of its own nested config.
+    # The method of TransformerModelBase adds the options of its own nested config.
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
@@ -114,9 +114,9 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
-        """As fairseq's; layers that are not to be kept are left out of a checkpoint that has them.
+        """Load parameters as fairseq does, but prune the layers of the checkpoint here.
 
-        fairseq prunes the other side's layers too where one side's are named, and what is pruned already again.
+        fairseq would also prune the other side if only one side is named, and would prune a pruned checkpoint again.
         """
         for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
             trained = {name.split(".")[2] for name in state_dict if name.startswith(f"{side}.layers.")}
@@ -138,7 +138,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 def _of_kept_layers(
     state_dict: Dict[str, Tensor], side: str, lists: Tuple[str, ...], kept: Dict[int, int]
 ) -> Dict[str, Tensor]:
-    """A checkpoint without one side's other layers, and those that are kept under their new numbers."""
+    """Return a checkpoint with only the kept layers of one side, renumbered."""
     of_a_layer = re.compile(rf"({side}\.(?:{'|'.join(map(re.escape, lists))})\.)(\d+)(\..*)")
     pruned = {}
     for name, value in state_dict.items():

@@ -1,4 +1,4 @@
-"""The options of `capsule_transformer` and its presets: every mechanism in every size."""
+"""The options of `capsule_transformer` and its presets: each mechanism in each size."""
 
 from dataclasses import make_dataclass
 from typing import Any, Dict
@@ -27,9 +27,9 @@ CapsuleTransformerConfig = make_dataclass(
     bases=(*(mechanism.options for mechanism in ON_TRANSFORMERS), FlatTransformerConfig),
     namespace={"__module__": __name__, "__post_init__": _check},
 )
-CapsuleTransformerConfig.__doc__ = """The base preset: every option of fairseq's Transformer and of the mechanisms.
+CapsuleTransformerConfig.__doc__ = """Options of the base preset: fairseq's Transformer and the mechanisms.
 
-A wrong value is refused when the model is built, with the option's name.
+Building the model raises a UserError that names an option with a wrong value.
 """
 
 
@@ -45,7 +45,7 @@ SIZES: Dict[str, Dict[str, Any]] = {
 
 
 def presets(mechanism: Mechanism) -> Presets:
-    """A mechanism's presets, in every size: this mechanism on, all others off."""
+    """Return the presets of a mechanism, one for each size: this mechanism on, all others off."""
     known = issubclass(CapsuleTransformerConfig, mechanism.options)
     bases = (CapsuleTransformerConfig,) if known else (CapsuleTransformerConfig, mechanism.options)
     values = {**options_off(CapsuleTransformerConfig()), **mechanism.off, **mechanism.on}

@@ -1,4 +1,4 @@
-"""Mechanisms of other packages."""
+"""Registration of mechanisms from other packages."""
 
 from fairseq_capsule.models import capsule_lstm, capsule_transformer
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
@@ -8,12 +8,15 @@ from fairseq_capsule.models.presets import register_presets
 def add_mechanism(mechanism: Mechanism) -> Mechanism:
     """Register a mechanism and the architectures that are its presets.
 
-    With `preset = "mine"` these are `mine_transformer_base`, `mine_transformer_big`, `mine_transformer_tiny` and, with
-    `on_lstm`, `mine_lstm`. They have the options of the package's own mechanisms too, off by default. Registering a
-    mechanism again changes nothing.
+    With `preset = "mine"` the architectures are `mine_transformer_base`, `mine_transformer_big`,
+    `mine_transformer_tiny` and, with `on_lstm`, `mine_lstm`. They also have the options of the package's own
+    mechanisms, off by default. Registering a mechanism again changes nothing.
+
+    Returns:
+        The registered mechanism.
 
     Raises:
-        ValueError: another mechanism has this name, or another model the name of a preset.
+        ValueError: another mechanism has this name, or another model has the name of a preset.
     """
     mechanism = register_mechanism(mechanism)
     if mechanism.preset is None:

@@ -1,7 +1,7 @@
-"""Flat dataclasses of fairseq's nested ones.
+"""Flat dataclasses made from fairseq's nested ones.
 
-A preset is a flat dataclass: a nested one breaks `--arch`. Its fields are generated from fairseq's, so that every
-option of fairseq's Transformer stays one of ours, under the name that its command line gives it.
+A preset must be a flat dataclass, because a nested one breaks `--arch`. The fields are generated from fairseq's, so
+every option of fairseq's Transformer is available here under its command-line name.
 """
 
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
@@ -31,22 +31,22 @@ def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> T
     return make_dataclass(name, flat, bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
-# The decoder's input and output sizes are interpolations between nested configs, which a flat one cannot express; the
-# layers to keep are lists there, which fairseq splits as texts.
+# These fields are redefined below. In fairseq the decoder's input and output sizes are interpolations between nested
+# configs, which a flat config cannot express. fairseq declares the layers to keep as lists, but splits them as text.
 OWN = ("decoder_input_dim", "decoder_output_dim", "encoder_layers_to_keep", "decoder_layers_to_keep")
 _Flat: Any = _flatten("_Flat", TransformerConfig(), without=OWN)
 
 
 @dataclass
 class FlatTransformerConfig(_Flat):
-    """Every option of fairseq's Transformer, flat."""
+    """All options of fairseq's Transformer in one flat dataclass."""
 
     decoder_input_dim: Optional[int] = field(
         default=None, metadata={"help": "decoder input dimension (default: --decoder-embed-dim)"}
     )
     decoder_output_dim: Optional[int] = field(
         default=None,
-        metadata={"help": "decoder output dimension, a linear layer more if different (default: --decoder-embed-dim)"},
+        metadata={"help": "decoder output dimension; another size adds a linear layer (default: --decoder-embed-dim)"},
     )
 
     encoder_layers_to_keep: Optional[str] = field(
@@ -57,27 +57,30 @@ class FlatTransformerConfig(_Flat):
     )
 
     def kept_layers(self, side: str) -> List[int]:
-        """The layers that the `encoder` or the `decoder` has of those that it was trained with, counted from 0.
+        """Return the trained layers that remain after pruning, counted from 0.
+
+        Args:
+            side: "encoder" or "decoder".
 
         Raises:
-            UserError: no such layers.
+            UserError: the option does not name different existing layers.
         """
         layers, name = getattr(self, f"{side}_layers"), f"{side}_layers_to_keep"
         text = getattr(self, name)
         if text is None:
             return list(range(layers))
         kept = number_set(text, 0, layers - 1)
-        # fairseq reads this text too, when it prunes: it knows no ranges.
+        # fairseq also reads this text when it prunes, and does not understand ranges.
         if kept is None or len(kept) < len(text.split(",")) or "-" in text:
-            raise UserError(f"{option(name)}: {text!r} must name different layers from 0 to {layers - 1}, as 0,2")
+            raise UserError(f"{option(name)}: {text!r} must name different layers from 0 to {layers - 1}, such as 0,2")
         return kept
 
     def nested(self) -> TransformerConfig:
-        """fairseq's own config, carrying this one's further options under their flat names."""
+        """Return fairseq's nested config. It holds the additional options of this config under their flat names."""
         config = TransformerConfig.from_namespace(self)
         config.decoder.input_dim = self.decoder_input_dim or self.decoder_embed_dim
         config.decoder.output_dim = self.decoder_output_dim or self.decoder_embed_dim
-        # fairseq sets the numbers of layers to those that are kept.
+        # fairseq overwrites the numbers of layers with the numbers of kept layers.
         config.trained_layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
         config.kept_layers = {side: self.kept_layers(side) for side in config.trained_layers}
         return config

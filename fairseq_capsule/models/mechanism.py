@@ -1,7 +1,8 @@
-"""What a mechanism is: one way to route in a model, with everything that the package knows about it in one place.
+"""The interface and the registry of mechanisms. A mechanism is one way to route in a model.
 
-A mechanism is an instance of a subclass of `Mechanism`, registered by `register_mechanism`. The models, presets,
-commands, tables, inspector and tests read the registry and name no mechanism.
+A mechanism is an instance of a subclass of `Mechanism`, registered by `register_mechanism`. The subclass contains
+everything that the package knows about it. The models, presets, commands, tables, inspector and tests read the
+registry and do not name any mechanism.
 """
 
 from typing import (
@@ -31,12 +32,12 @@ IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
 class EncodedSource(NamedTuple):
-    """What a decoder reads of a batch of sources.
+    """The encoder's results that a decoder reads.
 
     Attributes:
         states: the encoder's output `[I, B, C]`.
         padding_mask: `[B, I]`, True marks padding.
-        vectors: what mechanisms added to the encoder's output, each `[B, …]`, by the mechanism's name.
+        vectors: tensors `[B, …]` that mechanisms added to the encoder's output, by the name of the mechanism.
     """
 
     states: Tensor
@@ -47,21 +48,21 @@ class EncodedSource(NamedTuple):
 class Mechanism:
     """One way to route.
 
-    A subclass sets the attributes and overrides the hooks that it needs; by default a hook does nothing.
+    A subclass sets the attributes and overrides the hooks that it needs. By default a hook does nothing.
 
     Attributes:
-        name: identifies the mechanism; a decoder's `net_output[1]` and an encoder's output use it as a key.
-        summary: one sentence for people: what it adds to a model, and the paper.
-        options: a dataclass whose fields become options of the models that it can be part of.
-        off: values of options with which a model contains nothing of it.
+        name: identifies the mechanism; a key of a decoder's `net_output[1]` and of an encoder's output.
+        summary: one sentence for users that states what it adds to a model, and the paper.
+        options: a dataclass; its fields become options of the models that can contain the mechanism.
+        off: option values with which a model does not contain the mechanism.
         preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None.
-        on: values of options in its presets.
-        on_lstm: whether it can be part of fairseq's LSTM too: then it uses the decoder hooks alone.
-        iterations: the option that sets the number of its routing iterations, or None.
-        criterion: the name of the registered criterion that knows its losses, or None.
-        layer_lists: names of those of the encoder's module lists that it adds with one module for each layer, so that
-            pruning (`--encoder-layers-to-keep`) keeps the modules of the layers that it keeps.
-        plain: names of those of its arrays that a model without any mechanism has too.
+        on: option values in its presets.
+        on_lstm: whether fairseq's LSTM can contain it too. Such a mechanism uses only the decoder hooks.
+        iterations: the name of the option that sets the number of routing iterations, or None.
+        criterion: the name of the registered criterion that computes its losses, or None.
+        layer_lists: names of the module lists that it adds to the encoder with one module for each layer. Pruning
+            (`--encoder-layers-to-keep`) keeps the modules of the kept layers.
+        plain: names of its arrays that a model without any mechanism has too.
         views: how `arrays` are shown.
     """
 
@@ -79,50 +80,55 @@ class Mechanism:
     views: Tuple[View, ...] = ()
 
     def known_to(self, config: Any) -> bool:
-        """Whether a config has the options of this mechanism."""
+        """Return whether a config has the options of this mechanism."""
         return all(hasattr(config, name) for name in self.off)
 
     def is_on(self, config: Any) -> bool:
-        """Whether a model of that config contains the mechanism."""
+        """Return whether a model with this config contains the mechanism."""
         return self.known_to(config) and any(
             str(getattr(config, name)) != str(value) for name, value in self.off.items()
         )
 
     def routes(self, config: Any) -> bool:
-        """Whether the option `iterations` has an effect in a model of that config."""
+        """Return whether the option `iterations` has an effect in a model with this config."""
         return self.is_on(config)
 
     def check(self, config: Any) -> None:
-        """Raise a UserError for a value of its options that is not allowed. Called before a model is built."""
+        """Raise a UserError if an option has a value that is not allowed. Called before a model is built."""
 
     def losses(self, config: Any) -> Mapping[str, float]:
-        """The options of `criterion` with which a model of that config trains with every loss that it has the
-        parameters of; empty if it has none."""
+        """Return options of `criterion` that turn on all losses for which a model with this config has parameters.
+
+        Empty if there are no such losses.
+        """
         return {}
 
     def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
-        """Add parts to fairseq's Transformer encoder, which is complete otherwise; `config` is fairseq's nested one,
-        with the options of all mechanisms under their own names."""
-
-    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
-        """A tensor `[B, …]` that the decoder reads under the mechanism's name, or None.
+        """Add modules to fairseq's Transformer encoder, after fairseq has built it.
 
         Args:
-            layers: the output of every encoder layer, `[B, I, C]`, from the lowest on.
+            config: fairseq's nested config, which also holds the options of all mechanisms under their own names.
+        """
+
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+        """Return a tensor `[B, …]` that the decoder reads under the mechanism's name, or None.
+
+        Args:
+            layers: the output of each encoder layer, `[B, I, C]`, the lowest layer first.
             padding_mask: `[B, I]`, True marks padding.
         """
         return None
 
     @property
     def encodes(self) -> bool:
-        """Whether `encode` is overridden: only then the encoder keeps the outputs of its layers for it."""
+        """Whether `encode` is overridden. Only then does the encoder keep the outputs of its layers."""
         return type(self).encode is not Mechanism.encode
 
     def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
-        """Add parts to fairseq's decoder, which is complete otherwise.
+        """Add modules to fairseq's decoder, after fairseq has built it.
 
         Args:
-            config: as for `build_encoder`; in an LSTM, the preset's flat config.
+            config: as for `build_encoder`; for an LSTM, the flat config of the preset.
             source_dim: the size of the encoder's states.
             state_dim: the size of the decoder's output.
         """
@@ -137,25 +143,29 @@ class Mechanism:
         """Change the decoder's output `[B, T, C]` before the output projection.
 
         Returns:
-            The new output, and what `net_output[1]` holds under the mechanism's name; None for nothing.
+            The new output `[B, T, C]`, and the entry of `net_output[1]` under the mechanism's name, or None for no
+            entry.
         """
         return features, None
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
-        """What the model routed in a sentence and its translation, recomputed; the model is in eval mode, without
-        gradients. Empty for a model without this mechanism."""
+        """Recompute what the model routes for a sentence and its translation.
+
+        Called in eval mode, without gradients. Empty for a model without this mechanism.
+        """
         return {}
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """What `--log-routing` logs of a batch: whether the routing learns. Called in eval mode, without gradients,
-        and only for a model that contains the mechanism.
+        """Return the values that `--log-routing` logs for a batch. They show whether the routing learns.
+
+        Called in eval mode, without gradients, and only for a model that contains the mechanism.
 
         Args:
             source: source tokens `[B, I]`, padded on either side.
-            previous: what the decoder reads at its steps, `[B, T]`, padded on the right.
+            previous: the tokens that the decoder reads, `[B, T]`, padded on the right.
 
         Returns:
-            Means by their names, which are logged as `MECHANISM_NAME`; always the same names for one model.
+            Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.
         """
         return {}
 
@@ -164,33 +174,33 @@ _REGISTRY: Dict[str, Mechanism] = {}
 
 
 def register_mechanism(mechanism: Mechanism) -> Mechanism:
-    """Make a mechanism known to the package. The order of registration is the order of computation in a decoder.
+    """Register a mechanism. A decoder computes the mechanisms in the order of registration.
 
     Raises:
         ValueError: another mechanism has this name.
     """
     known = _REGISTRY.setdefault(mechanism.name, mechanism)
     if type(known).__qualname__ != type(mechanism).__qualname__:
-        raise ValueError(f"mechanism {mechanism.name!r} is registered already, by {type(known).__module__}")
+        raise ValueError(f"mechanism {mechanism.name!r} is already registered by {type(known).__module__}; rename it")
     return known
 
 
 def mechanisms() -> List[Mechanism]:
-    """Every registered mechanism, in the order of registration."""
+    """Return all registered mechanisms, in the order of registration."""
     return list(_REGISTRY.values())
 
 
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
-    """The mechanisms that a model of that config contains."""
+    """Return the mechanisms that a model with this config contains."""
     return tuple(mechanism for mechanism in mechanisms() if mechanism.is_on(config))
 
 
 def add_parts(
     side: Union[FairseqEncoder, FairseqDecoder], parts: Tuple[Mechanism, ...], build: Callable[[Mechanism], None]
 ) -> None:
-    """Let mechanisms build their parts of an encoder or decoder.
+    """Let mechanisms add their modules to an encoder or decoder.
 
-    `side.mechanisms` are these then, and `side.added_parameters` the names of the parameters that they added.
+    Sets `side.mechanisms`, and `side.added_parameters` to the names of the parameters that they added.
     """
     before = {name for name, _ in side.named_parameters(remove_duplicate=False)}
     for mechanism in parts:
@@ -207,7 +217,11 @@ def decode_with(
     source: EncodedSource,
     incremental_state: Optional[IncrementalState],
 ) -> Tuple[Tensor, Dict[str, Any]]:
-    """A decoder's output `[B, T, C]` after the mechanisms, and what they add to `net_output[1]`, by their names."""
+    """Apply mechanisms to a decoder's output `[B, T, C]`.
+
+    Returns:
+        The new output `[B, T, C]`, and the entries for `net_output[1]` by the name of the mechanism.
+    """
     outputs = {}
     for mechanism in parts:
         features, output = mechanism.decode(decoder, features, source, incremental_state)
@@ -217,14 +231,14 @@ def decode_with(
 
 
 def check_mechanisms(config: Any) -> None:
-    """Raise a UserError for an option of a mechanism that is not allowed."""
+    """Raise a UserError if an option of a mechanism has a value that is not allowed."""
     for mechanism in mechanisms():
         if mechanism.known_to(config):
             mechanism.check(config)
 
 
 def options_off(config: Any) -> Dict[str, Any]:
-    """The values with which no mechanism is part of a model with such a config."""
+    """Return option values with which a model with this kind of config contains no mechanism."""
     return {
         name: value for mechanism in mechanisms() if mechanism.known_to(config) for name, value in mechanism.off.items()
     }

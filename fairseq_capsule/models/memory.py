@@ -1,7 +1,7 @@
-"""Memory of large tensors on a CPU.
+"""Reuse of the memory of large tensors on a CPU.
 
-By default glibc takes a new mapping from the kernel for every large tensor and gives it back with the tensor. Each page
-of it is then zeroed and faulted in again, at every operation. Here glibc is told to keep that memory and to reuse it.
+By default glibc maps new memory for every large tensor and unmaps it when the tensor is freed. The kernel then zeroes
+and faults in each page again at every operation. This module makes glibc keep the memory and reuse it.
 """
 
 import ctypes
@@ -11,17 +11,20 @@ import platform
 
 # Parameters of glibc's mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD = -1, -2, -3
-NAMES = ("mmap_threshold", "mmap_max", "trim_threshold", "top_pad")  # in the environment
+NAMES = ("mmap_threshold", "mmap_max", "trim_threshold", "top_pad")  # settings in the environment
 LARGEST_INT = 2**31 - 1
-OLD_LIMIT = 2**25  # the highest threshold of mappings that glibc before 2.35 takes
+OLD_LIMIT = 2**25  # the highest mmap threshold that glibc before 2.35 accepts
 
 
-@functools.cache  # a setting of the process, made once
+@functools.cache  # a setting of the process
 def keep_memory() -> bool:
-    """Let glibc keep the memory of freed tensors for the next ones; returns whether it was told to.
+    """Make glibc keep the memory of freed tensors and reuse it. The process then holds its peak memory until it ends.
 
-    The process then holds its peak until it ends. Nothing happens without glibc, nor where the environment has one of
-    these settings (`MALLOC_TRIM_THRESHOLD_=131072`, glibc's default, is enough to leave all as it is).
+    Nothing changes without glibc, or if the environment sets one of these parameters itself. For example,
+    `MALLOC_TRIM_THRESHOLD_=131072`, glibc's default, keeps all defaults.
+
+    Returns:
+        Whether the settings were applied.
     """
     if platform.libc_ver()[0] != "glibc" or _has_settings():
         return False

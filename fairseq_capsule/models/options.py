@@ -1,4 +1,4 @@
-"""Values of options: what each may be, and the texts that name sets of layers."""
+"""Checks of option values, and the parsing of sets of layers."""
 
 import re
 from dataclasses import Field, fields
@@ -12,11 +12,11 @@ from fairseq_capsule.number_sets import number_set
 
 Config = TypeVar("Config", bound=FairseqDataclass)
 
-# What any option may be, by its name; None is left to fairseq.
+# The allowed range follows from the name of the option. None is left to fairseq.
 PROBABILITIES = re.compile(r".*(dropout|layerdrop).*")
 ITERATIONS = re.compile(r".*_iterations")
 SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
-MAY_BE_0 = ("base_layers",)  # beside options whose metadata has another "lowest"
+MAY_BE_0 = ("base_layers",)  # other options set "lowest" in their metadata
 MOST_ITERATIONS = 100
 
 
@@ -34,13 +34,17 @@ def _check_range(item: Field, value: Any) -> None:
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
-    """`config` (a DictConfig, a namespace or a preset's object) as an object whose `__post_init__` has checked it.
+    """Check a config and convert it to `dataclass_type`.
 
-    Choices become plain strings. Numbers are in their range: probabilities, sizes and iterations here, by their names;
-    what one option asks of another in `__post_init__`.
+    Choices become plain strings. This function checks the range of probabilities, sizes and iterations, by the names of
+    the options. `__post_init__` of the dataclass checks dependencies between options.
+
+    Args:
+        config: a DictConfig, a namespace or a preset's object.
+        dataclass_type: the class of the result.
 
     Raises:
-        UserError: a value that is not allowed.
+        UserError: a value is not allowed.
     """
     values = {}
     for item in fields(dataclass_type):
@@ -60,15 +64,15 @@ def _choice(name: str, value: Any, allowed: List[str]) -> str:
 
 
 def option(name: str) -> str:
-    """A field's name as the command line has it."""
+    """Return the command-line option of a field: `past_future` gives `--past-future`."""
     return "--" + name.replace("_", "-")
 
 
 def layer_set(name: str, text: str, layers: int) -> List[int]:
-    """Layer numbers, counted from 1, of a text such as `all`, `1-3` or `1,4-6`.
+    """Parse a set of layers, such as `all`, `1-3` or `1,4-6`, into layer numbers, counted from 1.
 
     Raises:
-        UserError: not of that form, or a layer outside 1 to `layers`.
+        UserError: the text has another form, or names a layer outside 1 to `layers`.
     """
     chosen = number_set("1-" + str(layers) if text == "all" else text, 1, layers)
     if chosen is None:

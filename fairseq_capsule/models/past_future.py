@@ -1,4 +1,4 @@
-"""PAST and FUTURE on top of a fairseq decoder's last layer: the module, and what it keeps while decoding."""
+"""PAST and FUTURE after the last layer of a fairseq decoder, with the cache for incremental decoding."""
 
 from typing import Any, Callable, Dict, Optional, Tuple
 
@@ -22,12 +22,12 @@ from fairseq_capsule.modules import (
 
 @with_incremental_state
 class PastFuture(KnowsBeams, HolisticContext):
-    """`HolisticContext` on fairseq's decoders: what depends on the source alone is kept while decoding.
+    """`HolisticContext` for fairseq's decoders. Results that depend only on the source are cached while decoding.
 
-    Args: those of `HolisticContext`.
+    Args: see `HolisticContext`.
     """
 
-    # Of fairseq's decorator.
+    # Added by fairseq's decorator.
     get_incremental_state: Callable[..., Any]
     set_incremental_state: Callable[..., None]
 
@@ -38,16 +38,16 @@ class PastFuture(KnowsBeams, HolisticContext):
         padding_mask: Optional[Tensor] = None,
         incremental_state: Optional[IncrementalState] = None,
     ) -> Tuple[Tensor, PastFutureOutput]:
-        """Take PAST and FUTURE in.
+        """Add PAST and FUTURE to the decoder's state.
 
         Args:
             state: `z` `[B, T, C]`; `T` is 1 with `incremental_state`.
             source: the encoder's output `[I, B, C']`.
             padding_mask: `[B, I]`, True marks padding of the source.
-            incremental_state: as fairseq's; what the routing prepares is kept there, once a sentence.
+            incremental_state: fairseq's; it caches what the routing prepares, once for each sentence.
 
         Returns:
-            `o` `[B, T, C]` and what it was made of.
+            `o` `[B, T, C]`, and the PAST and FUTURE that it was computed from.
         """
         return self.context(state, self._source_parts(source, padding_mask, incremental_state), padding_mask)
 
@@ -63,13 +63,13 @@ class PastFuture(KnowsBeams, HolisticContext):
         if incremental_state is None:
             return parts
         if parts.exponentials is not None and not torch.is_grad_enabled():
-            parts = parts._replace(keys=None)  # their exponentials are all that is read of them
+            parts = parts._replace(keys=None)  # only their exponentials are read
         kept = {**parts._asdict(), "beams": torch.tensor(beams)}
         self.set_incremental_state(incremental_state, "source_parts", kept)
         return parts
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
-        """Drop finished sentences. Within a sentence's beams all is the same: nothing is moved there."""
+        """Drop finished sentences. The beams of a sentence share one entry, so reordering within them moves nothing."""
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is None:
             return
@@ -80,8 +80,8 @@ class PastFuture(KnowsBeams, HolisticContext):
         if len(new_order) % beams == 0 and bool((sentences.view(-1, beams) == sentences[::beams, None]).all()):
             sentences = sentences[::beams]
         else:
-            beams = 1  # they were no beams but copies of a sentence, which go their own ways
-        # Indexing leaves the order in memory as it is, index_select does not.
+            beams = 1  # the rows are not beams: they are copies of a sentence that are now reordered separately
+        # Indexing keeps the memory layout; index_select does not.
         reordered = {
             name: None if part is None else torch.tensor(beams) if name == "beams" else part[sentences]
             for name, part in kept.items()
@@ -90,7 +90,7 @@ class PastFuture(KnowsBeams, HolisticContext):
 
 
 def build_past_future(config: Any, source_dim: int, state_dim: int) -> PastFuture:
-    """The part that a config asks for."""
+    """Build the module that a config describes."""
     per_content = config.past_future_capsules
     capsule_dim = config.past_future_capsule_dim or max(1, state_dim // 2)
     content_dim = per_content * capsule_dim
@@ -110,7 +110,7 @@ def build_past_future(config: Any, source_dim: int, state_dim: int) -> PastFutur
         routing = PastFutureAttention(source_dim, state_dim, content_dim)
     return PastFuture(
         routing,
-        # The rivals give one large capsule for each content.
+        # The other two give one large capsule for each content.
         capsules_per_content=per_content if config.past_future == "gdr" else 1,
         content_dim=content_dim,
         state_dim=state_dim,
@@ -120,19 +120,23 @@ def build_past_future(config: Any, source_dim: int, state_dim: int) -> PastFutur
 
 
 def knows_bags(model: BaseFairseqModel) -> bool:
-    """Whether a model has the heads that predict bags of words from PAST and FUTURE."""
+    """Return whether a model has the heads that predict bags of words from PAST and FUTURE."""
     return getattr(getattr(model.decoder, "past_future", None), "bow", None) is not None
 
 
 def bag_inputs(
     model: BaseFairseqModel, sample: Dict[str, Any], padding: int
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """What `losses.bag_overlap` reads of a batch: `W^P Ω^P`, `W^F Ω^F`, `E`, `y` and its padding mask.
+    """Return the arguments of `losses.bag_overlap` for a batch.
 
     Args:
-        model: one that `knows_bags`.
-        sample: a batch of fairseq's, with its targets.
-        padding: the target dictionary's index of padding.
+        model: a model for which `knows_bags` is True.
+        sample: a fairseq batch with targets.
+        padding: the padding index of the target dictionary.
+
+    Returns:
+        `W^P Ω^P` and `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask `[B, T]` (True marks
+        padding).
     """
     routed = model(**sample["net_input"])[1]["past_future"]
     heads, target = model.decoder.past_future.bow, sample["target"]

@@ -1,4 +1,4 @@
-"""Presets: a model under several names, each with defaults of its own."""
+"""Presets: one model registered under several names, each with its own defaults."""
 
 import sys
 from dataclasses import field, fields, make_dataclass
@@ -12,8 +12,8 @@ class Presets(NamedTuple):
     """Presets of one family.
 
     Attributes:
-        bases: the dataclasses whose fields are their options.
-        defaults: for each name of an architecture, the options with another default than in `bases`.
+        bases: the dataclasses that define the options.
+        defaults: for each architecture name, the options whose default differs from `bases`.
     """
 
     bases: Tuple[Type[FairseqDataclass], ...]
@@ -21,14 +21,14 @@ class Presets(NamedTuple):
 
 
 def register_presets(model: Type[BaseFairseqModel], presets: Presets) -> None:
-    """Register a model under the name of each of its presets, unless that is done already.
+    """Register a model under the name of each preset. Presets that are already registered are skipped.
 
-    fairseq notes the dataclass on the class that is registered, and its command line takes every default from there:
-    each preset has a class of its own, for the model and for the config. They are attributes of the model's module,
-    named after the preset (`mine_base`: `MineBaseModel` and `MineBaseConfig`), so that pickle finds them.
+    fairseq stores the dataclass on the registered class and takes all defaults of the command line from it. Therefore
+    each preset has its own model class and config class. They are attributes of the model's module, so that pickle
+    finds them. Their names follow the preset: `mine_base` has `MineBaseModel` and `MineBaseConfig`.
 
     Raises:
-        ValueError: another model has the name.
+        ValueError: another model has the name of a preset.
     """
     module = sys.modules[model.__module__]
     items = {item.name: item for base in presets.bases for item in fields(base)}

@@ -11,21 +11,22 @@ from fairseq_capsule.models.beams import IncrementalState
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import append_block_logits, block_size, missing_positions
 
-# Up to so many positions decoding keeps query, key and value of a position side by side: one kernel then appends all
-# three. Beyond that rows which lie apart cost more, measured on one core, 5 hypotheses, 8 heads of 64, in CPU time of
-# a layer: at 20 / 64 / 128 / 320 words 0.45 / 0.79 / 2.6 / 9.6 ms side by side, 0.42 / 0.73 / 2.9 / 5.7 ms not.
+# Up to this number of positions, decoding stores query, key and value of a position side by side, so that one kernel
+# appends all three. For longer prefixes the strided rows cost more. CPU time of a layer on one core, 5 hypotheses,
+# 8 heads of 64, at 20 / 64 / 128 / 320 words: side by side 0.45 / 0.79 / 2.6 / 9.6 ms, separate
+# 0.42 / 0.73 / 2.9 / 5.7 ms.
 TOGETHER = 32
 POSITIONS = ("prev_query", "prev_key", "prev_value")
 
 
 class Explanation(NamedTuple):
-    """What one layer attends to, and why; every tensor `[B, H, L, L]`, rows are queries.
+    """The attention of one layer and the capsules that changed it. Each tensor is `[B, H, L, L]`; rows are queries.
 
     Attributes:
         before: the attention without routing, `softmax(mask(E))`.
         after: the attention, `softmax(mask(E + Ω↑ + Ω↔))`.
-        vertical: `Ω↑`, or None where the layer has none.
-        horizontal: `Ω↔`, or None where the layer has none.
+        vertical: `Ω↑`, or None if the layer has none.
+        horizontal: `Ω↔`, or None if the layer has none.
     """
 
     before: Tensor
@@ -35,11 +36,11 @@ class Explanation(NamedTuple):
 
 
 class RoutingSelfAttention(MultiheadAttention):
-    """Self-attention `softmax(mask(E + Ω↑ + Ω↔)) V` (Duan et al. 2020, §3.2); parameters are named as in fairseq.
+    """Self-attention `softmax(mask(E + Ω↑ + Ω↔)) V` (Duan et al. 2020, §3.2), with parameters named as in fairseq.
 
     Args:
         embed_dim, num_heads, dropout, q_noise, qn_block_size: as in fairseq.
-        routing: what routes the logits.
+        routing: the module that routes the logits.
     """
 
     def __init__(
@@ -69,12 +70,12 @@ class RoutingSelfAttention(MultiheadAttention):
         attn_mask: Optional[Tensor] = None,
         need_head_weights: bool = False,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """As fairseq's `forward`, whose `key` and `value` are `query` here.
+        """Compute self-attention. The arguments are those of fairseq; `key` and `value` are ignored.
 
         Args:
-            query: `[L, B, C]`; the last position alone with `incremental_state`.
+            query: `[L, B, C]`; with `incremental_state` only the last position.
             key_padding_mask: `[B, L]`, True marks padding.
-            attn_mask: `[L, L]`, added to the logits; minus infinity where a query may not look.
+            attn_mask: `[L, L]`, added to the logits; minus infinity where a query must not attend.
 
         Returns:
             The output `[L, B, C]`, and the attention `[B, L, L]` (`[H, B, L, L]` with `need_head_weights`) or None.
@@ -96,7 +97,7 @@ class RoutingSelfAttention(MultiheadAttention):
     def explain(
         self, query: Tensor, key_padding_mask: Optional[Tensor] = None, attn_mask: Optional[Tensor] = None
     ) -> Explanation:
-        """Recompute what `forward` keeps to itself; arguments as there."""
+        """Recompute the attention and capsules that `forward` does not return. Arguments as in `forward`."""
         q, k, _ = self._project(query)
         q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
         logits = q @ k.transpose(2, 3)
@@ -106,13 +107,13 @@ class RoutingSelfAttention(MultiheadAttention):
         return Explanation(before, after, vertical, horizontal)
 
     def logits(self, query: Tensor, key_padding_mask: Optional[Tensor] = None) -> Tensor:
-        """`E` `[B, H, L, L]` before any routing, 0 at padded queries and keys; arguments as in `forward`."""
+        """Return the unrouted logits `E` `[B, H, L, L]`, 0 at padded queries and keys. Arguments as in `forward`."""
         q, k, _ = self._project(query)
         q, k = _zero_padding(key_padding_mask, q, k)
         return q @ k.transpose(2, 3)
 
     def _project(self, query: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
-        """Queries, which are not scaled yet, keys and values `[B, H, L, d]`."""
+        """Return queries (not scaled yet), keys and values, each `[B, H, L, d]`."""
 
         def heads(projected: Tensor) -> Tensor:
             return projected.view(*query.shape[:2], self.num_heads, self.head_dim).permute(1, 2, 0, 3)
@@ -121,8 +122,8 @@ class RoutingSelfAttention(MultiheadAttention):
         if not (torch.is_grad_enabled() and all(_is_plain(projection) for projection in projections)):
             q, k, v = (projection(query) for projection in projections)
             return heads(q), heads(k), heads(v)
-        # One product, and in the backward pass two instead of six. Without gradients it would not be worth the copy of
-        # the weights.
+        # One product instead of three, and two instead of six in the backward pass. Without gradients this does not
+        # pay for copying the weights.
         weight, bias = (
             torch.cat(parts) for parts in zip(*((projection.weight, projection.bias) for projection in projections))
         )
@@ -134,13 +135,13 @@ class RoutingSelfAttention(MultiheadAttention):
     def _extend(
         self, incremental_state: IncrementalState, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Append the new position to what is kept of the earlier ones.
+        """Append the new position to the cache of earlier positions.
 
-        Queries are kept beside keys and values, and of every position the logits within its block: the routing of the
-        last position requires no others (routing/last_token.py). All of it grows linearly with the prefix.
+        The cache holds queries, keys, values, and for each position the logits within its block. The routing of the
+        last position needs no other logits (`routing/last_token.py`). The cache grows linearly with the prefix.
 
         Returns:
-            The new position's routed logits `[B, H, 1, L]`, the values and the padding mask of all positions.
+            The routed logits of the new position `[B, H, 1, L]`, and the values and the padding mask of all positions.
         """
         saved = self._get_input_buffer(incremental_state)
         kept_logits = saved.get("prev_logits")
@@ -167,12 +168,14 @@ class RoutingSelfAttention(MultiheadAttention):
 def _append(
     saved: Dict[str, Optional[Tensor]], new: Tuple[Tensor, ...], missing: int
 ) -> Tuple[Dict[str, Tensor], Tuple[Tensor, ...]]:
-    """Append a position's query, key and value `[B, H, 1, d]`; `missing` positions of 0 follow queries and keys.
+    """Append the query, key and value of a position, each `[B, H, 1, d]`.
+
+    Queries and keys are then padded with zeros at `missing` further positions.
 
     Returns:
-        What to keep, and the queries, keys and values of all positions.
+        The new cache, and the queries, keys and values of all positions.
     """
-    together = saved.get("prev_positions")  # [B, H, 3L, d], the three of a position beside each other
+    together = saved.get("prev_positions")  # [B, H, 3L, d]: query, key and value of each position side by side
     if together is None:
         before = [part for part in map(saved.get, POSITIONS) if part is not None]
     else:
@@ -188,20 +191,20 @@ def _append(
 
 
 def _is_plain(projection: torch.nn.Module) -> bool:
-    """Whether a projection is nothing but the product with its weight: not quantised, and nothing hooked in."""
+    """Return whether a projection is a plain linear layer, without quantisation or hooks."""
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     return type(projection) is torch.nn.Linear and not any(getattr(projection, each) for each in hooks)
 
 
 def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:
-    """`scale · q kᵀ` in one kernel; what `baddbmm` is given to add counts for nothing."""
+    """Return `scale · q kᵀ` in one kernel. With `beta=0`, `baddbmm` ignores its first argument."""
     queries, keys = q.flatten(0, 1), k.flatten(0, 1)
     product = torch.baddbmm(queries[:, :, :1], queries, keys.transpose(1, 2), beta=0, alpha=scale)
     return product.unflatten(0, q.shape[:2])
 
 
 def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:
-    """Queries and keys of padding set to 0: then so are their logits, and they add nothing to any routing."""
+    """Set queries and keys of padding to 0. Their logits are then 0 and do not affect the routing."""
     if padding_mask is None:
         return rows
     mask = padding_mask[:, None, :, None]
@@ -209,7 +212,7 @@ def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor
 
 
 def _attend(logits: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]) -> Tensor:
-    # Masks are added rather than filled in: the softmax then stops the gradient, without a pass to mask it too.
+    # Masks are added instead of filled in. The softmax then stops the gradient, so no pass masks the gradient.
     if attn_mask is not None:
         logits = logits + attn_mask
     if key_padding_mask is not None:

@@ -1,4 +1,4 @@
-"""Means over a batch that show whether a model's routing learns: shares, entropies, norms."""
+"""Means over a batch that show whether a routing learns: shares, entropies and norms."""
 
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
@@ -7,36 +7,43 @@ from torch import Tensor
 
 Statistics = Dict[str, "Mean"]
 
-DEAD = 0.01  # A squashed capsule of this norm is the sum of votes of norm 0.1.
+DEAD = 0.01  # Before the squash, the weighted sum of votes has norm 0.1.
 
 
 class Mean(NamedTuple):
-    """A mean over a batch, in two parts that can be added over batches and processes; both scalars in float32."""
+    """A mean over a batch, stored as a sum and a count so that it can be added over batches and processes.
+
+    Attributes:
+        total: the sum of the values, a float32 scalar.
+        number: the number of values, a float32 scalar.
+    """
 
     total: Tensor
     number: Tensor
 
-    # A tuple's + would join the two.
+    # The + of tuples would concatenate.
     def __add__(self, other: "Mean") -> "Mean":  # type: ignore[override]
         return Mean(self.total + other.total, self.number + other.number)
 
 
 def mean_where(values: Tensor, valid: Tensor) -> Mean:
-    """The mean of `values` where `valid` is True; `valid` has their shape or is broadcast to it."""
+    """Return the mean of `values` where `valid` is True. `valid` has the same shape or is broadcast to it."""
     valid = valid.expand_as(values)
     return Mean(values.float().masked_fill(~valid, 0).sum(), valid.sum().float())
 
 
 def coupling_entropy(coupling: Tensor, dim: int, padding: Optional[Tensor] = None) -> Mean:
-    """The entropy of couplings by that of uniform ones: 1 where routing prefers nothing, 0 where it decides.
+    """Return the entropy of couplings divided by the entropy of uniform couplings.
+
+    It is 1 if the routing has no preference, and 0 if it decides completely.
 
     Args:
-        coupling: shares, 0 at padding; those along `dim` are one distribution, up to a factor.
-        dim: the dimension of the outputs (or inputs) that share one input (or output).
-        padding: of the shape of `coupling` or broadcast to it, True marks what takes no part.
+        coupling: couplings, 0 at padding. Along `dim` they are one distribution, up to a factor.
+        dim: the dimension of the competing outputs (or inputs).
+        padding: the shape of `coupling` or broadcast to it; True marks excluded elements.
 
     Returns:
-        The mean over the distributions of at least two parts; a single part has no entropy.
+        The mean over distributions with at least two valid elements. One element has no entropy.
     """
     valid = torch.ones_like(coupling, dtype=torch.bool) if padding is None else (~padding).expand_as(coupling)
     shares = coupling.float() / coupling.float().sum(dim, keepdim=True).clamp(min=1e-20)
@@ -46,11 +53,11 @@ def coupling_entropy(coupling: Tensor, dim: int, padding: Optional[Tensor] = Non
 
 
 def capsule_norms(capsules: Tensor, padding: Optional[Tensor] = None) -> Tuple[Mean, Mean]:
-    """The mean norm of capsules, and the share of dead ones, whose norm is below `DEAD`.
+    """Return the mean norm of capsules, and the share of dead capsules (norm below `DEAD`).
 
     Args:
         capsules: `[..., D]`.
-        padding: `[...]` or broadcast to it, True marks capsules that take no part.
+        padding: `[...]` or broadcast to it; True marks excluded capsules.
     """
     norms = capsules.float().norm(dim=-1)
     valid = torch.ones_like(norms, dtype=torch.bool) if padding is None else ~padding
@@ -58,7 +65,7 @@ def capsule_norms(capsules: Tensor, padding: Optional[Tensor] = None) -> Tuple[M
 
 
 def added_up(parts: List[Statistics]) -> Statistics:
-    """Statistics of several layers as one: the sum of each name's parts."""
+    """Add the statistics of several layers, separately for each name."""
     found: Statistics = {}
     for part in parts:
         for name, mean in part.items():

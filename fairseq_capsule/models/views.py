@@ -1,6 +1,6 @@
-"""What can be read of a model's routing, and how it is shown: arrays with named axes, panels, views.
+"""Data structures to show a model's routing: arrays with named axes, panels and views.
 
-These are plain data. A mechanism describes with them what it routes; the inspector draws them.
+A mechanism uses them to describe what it routes. The inspector draws them.
 """
 
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ class NamedArray(NamedTuple):
 
     Attributes:
         values: the array.
-        axes: for each dimension, in order, its name and the labels along it.
+        axes: the name of each dimension and the labels along it, in the order of the dimensions.
     """
 
     values: np.ndarray
@@ -27,7 +27,13 @@ class NamedArray(NamedTuple):
 
 
 class Sentence(NamedTuple):
-    """A source sentence and its translation as the model reads them: tokens `[1, I]` and `[1, T]` and their words."""
+    """A source sentence and its translation as the model reads them.
+
+    Attributes:
+        source: the source tokens `[1, I]`.
+        target: the target tokens `[1, T]`.
+        source_words, target_words: the words of these tokens.
+    """
 
     source: Tensor
     target: Tensor
@@ -36,24 +42,24 @@ class Sentence(NamedTuple):
 
     @property
     def previous(self) -> Tensor:
-        """What the decoder reads at each step: the end of sentence first."""
+        """The tokens that the decoder reads, `[1, T]`, starting with the end-of-sentence token."""
         return self.target.roll(1, dims=1)
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of an array, by two of its axes.
+    """One picture of an array along two of its axes.
 
     Attributes:
-        array: the array's name.
-        title: the text above it.
+        array: the name of the array.
+        title: the text above the picture.
         rows, columns: the axes shown; without columns the panel has one column.
-        scale: panels of the same scale share one range of colours; with `±` in front, colours are centred on 0.
-        at: the place along further axes that this panel shows.
+        scale: panels with the same scale share one range of colours; with `±` in front, colours are centred on 0.
+        at: the axis and label of further axes at which this panel shows the array.
         summed: axes along which a word has the sum of its subwords' numbers; along other axes it has their mean.
-        other: whether it shows a second model.
-        caption: sentences that stand below the picture: what it shows, what it looks like in a trained model, what a
-            uniform picture means. `{AXIS}` is replaced by the number of labels of that axis of the array.
+        other: whether the panel shows a second model.
+        caption: sentences below the picture: what it shows, what it looks like in a trained model, and what a uniform
+            picture means. `{AXIS}` is replaced by the number of labels of that axis of the array.
         distribution: the axis along which the numbers sum to 1, or None; the page shows their entropy.
     """
 
@@ -70,7 +76,7 @@ class Panel:
 
     @property
     def shown(self) -> Tuple[str, ...]:
-        """The axes that need no choice."""
+        """The axes that the reader does not choose a label for."""
         return (self.rows, *((self.columns,) if self.columns else ()), *(axis for axis, _ in self.at))
 
 
@@ -80,10 +86,10 @@ class View:
 
     Attributes:
         name: the name that commands use.
-        title, caption: for the reader. The caption says what all panels have in common, each panel's own the rest.
+        title, caption: texts for the reader. The caption describes what all panels have in common.
         panels: the panels that a model may have.
-        steps: the axis along which the page can play step by step; the panels are then the parts of each source word.
-            Arrays `past_words`, `past_probabilities`, … are listed beside them.
+        steps: the axis along which the page can play step by step, or None. The panels then show the parts of each
+            source word, and the arrays `past_words`, `past_probabilities`, … are listed next to them.
     """
 
     name: str
@@ -93,12 +99,12 @@ class View:
     steps: Optional[str] = None
 
     def of(self, arrays: Mapping[str, NamedArray]) -> Tuple[Panel, ...]:
-        """The panels for which there are arrays, each followed by that of a second model."""
+        """Return the panels for which there are arrays, each followed by that of a second model, if any."""
         pairs = ((panel, replace(panel, array=OTHER + panel.array, other=True)) for panel in self.panels)
         return tuple(panel for pair in pairs for panel in pair if _has(arrays, panel))
 
     def choices(self, arrays: Mapping[str, NamedArray]) -> Dict[str, Tuple[str, ...]]:
-        """The axes along which one place of the arrays is shown, and their labels, without the picture's own axes."""
+        """Return the further axes of the arrays, where the reader chooses one label, with their labels."""
         found: Dict[str, Dict[str, None]] = {}
         for panel in self.of(arrays):
             for axis, labels in arrays[panel.array].axes.items():
@@ -107,7 +113,10 @@ class View:
         return {axis: tuple(sorted(labels, key=int)) for axis, labels in found.items()}
 
     def last(self, arrays: Mapping[str, NamedArray]) -> Dict[str, str]:
-        """For each axis of `choices`, the last label that all panels with this axis have; else the last of all."""
+        """Return, for each axis of `choices`, the last label that all panels with this axis share.
+
+        If they share none, it is the last of all labels.
+        """
         along = [arrays[panel.array].axes for panel in self.of(arrays)]
         found: Dict[str, str] = {}
         for axis, labels in self.choices(arrays).items():
@@ -121,7 +130,7 @@ def _has(arrays: Mapping[str, NamedArray], panel: Panel) -> bool:
 
 
 def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarray:
-    """A panel's numbers `[rows, columns]`, at the labels of `places` along the array's further axes."""
+    """Return a panel's numbers `[rows, columns]`. `places` gives the label for each further axis of the array."""
     places = {**places, **dict(panel.at)}
     pictured = [axis for axis in array.axes if axis in (panel.rows, panel.columns)]
     index = (slice(None) if axis in pictured else labels.index(places[axis]) for axis, labels in array.axes.items())
@@ -132,23 +141,23 @@ def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarr
 
 
 def named(values: Tensor, **axes: Tuple[str, ...]) -> NamedArray:
-    """A tensor as a named array; one axis a dimension, in order."""
+    """Convert a tensor to a named array, with one axis for each dimension, in order."""
     return NamedArray(values.float().cpu().numpy(), axes)
 
 
 def by_layer(parts: Sequence[Tuple[int, Tensor]], **axes: Tuple[str, ...]) -> NamedArray:
-    """One array from the tensors `[1, …]` of the layers with those numbers; its first axis is `layer`."""
+    """Join the tensors `[1, …]` of layers into one array with the first axis `layer`. `parts` has (number, tensor)."""
     return named(torch.cat([part for _, part in parts]), layer=tuple(str(number) for number, _ in parts), **axes)
 
 
 def numbers(count: int) -> Tuple[str, ...]:
-    """The labels 1 to `count`."""
+    """Return the labels 1 to `count`."""
     return tuple(str(number) for number in range(1, count + 1))
 
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Eval mode without gradients; afterwards the model is in the mode that it was in."""
+    """Run a block in eval mode without gradients, then restore the model's mode."""
     training = model.training
     model.eval()
     try:

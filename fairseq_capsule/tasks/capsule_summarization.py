@@ -1,4 +1,4 @@
-"""Summarisation of characters (Weng et al., §3.1): translation into a shorter text, measured by ROUGE."""
+"""Summarisation at character level (Weng et al., §3.1), evaluated by ROUGE."""
 
 import json
 from argparse import Namespace
@@ -21,7 +21,7 @@ from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, 
 class CapsuleSummarizationConfig(CapsuleTranslationConfig):
     vocabulary: int = field(
         default=3500,
-        metadata={"help": "most characters that a dictionary may have; a larger one is refused"},
+        metadata={"help": "maximum number of characters in a dictionary; a larger dictionary is refused"},
     )
     eval_rouge: bool = field(
         default=False,
@@ -29,24 +29,24 @@ class CapsuleSummarizationConfig(CapsuleTranslationConfig):
     )
     eval_rouge_args: str = field(
         default='{"beam": 5}',
-        metadata={"help": "how to generate for --eval-rouge: a JSON object of fairseq-generate's options"},
+        metadata={"help": "options of fairseq-generate for --eval-rouge, as a JSON object"},
     )
-    # Seen here to be refused early.
+    # Copied here so that setup_task can refuse wrong values early.
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
     maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
 
 
 @register_task("capsule_summarization", dataclass=CapsuleSummarizationConfig)
 class CapsuleSummarizationTask(CapsuleTranslationTask):
-    """`capsule_translation` between texts and summaries whose tokens are characters."""
+    """`capsule_translation` from texts to summaries. The tokens are characters."""
 
     @classmethod
     def setup_task(cls, cfg, **kwargs):
         """Load the dictionaries.
 
         Raises:
-            UserError: a dictionary of more characters than `--vocabulary`: one of words or subwords, or another one;
-                or a best checkpoint by ROUGE that is not computed, or of the lowest one.
+            UserError: a dictionary has more characters than `--vocabulary`, for example because it has words or
+                subwords. Or the best checkpoint is chosen by ROUGE, but ROUGE is not computed or not maximised.
         """
         metric = cfg.best_checkpoint_metric
         if metric in ROUGE_TYPES and not (cfg.eval_rouge and cfg.maximize_best_checkpoint_metric):
@@ -58,12 +58,12 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         task = super().setup_task(cfg, **kwargs)
         for language, dictionary in ((cfg.source_lang, task.src_dict), (cfg.target_lang, task.tgt_dict)):
             symbols = dictionary.symbols[dictionary.nspecial :]
-            size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # those fill up to a multiple
+            size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # these pad the size to a multiple
             if size > cfg.vocabulary:
                 file = f"{utils.split_paths(cfg.data)[0]}/dict.{language}.txt"
                 raise UserError(
                     f"{file}: {size} characters, more than --vocabulary {cfg.vocabulary}; "
-                    "prepare the data with a smaller vocabulary, or name the larger one"
+                    "prepare the data with a smaller vocabulary, or increase the option"
                 )
         return task
 
@@ -71,16 +71,16 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         """Load a split.
 
         Raises:
-            UserError: a text without characters.
+            UserError: a text has no characters.
         """
         super().load_dataset(split, epoch, combine, **kwargs)
         _refuse_empty(f"{self.cfg.data}, {split}", self.datasets[split].src_sizes)
 
     def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
-        """As fairseq's, of what `fairseq-interactive` reads.
+        """Build the dataset for the input of `fairseq-interactive`, as fairseq does.
 
         Raises:
-            UserError: a text without characters.
+            UserError: a text has no characters.
         """
         _refuse_empty("input", np.asarray(src_lengths))
         return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
@@ -112,11 +112,13 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         except json.JSONDecodeError as error:
             options = error
         if not isinstance(options, dict):
-            raise UserError(f'--eval-rouge-args {self.cfg.eval_rouge_args}: a JSON object is wanted, as {{"beam": 5}}')
+            raise UserError(
+                f'--eval-rouge-args {self.cfg.eval_rouge_args}: it must be a JSON object, such as {{"beam": 5}}'
+            )
         known = {item.name: item.type for item in fields(GenerationConfig)}
         for name, value in options.items():
             if name not in known:
-                raise UserError(f"--eval-rouge-args: {name} is no option of fairseq-generate (beam, lenpen, …)")
+                raise UserError(f"--eval-rouge-args: {name} is not an option of fairseq-generate (beam, lenpen, …)")
             allowed = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}.get(known[name], (type(value),))
             if type(value) not in allowed or (name == "beam" and value < 1):
                 raise UserError(f"--eval-rouge-args: {name} cannot be {value!r}")
@@ -128,7 +130,7 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         sums = dict.fromkeys((f"_{name}" for name in ROUGE_TYPES), 0.0)
         for hypotheses, target in zip(found, sample["target"]):
             reference = utils.strip_pad(target, self.tgt_dict.pad())
-            # An unknown character of the reference is written as something that no hypothesis has.
+            # Unknown characters of the reference become a character that no hypothesis contains.
             texts = self._text(hypotheses[0]["tokens"]), [self._text(reference, unk_string="\N{REPLACEMENT CHARACTER}")]
             for name, f1 in self._rouge.f1(*texts).items():
                 sums[f"_{name}"] += f1
@@ -139,6 +141,6 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
 
 
 def _refuse_empty(place: str, lengths: np.ndarray) -> None:
-    empty = np.flatnonzero(lengths <= 1)  # the end of the sentence alone
+    empty = np.flatnonzero(lengths <= 1)  # only the end-of-sentence token
     if len(empty):
-        raise UserError(f"{place}: text {empty[0] + 1} has no characters ({len(empty)} such); leave it out")
+        raise UserError(f"{place}: text {empty[0] + 1} has no characters ({len(empty)} such texts); leave it out")

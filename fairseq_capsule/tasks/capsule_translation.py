@@ -1,4 +1,4 @@
-"""fairseq's translation, started from a trained baseline, with the heads of unused losses frozen."""
+"""fairseq's translation task with initialisation from a baseline and frozen heads of unused losses."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,47 +26,49 @@ from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
 class CapsuleTranslationConfig(TranslationConfig):
     init_from_baseline: Optional[str] = field(
         default=None,
-        metadata={"help": "checkpoint of a fairseq model of the same kind and sizes, whose parameters are taken over"},
+        metadata={"help": "checkpoint of a model of the same kind and sizes; its parameters are copied"},
     )
     like_baseline: bool = field(
         default=False,
-        metadata={"help": "take sizes and shared embeddings from the checkpoint of --init-from-baseline, too"},
+        metadata={"help": "also take the sizes and the shared embeddings from the checkpoint of --init-from-baseline"},
     )
     eval_overlap: bool = field(
         default=False,
-        metadata={"help": "report at validation how many words of each bag PAST and FUTURE know (Zheng et al., §4.3)"},
+        metadata={
+            "help": "report at validation the share of each bag that PAST and FUTURE predict (Zheng et al., §4.3)"
+        },
     )
     log_routing: bool = field(
         default=False,
-        metadata={"help": "log at validation what the routing does: entropy of couplings, norms of capsules, ..."},
+        metadata={"help": "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."},
     )
     log_routing_interval: int = field(
-        default=0, metadata={"help": "log it for the training batch of every N updates too; 0: at validation alone"}
+        default=0, metadata={"help": "log them also for the training batch of every N updates; 0: only at validation"}
     )
 
 
 @register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
 class CapsuleTranslationTask(TranslationTask):
-    """Translation as fairseq's task has it, and what the systems of this package need beside it.
+    """fairseq's translation task with the additions that the systems of this package need.
 
-    Batches are formed anew in every epoch, from its number: a run that was stopped in any epoch and resumed goes on
-    as if it had never been.
+    Batches are rebuilt in each epoch, with a seed from its number. Therefore a run that was stopped and resumed in any
+    epoch gives the same result as a run without a stop.
     """
 
     @classmethod
     def load_dictionary(cls, filename):
-        """As fairseq's.
+        """Load a dictionary.
 
         Raises:
-            UserError: it is broken; the line says where.
+            UserError: the dictionary is broken. The message names the line.
         """
         return read_dictionary(filename)
 
     def load_dataset(self, split, epoch=1, combine=False, **kwargs):
-        """As fairseq's.
+        """Load a split as fairseq does.
 
         Raises:
-            UserError: a file of the split is not whole.
+            UserError: a file of the split is incomplete.
         """
         paths = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(paths) if split == self.cfg.train_subset else 0
@@ -77,13 +79,13 @@ class CapsuleTranslationTask(TranslationTask):
         return False
 
     def build_model(self, cfg, from_checkpoint=False):
-        """Build a model; unless it will be read from a checkpoint, start it from the baseline.
+        """Build a model, and initialise it from the baseline unless a checkpoint will be loaded into it.
 
-        With `--like-baseline` the sizes in `cfg` are replaced by the baseline's.
+        With `--like-baseline` the sizes of the baseline replace those in `cfg`.
 
         Raises:
-            UserError: a baseline that does not fit or is not named, `--eval-overlap` for a model without the head that
-                it reads, or `--log-routing` for a model that routes nothing.
+            UserError: the baseline does not fit or is missing, the model has no head for `--eval-overlap`, or the model
+                has no routing for `--log-routing`.
         """
         if self.cfg.log_routing_interval < 0:
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
@@ -91,12 +93,12 @@ class CapsuleTranslationTask(TranslationTask):
             raise UserError("--log-routing-interval needs --log-routing")
         if self.cfg.like_baseline and not from_checkpoint:
             if not self.cfg.init_from_baseline:
-                raise UserError("--like-baseline takes the sizes of the checkpoint of --init-from-baseline: name it")
+                raise UserError("--like-baseline needs --init-from-baseline, which names the checkpoint")
             take_architecture(cfg, self.cfg.init_from_baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
         if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):
-            raise UserError("--log-routing: the model routes nothing; leave the option out")
+            raise UserError("--log-routing: the model has no routing; leave the option out")
         if self.cfg.eval_overlap and not knows_bags(model):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
@@ -104,10 +106,12 @@ class CapsuleTranslationTask(TranslationTask):
         return model
 
     def build_criterion(self, cfg, from_checkpoint=False):
-        """Build a criterion and let it see the model, which fairseq builds before it; freeze the heads that it leaves.
+        """Build a criterion, attach it to the model, and freeze the heads that it does not train.
+
+        fairseq builds the model before the criterion.
 
         Raises:
-            UserError: the criterion asks for what the model does not have.
+            UserError: the criterion needs parameters that the model does not have.
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
         model = getattr(self, "model", None)

@@ -1,4 +1,4 @@
-"""`--log-routing`: what the routing of a model does while it trains, through fairseq's own metrics."""
+"""`--log-routing`: statistics of a model's routing, logged through fairseq's metrics."""
 
 from typing import Any, Dict, Iterable, Mapping
 
@@ -13,9 +13,10 @@ TOTAL, COUNT = "_total", "_count"
 
 
 def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:
-    """The statistics of every mechanism of a model for a batch, as sums that fairseq adds over batches and processes.
+    """Return the statistics of all mechanisms of a model for a batch, as sums.
 
-    The model runs once more for each mechanism, in eval mode and without gradients; its state does not change.
+    fairseq adds the sums over batches and processes. The model runs once more for each mechanism, in eval mode and
+    without gradients. Its state does not change.
     """
     sums = {}
     with evaluating(model):
@@ -28,7 +29,7 @@ def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Te
 
 
 def log_routing(logging_outputs: Iterable[Mapping[str, Any]]) -> None:
-    """Log the means `routing_MECHANISM_NAME` of what `routing_sums` added to the outputs of batches."""
+    """Log the means `routing_MECHANISM_NAME` from the sums of `routing_sums` in the logging outputs of batches."""
     outputs = list(logging_outputs)
     names = dict.fromkeys(key[: -len(COUNT)] for log in outputs for key in log if _is_count(key))
     for name in names:

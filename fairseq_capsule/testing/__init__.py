@@ -1,4 +1,4 @@
-"""Tests of an architecture that a package of your own can call: the six invariants of every model of this package.
+"""Tests of the six invariants that every model of this package keeps. Your own package can run them too.
 
     import pytest
     from fairseq_capsule.testing import INVARIANTS
@@ -7,7 +7,7 @@
     def test_it_keeps_the_invariants(invariant):
         invariant("my_architecture_tiny", {"my_option": 2})
 
-An invariant raises an AssertionError where it does not hold. docs/extending.md has a whole example.
+An invariant raises an AssertionError if it does not hold. docs/extending.md has a complete example.
 """
 
 from fairseq_capsule.testing.invariants import (

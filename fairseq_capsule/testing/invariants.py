@@ -1,6 +1,6 @@
-"""What holds for every architecture: padding, decoding step by step, gradients, half precision, all options off.
+"""Invariants of each architecture: padding, incremental decoding, gradients, half precision, all options off.
 
-Exact resume is in `resuming`, since it needs processes of its own.
+Exact resuming is in `resuming`, because it needs separate processes.
 """
 
 from argparse import Namespace
@@ -30,18 +30,21 @@ from fairseq_capsule.testing.small_models import (
 )
 
 Options = Mapping[str, Any]
-PRESET: Options = MappingProxyType({})  # no option beside those of the preset
+PRESET: Options = MappingProxyType({})  # only the options of the preset
 WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 
 
 def check_padding(arch: str, options: Options = PRESET) -> None:
-    """A sentence's encoder output, logits and losses are the same alone and in a batch, padded on either side."""
+    """Check that encoder output, logits and losses of a sentence are the same alone and in a padded batch.
+
+    The source is padded on the left and on the right in turn.
+    """
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
     without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
     model = build_small(arch, {**options, **without})
     sentences = make_sentences(LENGTHS)
     criterion = make_criterion(model, make_task())
-    # fairseq's LSTM encoder takes no column that is padding in every sentence.
+    # fairseq's LSTM encoder does not accept a column that is padding in every sentence.
     pad_to = 0 if isinstance(model, LSTMModel) else 16
     for left_pad_source in (True, False):
         batch = make_batch(sentences, left_pad_source, pad_to)
@@ -58,7 +61,7 @@ def check_padding(arch: str, options: Options = PRESET) -> None:
 
 
 def check_translations(arch: str, options: Options = PRESET) -> None:
-    """The translation of a sentence does not depend on the batch that it is in."""
+    """Check that the translation of a sentence does not depend on its batch."""
     task = make_task()
     model = build_small(arch, options, task)
     generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12)
@@ -73,11 +76,14 @@ def check_translations(arch: str, options: Options = PRESET) -> None:
 
 
 def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> None:
-    """Decoding step by step gives the logits of decoding at once: under reorderings within the beams of a sentence, and
-    when a finished sentence is dropped.
+    """Check that incremental decoding gives the same logits as decoding all steps at once.
+
+    The check reorders the beams within each sentence, and drops a finished sentence.
 
     Args:
-        beam_size: what the model is told; the beams are 3, so another number is a wrong hint.
+        arch: the architecture.
+        options: its options.
+        beam_size: the beam size that the model is told. The real one is 3, so another number is a wrong hint.
     """
     model = build_small(arch, options)
     beam, steps = 3, 9
@@ -97,7 +103,7 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
             if step:
                 within = torch.randint(beam, (len(kept), beam))
                 new_order = (torch.arange(len(kept))[:, None] * beam + within).flatten()
-                if step == 5:  # the sentence in the middle is finished
+                if step == 5:  # the second sentence is finished
                     new_order = new_order.view(len(kept), beam)[[0, 2]].flatten()
                     kept = kept[[0, 2]]
                     encoder_out = model.encoder.reorder_encoder_out(encoder_out, new_order)
@@ -111,7 +117,7 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
 
 
 def check_gradients(arch: str, options: Options = PRESET) -> None:
-    """Every parameter has a gradient, and after an update of all parameters one that is not zero."""
+    """Check that each parameter has a gradient, and that it is not zero after an update of all parameters."""
     task = make_task()
     model = build_small(arch, options, task).train()
     criterion = make_criterion(model, task)
@@ -122,13 +128,13 @@ def check_gradients(arch: str, options: Options = PRESET) -> None:
     torch.optim.Adam(model.parameters(), lr=1e-2).step()
     _train_step(model, criterion, batch)
     zero = [name for name, parameter in model.named_parameters() if not parameter.grad.any()]
-    # A softmax does not depend on the bias of its keys.
+    # The bias of the keys does not change the softmax of attention.
     allowed = [name for name in zero if name.endswith("k_proj.bias") and "routing" not in name]
     assert zero == allowed, f"with a gradient of zero: {sorted(set(zero) - set(allowed))}"
 
 
 def check_half_precision(arch: str, options: Options = PRESET) -> None:
-    """The loss and all gradients of a training step are finite in float16, bfloat16 and under autocast."""
+    """Check that the loss and all gradients of a training step are finite in float16, bfloat16 and with autocast."""
     batch = make_batch(make_sentences(LENGTHS))
     for precision in (torch.float16, torch.bfloat16, "autocast"):
         task = make_task()
@@ -145,10 +151,13 @@ def check_half_precision(arch: str, options: Options = PRESET) -> None:
 
 
 def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
-    """With every mechanism off the model is fairseq's own: the same parameters, logits and gradients, bit for bit.
+    """Check that a model with all mechanisms off is bit-identical to fairseq's: parameters, logits and gradients.
 
-    `options` are fairseq's.
-    Holds for Transformers and LSTMs; for other models there is nothing to compare, and nothing is checked.
+    This applies to Transformers and LSTMs. For other models nothing is checked.
+
+    Args:
+        arch: the architecture.
+        options: options of fairseq's model.
     """
     kind, task = MODEL_DATACLASS_REGISTRY[arch], make_task()
     off = build_small(arch, {**options, **options_off(kind())}, task)
@@ -180,7 +189,7 @@ INVARIANTS: Tuple[Callable[..., None], ...] = (
 
 
 def _by_id(batch: Mapping[str, Any], rows: Any) -> Dict[int, Any]:
-    """Rows of a batch by the ids of its sentences, since fairseq sorts a batch by length."""
+    """Map the ids of the sentences to their rows, because fairseq sorts a batch by length."""
     return {int(identity): row for identity, row in zip(batch["id"], rows)}
 
 

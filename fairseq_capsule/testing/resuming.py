@@ -1,4 +1,4 @@
-"""The sixth invariant: a training that is stopped and resumed gives the same parameters as one that never stopped."""
+"""The invariant that a training that is stopped and resumed gives the same parameters as one without a stop."""
 
 import random
 import subprocess
@@ -13,15 +13,18 @@ from fairseq import checkpoint_utils
 from fairseq_capsule.testing.small_models import build_small, criterion_of, small_options
 
 PLUGIN = Path(__file__).resolve().parents[1]
-UPDATES = (15, 26)  # the run is stopped after the first number, in the middle of an epoch
+UPDATES = (15, 26)  # the run stops after the first number, within an epoch
 LETTERS = "abcdefghijkl"
 
 
 def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Optional[Union[str, Path]] = None) -> None:
-    """Train an architecture with fairseq-train, stopped and resumed, and without a stop: bit for bit the same on a CPU.
+    """Check that a training with a stop and one without give bit-identical parameters on a CPU.
+
+    It runs fairseq-train.
 
     Args:
-        options: the architecture's, beside small sizes.
+        arch: the architecture.
+        options: its options, in addition to small sizes.
         user_dir: the plugin that registers the architecture; this package by default.
     """
     with tempfile.TemporaryDirectory() as place:
@@ -60,7 +63,7 @@ def _option(name: str, value: Any) -> List[str]:
 
 
 def _write_data(folder: Path) -> None:
-    """A binarised corpus whose translation is the sentence backwards."""
+    """Write a binarised corpus; the translation of a sentence is the reversed sentence."""
     folder.mkdir()
     rng = random.Random(1)
     for split, number in (("train", 300), ("valid", 8)):

@@ -14,7 +14,7 @@ from torch import Tensor
 from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
 
-WORDS = 40  # of the invented language
+WORDS = 40  # words of the artificial language
 SIZES = {
     "encoder_embed_dim": 32,
     "encoder_ffn_embed_dim": 48,
@@ -27,11 +27,11 @@ SIZES = {
     "dropout": 0.0,
     "decoder_out_embed_dim": 32,
 }
-LENGTHS = [(7, 5), (1, 9), (12, 2), (5, 8)]  # words of the sources and targets of a batch
+LENGTHS = [(7, 5), (1, 9), (12, 2), (5, 8)]  # words in the sources and targets of a batch
 
 
 def make_task(words: int = WORDS) -> TranslationTask:
-    """A translation task whose dictionaries have that many words."""
+    """Return a translation task with dictionaries of `words` words."""
     dictionary = Dictionary()
     for index in range(words):
         dictionary.add_symbol(f"w{index}")
@@ -39,7 +39,7 @@ def make_task(words: int = WORDS) -> TranslationTask:
 
 
 def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
-    """Those of `SIZES` that the architecture has, and `options`."""
+    """Return the options of `SIZES` that the architecture has, updated by `options`."""
     names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
     return {**{name: value for name, value in SIZES.items() if name in names}, **options}
 
@@ -47,8 +47,10 @@ def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
 def build_small(
     arch: str, options: Mapping[str, Any] = {}, task: Optional[TranslationTask] = None, seed: int = 1
 ) -> BaseFairseqModel:
-    """The architecture at width 32 with 2+2 layers, in eval mode; random numbers are added to all parameters, so that
-    none is zero."""
+    """Build the architecture with width 32 and 2+2 layers, in eval mode.
+
+    Random numbers are added to all parameters, so that none is zero.
+    """
     torch.manual_seed(seed)
     model = build_model(Namespace(arch=arch, **small_options(arch, options)), task or make_task())
     with torch.no_grad():
@@ -60,7 +62,7 @@ def build_small(
 
 
 def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
-    """The name and the options of the criterion with every loss that the model has the parameters of."""
+    """Return the name and options of the criterion with all losses for which the model has parameters."""
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         losses = mechanism.losses(model.cfg)
         if losses and mechanism.criterion is not None:
@@ -69,25 +71,25 @@ def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
 
 
 def make_criterion(model: BaseFairseqModel, task: TranslationTask) -> FairseqCriterion:
-    """The criterion that `criterion_of` names, with label smoothing."""
+    """Build the criterion of `criterion_of`, with label smoothing."""
     name, losses = criterion_of(model)
     return CRITERION_REGISTRY[name](task, sentence_avg=False, label_smoothing=0.1, **losses)
 
 
 def logits_of(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
-    """The model's logits of a batch `[B, T, V]`, without gradients."""
+    """Return the logits of a batch `[B, T, V]`, without gradients."""
     with torch.no_grad():
         return model(**batch["net_input"])[0]
 
 
 def encode(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
-    """A batch's encoder output `[B, I, C]` and its padding mask `[B, I]`, where True marks padding."""
+    """Return the encoder output of a batch `[B, I, C]` and its padding mask `[B, I]` (True marks padding)."""
     encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
     return encoder_states(encoded)
 
 
 def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed: int = 3) -> List[Dict[str, Any]]:
-    """Samples whose source and target have the given numbers of words, and the end of sentence."""
+    """Return samples with random words. `lengths` are the numbers of words in source and target, without the end."""
     generator = torch.Generator().manual_seed(seed)
     first = Dictionary().nspecial
 
@@ -100,7 +102,7 @@ def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed:
 
 
 def make_batch(sentences: Iterable[Mapping[str, Any]], left_pad_source: bool = True, pad_to: int = 0) -> Dict[str, Any]:
-    """A batch as fairseq collates it, optionally with at least `pad_to` columns."""
+    """Collate samples as fairseq does, optionally padded to at least `pad_to` columns."""
     return collate(
         list(sentences),
         pad_idx=1,

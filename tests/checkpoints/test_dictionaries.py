@@ -25,7 +25,7 @@ BROKEN = {
     "binary": (lambda path: path.write_bytes(bytes(range(256)) * 4), "line 2: not UTF-8"),
     "latin-1": (lambda path: path.write_bytes("schön 1\n".encode("latin-1") * 5), "line 1: not UTF-8"),
     "line feeds": (lambda path: path.write_bytes(b"\n" * 5), "empty; give"),
-    "a symbol twice": (lambda path: path.write_text("a 1\na 1\n"), "line 2: 'a' is in line 1 already"),
+    "a symbol twice": (lambda path: path.write_text("a 1\na 1\n"), "line 2: 'a' is already in line 1"),
     "no counts": (lambda path: path.write_text("a\nb\n"), "line 1: 'a' is not 'SYMBOL COUNT'"),
     "half": (
         lambda path: path.write_text(path.read_text()[:70]),

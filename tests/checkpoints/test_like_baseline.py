@@ -176,5 +176,5 @@ def test_more_layers_than_parameters_are_refused(tmp_path):
 @pytest.mark.parametrize("options", [None, [], "text", 7])
 def test_a_checkpoint_without_options_is_refused(tmp_path, options):
     save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
-    with pytest.raises(UserError, match="it has no option |it is no checkpoint of fairseq's"):
+    with pytest.raises(UserError, match="it has no option |it is not a fairseq checkpoint"):
         take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))

@@ -128,7 +128,7 @@ class TestRefusals:
     @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
     def test_what_is_no_output_of_one_text(self, refused, first, tmp_path, kind):
         for name, content, problem in (
-            ("empty", "", ": empty; give a file with one sentence a line"),
+            ("empty", "", ": empty; give a file with one sentence on each line"),
             ("plain", "\n".join(FIRST), ": no S- and T- lines; give an output of fairseq-generate"),
             ("interactive", "S-0\ta\nH-0\t-0.1\tb\n", ": no S- and T- lines"),
             ("cut", "S-0\ta\nT-0\ta\nH-0\t-0.1\n", ", line 3: truncated after the score -0.1"),

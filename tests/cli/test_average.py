@@ -64,7 +64,7 @@ def test_best_where_higher_is_better_and_one_epoch_was_not_validated(tmp_path):
     for epoch, bleu in [(1, 20.0), (2, None), (3, 31.0), (4, 25.0)]:
         write(tmp_path / f"checkpoint{epoch}.pt", score=bleu, higher_is_better=True)
     assert names(best_checkpoints(tmp_path, 2)) == ["checkpoint3.pt", "checkpoint4.pt"]
-    with pytest.raises(UserError, match="with a validation score: 3, but 4 are asked for"):
+    with pytest.raises(UserError, match="with a validation score: 3 found, but 4 requested"):
         best_checkpoints(tmp_path, 4)
 
 
@@ -175,14 +175,14 @@ def test_best_files_of_a_real_training(training):
 class TestRefusals:
     def test_too_few(self, refused, run_dir):
         line = refused("average", run_dir, "--last", 20)
-        assert "epoch checkpoints (checkpointE.pt): 11, but 20 are asked for" in line
-        assert "up to epoch 4: 4, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
+        assert "epoch checkpoints (checkpointE.pt): 11 found, but 20 requested" in line
+        assert "up to epoch 4: 4 found, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
 
     def test_no_folder(self, refused, run_dir):
         assert refused("average", run_dir / "no", "--last", 1).startswith(
             f"{run_dir / 'no'}: No such file or directory"
         )
-        assert "checkpoint1.pt: a file where a folder" in refused("average", run_dir / "checkpoint1.pt", "--best", 1)
+        assert "checkpoint1.pt: a file, not a folder" in refused("average", run_dir / "checkpoint1.pt", "--best", 1)
 
     def test_no_choice(self, refused, run_dir):
         assert "--last N or --best N" in refused("average", run_dir)
@@ -219,7 +219,7 @@ class TestRefusals:
             ({"w": torch.ones(3)}, "parameter w is of shape [3], in {} it is of shape [2]"),
             ({"v": torch.ones(2)}, "parameter w is missing, in {} it is of shape [2]"),
             ({"w": torch.ones(2), "v": torch.ones(2)}, "parameter v is of shape [2], in {} it is missing"),
-            ({"w": "text"}, "parameter w is no tensor, in {} it is of shape [2]"),
+            ({"w": "text"}, "parameter w is not a tensor, in {} it is of shape [2]"),
         ],
     )
     def test_another_model(self, refused, run_dir, parameters, problem):

@@ -8,7 +8,7 @@ from tests.cli.conftest import fairseq
 from tests.cli.test_check_data import TEXT, write
 
 UNSEEN = (
-    "note: there is no text beside the binarised data: not seen are broken characters, whether these are the tokens"
+    "note: there is no text with the binarised data: not checked are broken characters, whether the tokens are those"
 )
 SETS = "--trainpref text/train --validpref text/valid --testpref text/test"
 
@@ -54,13 +54,13 @@ def test_what_is_wrong_in_them(command, tmp_path, form):
     found = [line for line in result.out.splitlines() if line.startswith("test.")]
     assert result.status == 1
     for start in (
-        f"{name.format('de')}, line 1: the pair is also in train, line 1: ",
+        f"{name.format('de')}, line 1: the pair is also in train, line 1, so ",
         f"{name.format('en')}, line 4: empty: drop",
         f"{name.format('en')}, line 5: too long: ",
         f"{name.format('en')}: ",
     ):
         assert any(line.startswith(start) for line in found), (start, found)
-    assert any("% of its tokens are <unk>: codes and dictionary are not of one run" in line for line in found)
+    assert any("% of its tokens are <unk>: codes and dictionary are of different runs" in line for line in found)
     assert result.out.splitlines()[-1] == "4 to fix"
 
 
@@ -72,7 +72,7 @@ def test_sources_alone(command, tmp_path):
     assert result.status == 0
     assert result.out.splitlines()[0] == "test     3 pairs, 0 of them in train; unknown tokens: en 0.00%"
     notes = [line for line in result.out.splitlines() if line.startswith("note: ")]
-    assert notes[1] == "note: there is no dict.de.txt: sources alone, of --only-source; nothing is known of de"
+    assert notes[1] == "note: there is no dict.de.txt, as with --only-source: de was not checked"
     assert [note[:24] for note in notes[2:]] == ["note: there is no train ", "note: there is no valid "]
     assert json.loads(command("check-data", data, "--json").out)["notes"] == [note[6:] for note in notes]
 
@@ -103,4 +103,4 @@ def test_any_cut_is_found(command, tmp_path, form, kind):
 def test_a_language_of_a_split_is_missing(command, tmp_path):
     data = preprocess(tmp_path, f"-s en -t de {SETS}")
     (data / "test.en-de.de.idx").unlink()
-    assert "test.en-de.de.idx: missing, the other language is there" in command("check-data", data).out
+    assert "test.en-de.de.idx: missing, but the other language is there" in command("check-data", data).out

@@ -95,7 +95,9 @@ def test_overlap(command, data):
     result = command("check-data", data)
     assert result.status == 1
     assert "test     3 pairs, 1 of them in train;" in result.out
-    assert "bpe/test.de, line 3: the pair is also in train, line 2: scores of test would be of what was" in result.out
+    assert (
+        "bpe/test.de, line 3: the pair is also in train, line 2, so scores on test measure memorisation" in result.out
+    )
     assert "the pair is also in train" not in command("check-data", data, "--most-overlap", 34).out
 
 
@@ -107,16 +109,18 @@ def test_one_side_alone_is_no_overlap(command, data):
 def test_another_binarised_text(command, data):
     write(data / "bpe", "train", TEXT["train"][:5])
     result = command("check-data", data)
-    assert "bin/train.en-de.en.idx: 12 sentences, bpe has 5: delete bin, prepare again" in result.out.splitlines()
+    assert (
+        "bin/train.en-de.en.idx: 12 sentences, but bpe has 5: delete bin and prepare again" in result.out.splitlines()
+    )
     (data / "bin/test.en-de.de.idx").unlink()
     result = command("check-data", data)
-    assert "bin/test.*.de.idx: missing, bpe has test: delete bin, prepare again" in result.out.splitlines()
+    assert "bin/test.*.de.idx: missing, but bpe has test: delete bin and prepare again" in result.out.splitlines()
 
 
 def test_a_missing_text(command, data):
     (data / "raw/test.en").unlink()
     result = command("check-data", data)
-    assert "raw/test.en: missing, the other language is there: prepare it again" in result.out.splitlines()
+    assert "raw/test.en: missing, but the other language is there: prepare it again" in result.out.splitlines()
 
 
 def test_empty_texts(command, data):
@@ -141,4 +145,4 @@ def test_folders_that_are_not_prepared(refused, data):
     assert "neither a folder that scripts/prepare-*.sh made nor one that" in refused("check-data", data / "raw")
     (data / "settings").touch()  # of a prepare script, whose text cannot be missing
     shutil.rmtree(data / "bpe")
-    assert "no folder bpe or characters in it" in refused("check-data", data)
+    assert "it has no folder bpe or characters" in refused("check-data", data)

@@ -100,7 +100,7 @@ def test_past_and_future(arch, options, left_pad):
 
 def test_without_past_and_future_that_is_said():
     batch = make_batch(SENTENCES)["net_input"]
-    with pytest.raises(UserError, match="the model has no PAST and FUTURE to show"):
+    with pytest.raises(UserError, match="the model has no PAST and FUTURE, because"):
         past_future(build("capsule_lstm"), batch["src_tokens"], batch["prev_output_tokens"])
 
 

@@ -94,5 +94,5 @@ def test_a_model_without_self_attention_is_refused():
         encoder_attention(model, SOURCE)
     with pytest.raises(UserError, match="a CapsNMTDecoder has no self-attention to show"):
         decoder_attention(model, SOURCE, PREVIOUS)
-    with pytest.raises(UserError, match="a CapsNMTDecoder is no LSTM with attention"):
+    with pytest.raises(UserError, match="a CapsNMTDecoder is not an LSTM with attention"):
         lstm_attention(model, SOURCE, PREVIOUS)

@@ -91,7 +91,7 @@ def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, t
     for file in list(turned.glob("*.en-de.*")):
         file.rename(turned / file.name.replace("en-de", "de-en"))
     process = workplace.prepare(teacher, turned, "out")
-    assert workplace.refused(process, "it translates en-de, the data are de-en")
+    assert workplace.refused(process, "it translates en-de, but the data are de-en")
     assert not workplace.out.exists()
 
 

@@ -29,7 +29,7 @@ def test_a_malicious_checkpoint_is_refused(data, trained, tmp_path):
     state = torch.load(trained / "checkpoint_last.pt")
     torch.save({**state, "extra": Malicious(marker)}, checkpoint)
     output = run("generate", data, "--path", checkpoint, "--cpu", succeeds=False)
-    assert f"{checkpoint}: not loaded: it asks for posix.system" in last_line(output)
+    assert f"{checkpoint}: not loaded: it contains posix.system" in last_line(output)
     assert "nothing in it was run" in last_line(output)
     assert not marker.exists()
 

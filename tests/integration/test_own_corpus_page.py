@@ -117,7 +117,7 @@ def test_a_baseline_of_ones_own_gives_its_sizes_and_parameters(whole, baseline, 
 
 def test_the_data_are_checked_with_and_without_their_text(clone):
     first, second = clone.output("check-data").split("nothing to fix\n")[:2]
-    assert "note: there is no text beside the binarised data" in second and "note: " not in first
+    assert "note: there is no text with the binarised data" in second and "note: " not in first
     assert [line for line in first.splitlines() if line.startswith("train ")] == [
         line for line in second.splitlines() if line.startswith("train ")
     ]

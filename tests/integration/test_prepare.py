@@ -166,7 +166,7 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
         (["{pair}", "--train", "https://a/b/", "https://a/b/", "{held}"], "https://a/b/: the address of a folder"),
         (["{pair}", "--train", "https://a/my", "https://b/my", "{held}"], "https://a/my is a file of the same name"),
         (["{pair}", "--train", "https://a/1", "https://a/2", "{held}", "--from", "nowhere"], "nowhere: no such folder"),
-        (["{pair}", "--train", "{texts}/my", "{held}", "--from", "{texts}"], "is the folder of downloaded files, so give addresses"),
+        (["{pair}", "--train", "{texts}/my", "{held}", "--from", "{texts}"], "is the folder of downloaded files"),
         (["{pair}", "--train", "http://127.0.0.1:9/1", "http://127.0.0.1:9/2", "{held}"], "cannot download http://127"),
         (
             ["{pair}", "--train", "{texts}/broken", "{held}"],

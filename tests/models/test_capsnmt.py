@@ -13,17 +13,17 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 def test_alignments_are_refused():
     """What fairseq's generator with alignments asks before it reads attention."""
-    with pytest.raises(UserError, match="--print-alignment requires attention to source words"):
+    with pytest.raises(UserError, match="CapsNMT has no attention to source words for --print-alignment"):
         getattr(build("capsnmt"), "full_context_alignment", False)
 
 
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"aggregation_capsules": 1}, "--aggregation-capsules must be at least 2, rivals, not 1"),
+        ({"aggregation_capsules": 1}, "--aggregation-capsules must be at least 2, not 1"),
         ({"aggregation_iterations": 0}, "--aggregation-iterations must be at least 1, not 0"),
-        ({"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even, .*, not 33"),
-        ({"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must be --encoder-embed-dim 32"),
+        ({"encoder_embed_dim": 33, "decoder_embed_dim": 33}, "--encoder-embed-dim must be even .*, not 33"),
+        ({"decoder_embed_dim": 16}, "--decoder-embed-dim 16 must equal --encoder-embed-dim 32"),
         ({"aggregation": "mean"}, "--aggregation must be one of capsule, simple, not mean"),
         (
             {"aggregation_positions": "sinusoids"},
@@ -58,12 +58,12 @@ def test_embeddings_of_two_dictionaries_are_not_shared():
 def test_another_number_of_iterations_needs_shared_weights():
     trained = build("capsnmt", {"aggregation_iterations": 3}).state_dict()
     for number in (1, 5):
-        with pytest.raises(UserError, match=f"the checkpoint has votes of its own for 3 iterations, not {number}"):
+        with pytest.raises(UserError, match=f"the checkpoint has separate vote weights for 3 iterations, not {number}"):
             build("capsnmt", {"aggregation_iterations": number}).load_state_dict(trained)
     shared = {"aggregation_weights": "shared"}
     with pytest.raises(
         UserError,
-        match="--aggregation-weights: the checkpoint has weights of its own for each iteration, the model is to have",
+        match="the checkpoint has separate vote weights for each iteration, but the model shares one set; use",
     ):
         build("capsnmt", shared).load_state_dict(trained)
     trained = build("capsnmt", {"aggregation_iterations": 3, **shared}).state_dict()

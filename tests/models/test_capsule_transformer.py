@@ -76,7 +76,7 @@ def test_wrong_options_are_named(options, message):
 @pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_lstm"])
 def test_a_checkpoint_of_another_dictionary_is_named(arch):
     state = build(arch, task=make_task(50)).state_dict()
-    with pytest.raises(UserError, match="source dictionary has 54 entries, the data's 44"):
+    with pytest.raises(UserError, match="source dictionary has 54 entries, but the data's has 44"):
         build(arch).load_state_dict(state)
 
 

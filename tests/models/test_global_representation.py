@@ -85,9 +85,9 @@ def test_a_fresh_model_is_its_baseline(options):
         ({"global_capsule_dim": 0}, "--global-capsule-dim must be at least 1, not 0"),
         ({"global_iterations": 0}, "--global-iterations must be at least 1, not 0"),
         ({"global_pooling": "max"}, "--global-pooling must be one of attentive, mean, concat, not max"),
-        ({"encoder_layers": 1}, "--global-aggregation gru goes from layer to layer: with --encoder-layers 1 use none"),
+        ({"encoder_layers": 1}, "--global-aggregation gru needs at least 2 encoder layers; for 1 use"),
         ({"encoder_layerdrop": 0.1}, "--encoder-layerdrop needs --global-representation none"),
-        ({"decoder_output_dim": 16}, "the encoder's size 32 to the decoder's output of size 16: make them equal"),
+        ({"decoder_output_dim": 16}, "the encoder's size 32 to the decoder's output of size 16; make them equal"),
     ],
 )
 def test_wrong_options_are_named(options, message):

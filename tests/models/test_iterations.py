@@ -36,7 +36,7 @@ def test_it_computes_with_the_weights_that_it_was_trained_with(arch, option, opt
 )
 def test_one_iteration_in_training_leaves_nothing_for_more(arch, option, options):
     trained = build(arch, {**options, option: 1}).state_dict()
-    message = f"--{option.replace('_', '-')}: the checkpoint has no weights of agreements"
+    message = f"--{option.replace('_', '-')}: more than one iteration needs the weights of agreements"
     with pytest.raises(UserError, match=message):
         build(arch, {**options, option: 3}).load_state_dict(trained)
 
@@ -49,15 +49,13 @@ def test_one_iteration_in_training_leaves_nothing_for_more(arch, option, options
     ],
 )
 def test_what_else_does_without_agreements_is_said(arch, trained, options, otherwise):
-    with pytest.raises(UserError, match=f"only 1 can be taken, or {otherwise}"):
+    with pytest.raises(UserError, match=f"the checkpoint has none; use --.*-iterations 1 or {otherwise}"):
         build(arch, options).load_state_dict(build(arch, trained).state_dict())
 
 
 def test_weights_of_one_iteration_are_not_called_shared():
     trained = build("capsnmt", {"aggregation_iterations": 1}).state_dict()
-    with pytest.raises(
-        UserError, match="weights shared by all iterations, or for one alone, the model is to have ones"
-    ):
+    with pytest.raises(UserError, match="one set of vote weights, but the model needs a set for each iteration"):
         build("capsnmt", {}).load_state_dict(trained)
 
 

@@ -72,7 +72,7 @@ def test_wrong_options_of_the_lstm_are_named(options, message):
 
 @pytest.mark.parametrize("heads", ["bow", "bca", "both"])
 def test_an_adaptive_softmax_does_not_go_with_guided_losses(heads):
-    with pytest.raises(UserError, match="--adaptive-softmax-cutoff does not go with guided losses"):
+    with pytest.raises(UserError, match="--adaptive-softmax-cutoff does not work with guided losses"):
         build("gdr_transformer_base", {"adaptive_softmax_cutoff": [10, 20], "guided_heads": heads})
 
 

@@ -71,8 +71,8 @@ def test_an_unknown_character_never_agrees(monkeypatch):
 @pytest.mark.parametrize(
     "wrong, message",
     [
-        *((text, "--eval-rouge-args .*: a JSON object is wanted") for text in ("beam 5", "[5]", "5")),
-        ('{"baem": 2}', "--eval-rouge-args: baem is no option of fairseq-generate"),
+        *((text, "--eval-rouge-args .*: it must be a JSON object") for text in ("beam 5", "[5]", "5")),
+        ('{"baem": 2}', "--eval-rouge-args: baem is not an option of fairseq-generate"),
         ('{"beam": "2"}', "--eval-rouge-args: beam cannot be '2'"),
         ('{"beam": 0}', "--eval-rouge-args: beam cannot be 0"),
         ('{"lenpen": "0.8"}', "--eval-rouge-args: lenpen cannot be '0.8'"),
@@ -127,13 +127,13 @@ def test_a_larger_dictionary_is_refused(data):
         set_up(data, vocabulary=10)
     assert str(refused.value) == (
         f"{data.folder}/dict.text.txt: 11 characters, more than --vocabulary 10; "
-        "prepare the data with a smaller vocabulary, or name the larger one"
+        "prepare the data with a smaller vocabulary, or increase the option"
     )
 
 
 def test_a_text_without_characters_is_refused(data):
     data.write("train", ["今 天", "", "晴", ""])
-    with pytest.raises(UserError, match="train: text 2 has no characters \\(2 such\\); leave it out"):
+    with pytest.raises(UserError, match="train: text 2 has no characters \\(2 such texts\\); leave it out"):
         set_up(data).load_dataset("train")
 
 

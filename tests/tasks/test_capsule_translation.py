@@ -93,14 +93,14 @@ def test_a_checkpoint_is_not_overwritten_by_the_baseline(tmp_path):
 @pytest.mark.parametrize(
     "saved, started, message",
     [
-        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, the data's 44"),
+        ({"words": 50}, {}, "its encoder's dictionary has 54 entries, but the data's has 44"),
         (
             {"encoder_ffn_embed_dim": 64},
             {},
             r"encoder.layers.0.fc1.weight has the shape \(64, 32\) there and \(48, 32\)",
         ),
-        ({"arch": "lstm"}, {}, r"encoder.lstm.weight_ih_l0.*: the model has nothing of that name"),
-        ({"decoder_layers": 3}, {}, r"decoder.layers.2.* and \d+ more: the model has nothing of that name"),
+        ({"arch": "lstm"}, {}, r"the model has no encoder.lstm.weight_ih_l0.*; use the architecture"),
+        ({"decoder_layers": 3}, {}, r"the model has no decoder.layers.2.* and \d+ more; use the architecture"),
         (
             {},
             {"share_all_embeddings": True},
@@ -121,7 +121,7 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
     for language in ("en", "de"):
         others.save(str(tmp_path / f"dict.{language}.txt"))
     save_baseline(tmp_path, data=tmp_path)
-    with pytest.raises(UserError, match="dict.en.txt, which it was trained with, are not the data's"):
+    with pytest.raises(UserError, match="dict.en.txt, which differ from those of the data"):
         start(tmp_path)
     for language in ("en", "de"):
         make_task().src_dict.save(str(tmp_path / f"dict.{language}.txt"))
@@ -134,7 +134,7 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
 
 def test_a_file_without_a_model_is_named(tmp_path):
     save(tmp_path / "baseline.pt", cfg=None)
-    with pytest.raises(UserError, match="it holds no model"):
+    with pytest.raises(UserError, match="it contains no model"):
         start(tmp_path)
 
 

@@ -145,8 +145,8 @@ def build_by_task(arch, options, **log):
 @pytest.mark.parametrize(
     "arch, options, message",
     [
-        ("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"}, "routes nothing"),
-        ("simple_aggregation_tiny", {}, "routes nothing"),
+        ("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"}, "the model has no routing"),
+        ("simple_aggregation_tiny", {}, "the model has no routing"),
     ],
 )
 def test_a_model_that_routes_nothing_is_refused(arch, options, message):

@@ -1,7 +1,7 @@
 """The mechanisms of the four papers, one module each. Importing this package registers them.
 
-The order is that of computation: in a decoder the global representation comes before PAST and FUTURE, and the attention
-of its layers is replaced last.
+The order of the imports is the order of computation. In a decoder the global representation comes before PAST and
+FUTURE. The self-attention of the layers is replaced last.
 """
 
 from fairseq_capsule.models.mechanisms.global_representation import GLOBAL_REPRESENTATION_MECHANISM  # noqa: I001

@@ -1,4 +1,4 @@
-"""A source sentence as a fixed number of capsules: CapsNMT's aggregation (Wang et al. 2019)."""
+"""Aggregation of a source sentence into a fixed number of capsules: CapsNMT (Wang et al. 2019)."""
 
 import math
 from dataclasses import dataclass, field
@@ -24,47 +24,46 @@ SCORINGS = ChoiceEnum(["separable", "votes"])
 
 @dataclass
 class AggregationConfig(FairseqDataclass):
-    """The options of what makes capsules of a sentence."""
+    """Options for the aggregation of a sentence."""
 
     aggregation: AGGREGATIONS = field(
-        default="capsule", metadata={"help": "routing to capsules, or the rival of four plain vectors"}
+        default="capsule", metadata={"help": "capsule: routing to capsules; simple: the baseline of four plain vectors"}
     )
-    aggregation_capsules: int = field(default=6, metadata={"help": "capsules that stand for a sentence"})
+    aggregation_capsules: int = field(default=6, metadata={"help": "number of capsules that represent a sentence"})
     aggregation_iterations: int = field(default=3, metadata={"help": "routing iterations"})
     aggregation_weights: VOTE_WEIGHTS = field(
-        default="own", metadata={"help": "votes of each iteration by weights of its own, or by shared ones"}
+        default="own", metadata={"help": "own: separate vote weights for each iteration; shared: the same for all"}
     )
     aggregation_positions: POSITIONS = field(
         default="routing",
         metadata={
-            "help": "where sinusoids of their positions are added: to children, and to parents where agreements read "
-            "them; to what the decoder reads too; nowhere"
+            "help": "where sinusoidal positions are added. routing: to the words, and to the capsules where the "
+            "agreements read them; result: also to the capsules that the decoder reads; none: nowhere"
         },
     )
     aggregation_scoring: SCORINGS = field(
-        default="separable", metadata={"help": "agreements by a network of their own, or of the votes themselves"}
+        default="separable", metadata={"help": "agreements by a separate network (separable) or from the votes (votes)"}
     )
     aggregation_scale: Optional[float] = field(
         default=None,
         metadata={
-            "help": "what a capsule is multiplied by when the decoder reads it, its position aside (default: the "
-            "square root of its size, the norm of the encoder's states; 1: as it was squashed)"
+            "help": "factor for the capsules that the decoder reads, without their positions (default: the square root "
+            "of their size, the norm of the encoder's states; 1: the squashed capsule itself)"
         },
     )
-    leaky_softmax: bool = field(
-        default=False, metadata={"help": "words may stay with no capsule (the preprint of 2018)"}
-    )
+    leaky_softmax: bool = field(default=False, metadata={"help": "a word may go to no capsule (preprint of 2018)"})
 
 
 class Aggregation(Mechanism):
-    """The words of a source are routed to a few capsules, which are all that the decoder reads (§3).
+    """Routing of the source words to a few capsules. The decoder reads only these capsules (§3).
 
-    `capsnmt` builds it; in a Transformer it has no place. Its array: `capsule_coupling` `[iteration, source, capsule]`,
-    the share of each word that went to each capsule.
+    Only `capsnmt` contains it; a Transformer cannot.
+
+    Its array: `capsule_coupling` `[iteration, source, capsule]`, the share of each word in each capsule.
     """
 
     name = "aggregation"
-    summary = "makes a fixed number of capsules of a source of any length (CapsNMT, Wang et al. 2019)"
+    summary = "makes a fixed number of capsules from a source of any length (CapsNMT, Wang et al. 2019)"
     options = AggregationConfig
     off = {"aggregation": "simple"}
     iterations = "aggregation_iterations"
@@ -72,7 +71,7 @@ class Aggregation(Mechanism):
         View(
             "capsules",
             "Capsules",
-            "How the source words are routed to the capsules, which are all that the decoder reads.",
+            "How the source words are routed to the capsules. The decoder reads only the capsules.",
             (
                 Panel(
                     "capsule_coupling",
@@ -80,10 +79,10 @@ class Aggregation(Mechanism):
                     "source",
                     "capsule",
                     "coupling",
-                    caption="How much of each source word, a row, goes to each capsule, a column, after the chosen "
-                    "iteration. In a trained model the first iteration is nearly uniform, and in the last one words "
-                    "of a kind share a capsule. One colour in the last iteration (1/{capsule} each) means that "
-                    "nothing is learnt.",
+                    caption="How much of each source word (row) goes to each capsule (column) after the chosen "
+                    "iteration. In a trained model the first iteration is nearly uniform, and in the last iteration "
+                    "similar words share a capsule. If the last iteration has one colour (1/{capsule} each), nothing "
+                    "is learnt.",
                     distribution="capsule",
                 ),
             ),
@@ -92,7 +91,7 @@ class Aggregation(Mechanism):
 
     def check(self, config: Any) -> None:
         if config.aggregation_capsules < 2:
-            raise UserError(f"--aggregation-capsules must be at least 2, rivals, not {config.aggregation_capsules}")
+            raise UserError(f"--aggregation-capsules must be at least 2, not {config.aggregation_capsules}")
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
@@ -106,7 +105,7 @@ class Aggregation(Mechanism):
         return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """The entropy of each word's couplings, and the norms of the capsules as they were squashed."""
+        """Return the entropy of each word's couplings, and the norms of the squashed capsules."""
         aggregation = model.encoder.aggregation
         routed = model.encoder.aggregate(source)
         norm, dead = capsule_norms(aggregation.squashed(routed.capsules))
@@ -115,7 +114,7 @@ class Aggregation(Mechanism):
 
 
 def build_aggregation(config: Any) -> nn.Module:
-    """The aggregation that a config asks for."""
+    """Build the aggregation that a config describes."""
     if config.aggregation == "simple":
         return SimpleAggregation()
     aggregation = CapsuleAggregation(
@@ -135,23 +134,27 @@ def build_aggregation(config: Any) -> nn.Module:
 
 
 def _refuse_other_votes(aggregation: CapsuleAggregation, own: bool) -> None:
-    """Refuse a checkpoint whose weights of votes are of another kind, or of other iterations."""
+    """Refuse a checkpoint whose vote weights do not fit: another kind, or another number of iterations."""
 
     def before_loading(module, state_dict, prefix, *_):
         saved = state_dict.get(f"{prefix}vote_weight")
-        wanted = len(module.vote_weight)
-        if saved is None or len(saved) == wanted:
+        needed = len(module.vote_weight)
+        if saved is None or len(saved) == needed:
             return
         trained = len(saved)
-        if trained == 1 or not own:
-            there = "of its own for each iteration" if trained > 1 else "shared by all iterations, or for one alone"
+        if not own:
             raise UserError(
-                f"--aggregation-weights: the checkpoint has weights {there}, the model is to have "
-                f"{'ones of its own for each' if own else 'shared ones'}"
+                "the checkpoint has separate vote weights for each iteration, but the model shares one set; use "
+                "--aggregation-weights own"
+            )
+        if trained == 1:
+            raise UserError(
+                "the checkpoint has one set of vote weights, but the model needs a set for each iteration; use "
+                "--aggregation-weights shared or --aggregation-iterations 1"
             )
         raise UserError(
-            f"--aggregation-iterations: the checkpoint has votes of its own for {trained} iterations, not "
-            f"{wanted}; only with --aggregation-weights shared can another number be taken"
+            f"the checkpoint has separate vote weights for {trained} iterations, not {needed}; use "
+            f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
         )
 
     aggregation.register_load_state_dict_pre_hook(before_loading)

@@ -27,10 +27,10 @@ DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
 
 @dataclass
 class AttentionRoutingConfig(FairseqDataclass):
-    """The options of a Transformer whose self-attention may route its logits."""
+    """Options for routing the logits of self-attention."""
 
     encoder_routing: ENCODER_ROUTING = field(
-        default="both", metadata={"help": "which routing parts the encoder's self-attention has (Duan et al., Table 3)"}
+        default="both", metadata={"help": "the routing in the encoder's self-attention (Duan et al., Table 3)"}
     )
     decoder_routing: DECODER_ROUTING = field(
         default="horizontal", metadata={"help": "whether the decoder's self-attention routes (Duan et al., Table 2)"}
@@ -38,12 +38,12 @@ class AttentionRoutingConfig(FairseqDataclass):
     encoder_routing_layers: str = field(
         default="all", metadata={"help": "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)"}
     )
-    routing_iterations: int = field(default=3, metadata={"help": "routing iterations of an attention's logits"})
+    routing_iterations: int = field(default=3, metadata={"help": "routing iterations of the attention logits"})
 
 
 _TRAINED_ATTENTION = (
     "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. "
-    "A row of one colour takes the mean of all words: the head chooses nothing there."
+    "A row of one colour takes the mean of all words: the head selects nothing there."
 )
 
 
@@ -57,7 +57,8 @@ def _self_attention(side: str, title: str, caption: str) -> View:
     def capsules(name: str, title: str, shown: str) -> Panel:
         text = (
             f"{shown} Purple raises the attention to a word, orange lowers it. In a trained model the numbers of a row "
-            "differ by tenths or more. A row of one colour changes nothing: softmax ignores what all its logits share."
+            "differ by 0.1 or more. A row of one colour changes nothing: adding a constant to all logits of a row does "
+            "not change the softmax."
         )
         return Panel(f"{side}_{name}", title, "query", "key", f"±{name}", caption=text)
 
@@ -65,22 +66,25 @@ def _self_attention(side: str, title: str, caption: str) -> View:
         attention(
             "attention_before",
             "attention without routing",
-            "What the same layer would attend to if nothing were added to its logits.",
+            "The attention of the same layer if nothing is added to its logits.",
         ),
-        attention("attention", "attention", "How much of each column's word the row's word takes. Each row sums to 1."),
-        capsules("vertical", "vertical capsules Ω↑", "What routing from heads to words adds to the logits."),
-        capsules("horizontal", "horizontal capsules Ω↔", "What routing from words to heads adds to the logits."),
+        attention(
+            "attention", "attention", "The attention of each word (row) to each word (column). Each row sums to 1."
+        ),
+        capsules("vertical", "vertical capsules Ω↑", "The routing from heads to words adds this to the logits."),
+        capsules("horizontal", "horizontal capsules Ω↔", "The routing from words to heads adds this to the logits."),
     )
     return View(f"{side}_attention", title, caption, panels)
 
 
 class RoutedAttention(Mechanism):
-    """Attention `softmax(mask(E + Ω↑ + Ω↔))`: capsules of the logits `E` are added to them (§3.2-3.4).
+    """Attention `softmax(mask(E + Ω↑ + Ω↔))`: capsules of the logits `E` are added to the logits (§3.2-3.4).
 
-    Its arrays are those of every attention, routed or not: `encoder_attention`, `decoder_attention`
-    `[layer, head, query, key]`, what the model attends to; with `_before` what it would attend to without routing;
-    `encoder_vertical`, `encoder_horizontal`, `decoder_horizontal`: the capsules of the layers that route;
-    `cross_attention` `[layer, head, target, source]`, an LSTM's `[target, source]`.
+    Its arrays include every attention, with or without routing:
+        `encoder_attention`, `decoder_attention` `[layer, head, query, key]`: the attention.
+        `encoder_attention_before`, `decoder_attention_before`: the attention of the same layers without routing.
+        `encoder_vertical`, `encoder_horizontal`, `decoder_horizontal`: the capsules of the layers that route.
+        `cross_attention` `[layer, head, target, source]`, in an LSTM `[target, source]`.
     """
 
     name = "attention_routing"
@@ -94,17 +98,17 @@ class RoutedAttention(Mechanism):
         _self_attention(
             "encoder",
             "Attention of the encoder",
-            "Each source word, a row, attends to the source words of the columns.",
+            "Each source word (row) attends to the source words (columns).",
         ),
         _self_attention(
             "decoder",
             "Attention of the decoder",
-            "Each word that the decoder has read, a row, attends to itself and to those that it read before.",
+            "Each word that the decoder has read (row) attends to itself and to the words before it (columns).",
         ),
         View(
             "cross_attention",
             "Attention to the source",
-            "Each word of the translation, a row, takes from the source words of the columns.",
+            "Each word of the translation (row) attends to the source words (columns).",
             (
                 Panel(
                     "cross_attention",
@@ -113,10 +117,10 @@ class RoutedAttention(Mechanism):
                     "source",
                     "attention",
                     summed=("source",),
-                    caption="How much of each source word is taken before the row's word is generated. Each row "
-                    "sums to 1. In a trained model the bright cells follow the order of the translation, in some "
-                    "layers and heads alone. A row of one colour takes the mean of the source; a bright column at "
-                    "the end of the sentence takes almost nothing.",
+                    caption="The attention to each source word before the row's word is generated. Each row sums to 1. "
+                    "In a trained model the bright cells follow the order of the translation, but only in some layers "
+                    "and heads. A row of one colour takes the mean of the source. If only the column at the end of the "
+                    "sentence is bright, almost nothing is taken.",
                     distribution="source",
                 ),
             ),
@@ -131,7 +135,7 @@ class RoutedAttention(Mechanism):
             if routing != "none" and getattr(config, name + "_xformers_att_config"):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
         if config.cross_self_attention and config.decoder_routing != "none":
-            raise UserError("--cross-self-attention needs --decoder-routing none: its keys are not its queries")
+            raise UserError("--cross-self-attention needs --decoder-routing none, because its keys are not its queries")
 
     def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         parts = config.encoder_routing
@@ -151,13 +155,14 @@ class RoutedAttention(Mechanism):
     def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
         if config.decoder_routing == "none":
             return
-        for index in range(len(decoder.layers)):  # a loop over layers would drop some under --decoder-layerdrop
+        # By index, because iterating over the list drops layers with --decoder-layerdrop.
+        for index in range(len(decoder.layers)):
             routing = AttentionRouting(
                 config.decoder.attention_heads, vertical=False, iterations=config.routing_iterations, causal=True
             )
             route_self_attention(decoder.layers[index], routing)
-            # In evaluation fairseq's layers all return their attention to the source, and the decoder drops it. That of
-            # the layer that gives the alignment is asked for anyway.
+            # In evaluation all layers of fairseq return their cross-attention, and the decoder discards it. The layer
+            # that provides the alignment still gets an explicit request for it.
             decoder.layers[index].need_attn = False
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
@@ -172,7 +177,7 @@ class RoutedAttention(Mechanism):
             return found
         layers = decoder_attention(model, sentence.source, sentence.previous)
         own = [layer.own for layer in layers if layer.own is not None]
-        # The first step reads the end of sentence, the others the word that the step before gave.
+        # The first step reads the end-of-sentence token. Each later step reads the previous word.
         read = (sentence.target_words[-1], *sentence.target_words[:-1])
         found.update(_explained("decoder", own, read))
         cross = [(number, layer.cross) for number, layer in enumerate(layers, start=1) if layer.cross is not None]
@@ -181,7 +186,7 @@ class RoutedAttention(Mechanism):
         return found
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """The entropy of the couplings and the norms of the capsules of each part, over all layers that route."""
+        """Return the entropy of the couplings and the capsules' norms of each part, over all layers that route."""
         return added_up(
             [
                 {f"{side}_{name}": mean for name, mean in found.items()}
@@ -194,10 +199,14 @@ class RoutedAttention(Mechanism):
 def route_self_attention(
     layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase], routing: AttentionRouting
 ) -> None:
-    """Give a fairseq Transformer layer a self-attention whose logits `routing` routes."""
+    """Replace the self-attention of a fairseq Transformer layer by one that routes its logits with `routing`.
+
+    Raises:
+        UserError: the layer is wrapped, so its attention cannot be replaced.
+    """
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
         raise UserError(
-            f"attention routing cannot enter a layer wrapped as {type(layer).__name__}; use another --ddp-backend"
+            f"attention routing does not work in a layer wrapped as {type(layer).__name__}; use another --ddp-backend"
         )
     plain = layer.self_attn
     layer.self_attn = RoutingSelfAttention(
@@ -227,22 +236,26 @@ def _explained(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> 
 
 
 def _statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> List[Statistics]:
-    """Those of each part of a layer's routing, from its logits `[B, H, L, L]` and padding mask `[B, L]`.
+    """Return the statistics of each part of a layer's routing.
 
-    The couplings come from the plain routing loop: the fast functions do not return them.
+    The couplings come from `dynamic_routing`, because the fast functions do not return them.
+
+    Args:
+        logits: `[B, H, L, L]`.
+        padding: `[B, L]`, True marks padding.
     """
     length = logits.size(2)
     if routing.causal:
         logits = logits.tril()
     found = []
     if routing.acceptance is not None:
-        # Heads are routed to the positions: a padded position takes no share.
+        # Heads are routed to the positions. A padded position gets no share.
         start = logits.new_zeros(logits.shape[:3])
         start = start.masked_fill(padding[:, None, :], torch.finfo(start.dtype).min)
         routed = dynamic_routing(logits, routing.iterations, initial_logits=start)
         found.append(_named("vertical", routed, padding[:, None, :], padding))
     if routing.horizontal:
-        # For each position the tokens up to it are routed to the heads.
+        # For each position, the tokens up to it are routed to the heads.
         later = torch.ones(length, length, dtype=torch.bool, device=logits.device).triu(1)
         left_out = later | padding[:, None, :]
         votes = logits.transpose(1, 2).unsqueeze(1)
@@ -254,7 +267,7 @@ def _statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> L
 
 
 def _named(part: str, routed: RoutingResult, inputs: Tensor, outputs: Tensor) -> Statistics:
-    """Statistics of a routing whose couplings `inputs` masks and whose capsules `outputs` masks."""
+    """Return the statistics of one routing; `inputs` masks its couplings and `outputs` masks its capsules."""
     norm, dead = capsule_norms(routed.capsules, outputs)
     return {
         f"{part}_entropy": coupling_entropy(routed.coupling, -1, inputs),

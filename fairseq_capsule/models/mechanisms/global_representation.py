@@ -1,4 +1,4 @@
-"""One vector for the whole source sentence: GRET (Weng et al. 2020)."""
+"""One vector that represents the whole source sentence: GRET (Weng et al. 2020)."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple
@@ -24,37 +24,39 @@ GLOBAL_GATE = ChoiceEnum(["context", "none"])
 
 @dataclass
 class GlobalRepresentationConfig(FairseqDataclass):
-    """The options of a model whose decoder may read one vector for the whole source sentence."""
+    """Options for the vector of the whole source sentence."""
 
     global_representation: GLOBAL_REPRESENTATION = field(
         default="none",
         metadata={
-            "help": "what the sentence's vector is made of: capsules that the words are routed to, the words' mean, "
-            "nothing (Weng et al., Table 3)"
+            "help": "how the sentence's vector is computed: capsule (words are routed to capsules), mean (of the "
+            "words) or none (Weng et al., Table 3)"
         },
     )
     global_pooling: GLOBAL_POOLING = field(
         default="attentive", metadata={"help": "how the capsules become one vector (Weng et al., footnote 3)"}
     )
-    global_capsules: int = field(default=32, metadata={"help": "capsules of a layer (Weng et al., Fig. 4)"})
+    global_capsules: int = field(default=32, metadata={"help": "number of capsules in a layer (Weng et al., Fig. 4)"})
     global_capsule_dim: Optional[int] = field(
         default=None,
-        metadata={"help": "size of a capsule (default: --encoder-embed-dim by the number of capsules)"},
+        metadata={"help": "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)"},
     )
     global_iterations: int = field(default=3, metadata={"help": "routing iterations of these capsules"})
     global_aggregation: GLOBAL_AGGREGATION = field(
-        default="gru", metadata={"help": "whether the vector is made of all layers, or of the last one alone"}
+        default="gru", metadata={"help": "gru: aggregate the vectors of all layers; none: use the last layer only"}
     )
     global_gate: GLOBAL_GATE = field(
-        default="context", metadata={"help": "whether each target word takes what it needs of the vector, or all of it"}
+        default="context", metadata={"help": "context: each target word has a gate for the vector; none: no gate"}
     )
 
 
 class GlobalVector(Mechanism):
-    """Each target word takes what it needs of one vector, made of capsules of every encoder layer (§3).
+    """One vector, made of capsules of all encoder layers, that each target word reads through a gate (§3).
 
-    Its arrays: `global_coupling` `[layer, iteration, source, capsule]`, each word's share of a capsule;
-    `global_weights` `[layer, capsule]`; `global_gate` `[target, dimension]` and its mean `global_gate_mean` `[target]`.
+    Its arrays:
+        `global_coupling` `[layer, iteration, source, capsule]`: the share of each word in a capsule.
+        `global_weights` `[layer, capsule]`: the weight of each capsule in the layer's vector.
+        `global_gate` `[target, dimension]` and its mean `global_gate_mean` `[target]`.
     """
 
     name = "global_representation"
@@ -71,8 +73,8 @@ class GlobalVector(Mechanism):
         View(
             "global_representation",
             "Global representation",
-            "How one vector is made of the whole source sentence, and how much of it each word of the translation "
-            "takes.",
+            "How one vector is computed from the whole source sentence, and how much of it each word of the "
+            "translation uses.",
             (
                 Panel(
                     "global_coupling",
@@ -81,9 +83,9 @@ class GlobalVector(Mechanism):
                     "capsule",
                     "coupling",
                     summed=("source",),
-                    caption="Which source words, the rows, fill each capsule, a column. Each column sums to 1. In a "
-                    "trained model each capsule has words of its own. If all columns look alike, the capsules are "
-                    "copies of one another; a column of one colour is the mean of the sentence.",
+                    caption="The share of each source word (row) in each capsule (column). Each column sums to 1. In a "
+                    "trained model each capsule has its own words. If all columns look alike, the capsules are copies "
+                    "of one another. A column of one colour is the mean of the sentence.",
                     distribution="source",
                 ),
                 Panel(
@@ -92,9 +94,9 @@ class GlobalVector(Mechanism):
                     "capsule",
                     None,
                     "weights",
-                    caption="How much of each capsule the layer's vector takes; they sum to 1. In a trained model a "
-                    "few capsules have most of it. Bars of one length (1/{capsule} each) mean that the pooling "
-                    "takes their mean.",
+                    caption="The weight of each capsule in the layer's vector. The weights sum to 1. In a trained "
+                    "model a few capsules have most of the weight. If all bars are equal (1/{capsule} each), the "
+                    "pooling takes the mean of the capsules.",
                     distribution="capsule",
                 ),
                 Panel(
@@ -103,10 +105,9 @@ class GlobalVector(Mechanism):
                     "target",
                     None,
                     "mean",
-                    caption="How much of the sentence's vector each word of the translation takes: the mean of the "
-                    "gate below over its dimensions, from 0 to 1. In a trained model the words differ. Bars of one "
-                    "length mean that the gate does not depend on the word; about 0.5 everywhere is an untrained "
-                    "gate.",
+                    caption="How much of the sentence's vector each word of the translation uses: the mean of the gate "
+                    "below over its dimensions, from 0 to 1. In a trained model the words differ. If all bars have the "
+                    "same length, the gate does not depend on the word. About 0.5 everywhere is an untrained gate.",
                 ),
                 Panel(
                     "global_gate",
@@ -114,9 +115,9 @@ class GlobalVector(Mechanism):
                     "target",
                     "dimension",
                     "gate",
-                    caption="The gate of each word, a row, in each dimension of the decoder's state, a column. In a "
-                    "trained model the columns differ and the rows differ in some of them. Rows that are all alike "
-                    "mean that the gate does not depend on the word; one colour everywhere is an untrained gate.",
+                    caption="The gate of each word (row) in each dimension of the decoder's state (column). In a "
+                    "trained model the columns differ, and in some columns the rows differ. If all rows look alike, "
+                    "the gate does not depend on the word. One colour everywhere is an untrained gate.",
                 ),
             ),
         ),
@@ -130,15 +131,17 @@ class GlobalVector(Mechanism):
             return
         if config.encoder_layerdrop:
             raise UserError(
-                "--encoder-layerdrop needs --global-representation none: every layer gives a part of the vector"
+                "--encoder-layerdrop needs --global-representation none, because every layer contributes to the vector"
             )
         if config.global_aggregation == "gru" and len(config.kept_layers("encoder")) < 2:
-            raise UserError("--global-aggregation gru goes from layer to layer: with --encoder-layers 1 use none")
+            raise UserError(
+                "--global-aggregation gru needs at least 2 encoder layers; for 1 use --global-aggregation none"
+            )
         output_dim = config.decoder_output_dim or config.decoder_embed_dim
         if config.encoder_embed_dim != output_dim:
             raise UserError(
                 f"--global-representation {config.global_representation} adds a vector of the encoder's size "
-                f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}: make them equal"
+                f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}; make them equal"
             )
 
     def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
@@ -182,7 +185,7 @@ class GlobalVector(Mechanism):
         encoded = model.encoder(sentence.source, lengths, return_all_hiddens=True)
         found = _poolings(part.poolings, layer_outputs(encoded), sentence.source_words)
         if isinstance(model.decoder.context_gate, ContextGate):
-            # The gate reads what fairseq's own decoder gives.
+            # The gate reads the output of fairseq's decoder.
             state, _ = TransformerDecoderBase.extract_features(model.decoder, sentence.previous, encoded)
             gate = model.decoder.context_gate.gate(state, encoded[self.name][0])[0]
             steps = sentence.target_words
@@ -191,8 +194,10 @@ class GlobalVector(Mechanism):
         return found
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """The entropy of each capsule's couplings over the words and the capsules' norms, over all layers; the mean of
-        the gate."""
+        """Return the mean of the gate and, over all layers, the entropy of the couplings and the norms of the capsules.
+
+        The entropy of a capsule is over the words.
+        """
         mask = source.eq(model.encoder.padding_idx)
         encoded = model.encoder(source, (~mask).sum(1), return_all_hiddens=True)
         poolings = model.encoder.global_representation.poolings
@@ -216,7 +221,7 @@ def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[
     if not of_capsules:
         return {}
     couplings, weights = [], []
-    first = len(states) - len(of_capsules)  # without aggregation there is the last layer's pooling alone
+    first = len(states) - len(of_capsules)  # without aggregation only the last layer has a pooling
     for number, (pooling, state) in enumerate(zip(of_capsules, states[first:]), start=first + 1):
         routed = [pooling.capsules(state, iterations=count) for count in range(1, pooling.iterations + 1)]
         couplings.append((number, torch.stack([each.coupling for each in routed], dim=1)))

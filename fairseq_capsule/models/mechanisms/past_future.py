@@ -1,4 +1,4 @@
-"""PAST and FUTURE: which source words are translated already, anew at every target step (Zheng et al. 2019)."""
+"""PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
 
 from dataclasses import dataclass, field
 from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple
@@ -19,21 +19,21 @@ from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 CONTENTS = ("PAST", "FUTURE", "redundant")
 _UNIFORM = (
-    "The same share in all cells (1/{content} where each part has equally many capsules) means that nothing is learnt."
+    "If all cells show the same share (1/{content} if all contents have equally many capsules), nothing is learnt."
 )
 _SHARES = {
     "PAST": "The share of each source word that is translated before the row's word is generated. In a trained "
     f"model PAST grows from row to row, first for the words that are translated first. {_UNIFORM}",
-    "FUTURE": "The share of each source word that is still to be translated. In a trained model most of the first "
-    f"row is FUTURE, and little of the last one. {_UNIFORM}",
-    "redundant": "The share of each source word that is neither. In a trained model it is high for words without a "
-    f"translation of their own, such as some articles and punctuation. {_UNIFORM}",
+    "FUTURE": "The share of each source word that is still to be translated. In a trained model FUTURE is high in the "
+    f"first row and low in the last row. {_UNIFORM}",
+    "redundant": "The share of each source word that is neither PAST nor FUTURE. In a trained model it is high for "
+    f"words without a translation of their own, such as some articles and punctuation. {_UNIFORM}",
 }
 _ATTENTIONS = {
-    "PAST": "How much of each source word PAST takes before the row's word is generated. In a trained model these are "
-    "words that are translated already.",
-    "FUTURE": "How much of each source word FUTURE takes. In a trained model these are words that are still to be "
-    "translated.",
+    "PAST": "The attention of PAST to each source word before the row's word is generated. In a trained model it is "
+    "high for words that are already translated.",
+    "FUTURE": "The attention of FUTURE to each source word before the row's word is generated. In a trained model it "
+    "is high for words that are still to be translated.",
 }
 TOP_WORDS = 10
 PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
@@ -42,16 +42,16 @@ GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
 
 @dataclass
 class PastFutureConfig(FairseqDataclass):
-    """The options of a model that may separate its source into PAST and FUTURE."""
+    """Options for PAST and FUTURE."""
 
     past_future: PAST_FUTURE = field(
         default="none",
         metadata={
-            "help": "what separates PAST from FUTURE: guided dynamic routing, a classifier, two attentions, nothing "
-            "(Zheng et al., Fig. 6)"
+            "help": "how PAST and FUTURE are separated: gdr (guided dynamic routing), clf (a classifier), attn (two "
+            "attentions) or none (Zheng et al., Fig. 6)"
         },
     )
-    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST, and as many for FUTURE"})
+    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST; FUTURE has the same number"})
     redundant_capsules: int = field(
         default=2,
         metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)", "lowest": 0},
@@ -62,20 +62,23 @@ class PastFutureConfig(FairseqDataclass):
     past_future_iterations: int = field(default=3, metadata={"help": "iterations of guided dynamic routing"})
     past_future_ffn_dim: Optional[int] = field(
         default=None,
-        metadata={"help": "inner size of the layers that take PAST and FUTURE in (default: twice the output size)"},
+        metadata={"help": "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)"},
     )
     guided_heads: GUIDED_HEADS = field(
-        default="none", metadata={"help": "the parameters of which guided losses the model has (Zheng et al., §3.3)"}
+        default="none", metadata={"help": "guided losses for which the model has parameters (Zheng et al., §3.3)"}
     )
 
 
 class PastAndFuture(Mechanism):
-    """Capsules of the source words that are translated, and of those that are not, change the decoder's output (§3).
+    """Capsules of translated and of untranslated source words that change the decoder's output (§3).
 
-    Its arrays: `assignment` `[target, source, content]`, the share of each source word in PAST, FUTURE and redundant
-    capsules before the target word of that row is generated; of two attentions instead `past_future_attention`, how
-    much of each source word PAST and FUTURE take, which sums to 1 over the source for each of the two; `past_words`,
-    `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`.
+    Its arrays:
+        `assignment` `[target, source, content]`: the share of each source word in the PAST, FUTURE and redundant
+            capsules, before the target word of that row is generated.
+        `past_future_attention` `[target, source, content]`, with `--past-future attn` in place of `assignment`: the
+            attention of PAST and of FUTURE to each source word. Each sums to 1 over the source.
+        `past_words`, `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`: the most probable
+            words, if the model has the parameters of the bag-of-words loss.
     """
 
     name = "past_future"
@@ -93,7 +96,7 @@ class PastAndFuture(Mechanism):
         View(
             "past_future",
             "PAST and FUTURE",
-            "What has become of each source word, a column, before each word of the translation, a row, is generated.",
+            "The state of each source word (column) before each word of the translation (row) is generated.",
             tuple(
                 Panel(
                     "assignment",
@@ -112,8 +115,8 @@ class PastAndFuture(Mechanism):
         View(
             "past_future_attention",
             "PAST and FUTURE by two attentions",
-            "What two attentions take of each source word, a column, before each word of the translation, a row, is "
-            "generated. A word may be in both, or in neither.",
+            "Two attentions to the source words (columns) before each word of the translation (row) is generated. A "
+            "source word may be in both or in neither.",
             tuple(
                 Panel(
                     "past_future_attention",
@@ -123,7 +126,7 @@ class PastAndFuture(Mechanism):
                     "share",
                     (("content", content),),
                     summed=("source",),
-                    caption=f"{caption} Each row sums to 1; a row of one colour means that nothing is learnt.",
+                    caption=f"{caption} Each row sums to 1. If a row has one colour, nothing is learnt.",
                     distribution="source",
                 )
                 for content, caption in _ATTENTIONS.items()
@@ -139,7 +142,7 @@ class PastAndFuture(Mechanism):
         if config.past_future == "none" and config.guided_heads != "none":
             raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
         if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":
-            raise UserError("--adaptive-softmax-cutoff does not go with guided losses; use --guided-heads none")
+            raise UserError("--adaptive-softmax-cutoff does not work with guided losses; use --guided-heads none")
 
     def losses(self, config: Any) -> Mapping[str, float]:
         weights = {name: float(config.guided_heads in (name, "both")) for name in ("bow", "bca")}
@@ -175,9 +178,9 @@ class PastAndFuture(Mechanism):
         return found
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """The share of the source words in each content, the entropy of the couplings, the capsules' norms.
+        """Return the share of the source words in each content, the entropy of the couplings and the capsules' norms.
 
-        Two attentions (`--past-future attn`) share no word out: there are no shares, and the entropy is over the words.
+        With two attentions (`--past-future attn`) there are no shares, and the entropy is over the words.
         """
         encoded = model.encoder(source, source.ne(model.encoder.padding_idx).sum(1))
         routed = model.decoder(previous, encoder_out=encoded)[1][self.name]
@@ -195,32 +198,32 @@ class PastAndFuture(Mechanism):
 
 
 class BagWords(NamedTuple):
-    """The most probable words of a bag at each step, the first the most probable one; both `[B, T, K]`."""
+    """The most probable words of a bag at each step, in descending order; both tensors are `[B, T, K]`."""
 
     words: Tensor
     probabilities: Tensor
 
 
 def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
-    """PAST and FUTURE of a batch, in eval mode, by one pass over finished translations.
+    """Compute PAST and FUTURE of a batch, in eval mode, in one pass over finished translations.
 
     Args:
-        model: one with PAST and FUTURE, of this package.
+        model: a model of this package with PAST and FUTURE.
         src_tokens: `[B, I]`, padded on either side.
-        previous: what the decoder reads at its steps, `[B, T]`, the end of sentence first.
+        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
 
     Raises:
         UserError: the model has no PAST and FUTURE.
     """
     if getattr(model.decoder, "past_future", None) is None:
-        raise UserError("the model has no PAST and FUTURE to show: it was trained with --past-future none")
+        raise UserError("the model has no PAST and FUTURE, because it was trained with --past-future none")
     with evaluating(model):
         lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
         return model(src_tokens, lengths, previous)[1]["past_future"]
 
 
 def bag_words(model: BaseFairseqModel, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
-    """The `top` words that `past` and `future` make most probable at each step, `softmax(E W Ω)` (§3.3).
+    """Return the `top` most probable words of PAST and of FUTURE at each step, by `softmax(E W Ω)` (§3.3).
 
     Empty for a model without the parameters of the bag-of-words loss (`--guided-heads none` or `bca`).
     """
