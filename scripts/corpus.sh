@@ -15,7 +15,7 @@ hyphens=''                    # options of `sacremoses tokenize`
 tokenising=words              # the filters from raw to tokenised text
 mirror=${MIRROR:-}
 more_settings=()              # KEY VALUE: further settings of OUT
-bound=''                      # set by a script that calls prepare.sh: the options that are settings of OUT; the others are fixed
+bound=''                      # set by a script that calls prepare.sh: the options that are settings of OUT, if not all of them are
 
 take_corpus_options() { # NAMES ARGUMENT...: sets the options of these names and refuses wrong values
     local name lang

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Prepare Multi30k task 1 from the raw archives, and binarise it for fairseq, in OUT/bin. It calls prepare.sh.
+# Prepare Multi30k task 1 from the raw archives, and binarise it for fairseq, in OUT/bin. The script calls prepare.sh.
 #
 #     prepare-multi30k.sh [--pair en-de] [OPTION VALUE]... OUT
 #
@@ -9,7 +9,7 @@
 #   --from DIR     the folder of {train,val,test_2016_flickr,test_2017_flickr,test_2017_mscoco}.LANG.gz;
 #                  without it they are downloaded (MIRROR=URL: from there instead of from the project)
 #   --bpe HOW, --merges N, --share HOW
-#                  as for prepare.sh (subword-nmt, 10,000 and joint)
+#                  the options of prepare.sh (subword-nmt, 10,000 and joint)
 #   --codes FILE --dict FILE
 #                  BPE codes and dictionary of an earlier run, needed to start from a checkpoint of that run
 #   --limit N      only the first N training pairs, for a quick test
@@ -47,7 +47,7 @@ for name in "${tests[@]}"; do
 done
 options+=(--bpe "$bpe" --merges "$merges" --share "$share" ${from:+--from "$from"} ${limit:+--limit "$limit"}
     ${codes:+--codes "$codes"} ${dict:+--dict "$dict"})
-# What is always the same here binds no folder.
+# Options with their default values are no settings of OUT, so that older folders stay valid.
 bound="from limit codes dict"
 [[ $bpe == subword-nmt ]] || bound+=" bpe tokenise"
 [[ $merges == 10000 ]] || bound+=" merges"

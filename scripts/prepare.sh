@@ -21,7 +21,7 @@
 #   --lower        lower-case everything
 #   --max-length N, --ratio X
 #                  leave out training pairs with more than N (250) words in a sentence, or more than X (9) times the other's.
-#                  With SentencePiece pieces are counted. --max-length none leaves out none of them
+#                  With SentencePiece pieces are counted. --max-length none turns both limits off
 #   --codes FILE --dict FILE
 #                  OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, needed to start from a
 #                  checkpoint of that run
@@ -37,19 +37,19 @@
 #
 # The same command resumes an interrupted run. It does nothing after a finished run.
 
-# A script that sources this one, with arguments, has sourced that before.
+# prepare-multi30k.sh sources this script with arguments. It has sourced corpus.sh already.
 [[ ${BASH_SOURCE[0]} != "$0" ]] || source "$(dirname "$0")/corpus.sh"
 
 source='' target='' valid_lines='' test_lines='' seed=1 tokenise='' lower=''
 merges=10000 max_length=250 ratio=9
 declare -A texts=()     # SPLIT: a line for each text, `SOURCE<tab>TARGET` or `PREFIX<tab>`
-declare -A addresses=() # FILE: its address
+declare -A addresses=() # name of a file: the address that it comes from
 
 take_text() { # --SPLIT VALUE [TARGET]...: adds to `texts`; sets `taken` to the number of arguments
     local split=${1#--} given prefix prefixes
     given=$(value "$@")
     if is_address "$given"; then
-        is_address "${3:-}" || die "$1 $given: an address, so that of the text of the target language must follow it"
+        is_address "${3:-}" || die "$1 $given: this is an address, so give the address of the target language after it"
         take_address "$1" "$given"
         take_address "$1" "$3"
         texts[$split]+=$given$'\t'$3$'\n' taken=3
@@ -73,8 +73,8 @@ is_address() { # TEXT
 
 take_address() { # OPTION ADDRESS: adds to `addresses`, by the name of its file
     local name=${2##*/}
-    [[ $name ]] || die "$1 $2: the address of a folder, not of a file"
-    [[ ${addresses[$name]:-$2} == "$2" ]] || die "$1 $2: ${addresses[$name]} is a file of the same name; give one of them by its file"
+    [[ $name ]] || die "$1 $2: this is the address of a folder; give the address of a file"
+    [[ ${addresses[$name]:-$2} == "$2" ]] || die "$1 $2: ${addresses[$name]} has the same file name; download one of the two and give its file"
     addresses[$name]=$2
 }
 
