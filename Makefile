@@ -9,7 +9,7 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci \
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
 	evaluation.md extending.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md reproducing.md \
-	results.md speed.md style.md systems.md training.md your-own-corpus.md) \
+	results.md serving-and-reports.md speed.md style.md systems.md training.md your-own-corpus.md) \
 	fairseq_capsule benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
 
 help:            ## list the targets
