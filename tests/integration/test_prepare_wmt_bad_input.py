@@ -101,8 +101,7 @@ def test_dead_address_and_half_a_download(romanian):
 
 def test_full_disk(romanian):
     romanian.stub("tar", "echo 'tar: europarl: Cannot write: No space left on device' >&2; exit 2")
-    failed = romanian.prepare("--from", "archives", "out")
-    assert romanian.refused(failed, "No space left on device", "free some disk space")
+    assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "free some disk")
     assert nothing_made(romanian.out)
 
 
