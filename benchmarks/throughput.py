@@ -6,8 +6,8 @@
 
 The models alternate. With `--baseline off` the baseline is the architecture with all mechanisms off. It computes the
 same numbers as fairseq's model. But in generation the models of this package project the source once for each
-sentence, and fairseq's once for each hypothesis. So a part of the speed difference to fairseq's model does not come from
-the mechanism.
+sentence, and fairseq's once for each hypothesis. So a part of the speed difference to fairseq's model does not come
+from the mechanism.
 
 An architecture with guided losses is trained in three ways: without the losses, with all its losses, and with the
 bag-of-words loss on a quarter of the target steps. `bound` is the share of the baseline's speed that remains with two
