@@ -86,7 +86,7 @@ class CapsulePooling(nn.Module):
 
         Args:
             hidden: `H` `[B, I, d]`.
-            padding_mask: `[B, I]`, True marks words that take no part.
+            padding_mask: `[B, I]`, True marks padding.
 
         Returns:
             The vector `[B, d]`.
@@ -102,7 +102,7 @@ class CapsulePooling(nn.Module):
         Args:
             poolings: one for each layer.
             states: the states of each layer, `[B, I, d]`.
-            padding_mask: `[B, I]`, True marks words that take no part.
+            padding_mask: `[B, I]`, True marks padding.
         """
         first = poolings[0]
         capsules = _route(poolings, stacked(states), padding_mask, first.iterations).capsules

@@ -6,7 +6,7 @@ but a sum of votes and an agreement with a capsule are still sums over a suffix 
     S[k] = Σ_t r_t V[t, k] = k_k · Σ_{t≥k} r_t q_t          A[t] = Σ_k V[t, k] u_k = q_t · Σ_{k≤t} u_k k_k
 
 Positions are cut into blocks. Whole blocks need only products with vectors of size `d`. The rest lies within the block
-of the position itself, whose triangle of `V` is explicit. docs/capsule-transformer.md has the derivation.
+of the position itself. The triangle of `V` in this block is explicit. docs/capsule-transformer.md has the derivation.
 
 Shapes: `n` blocks of `b` positions, `c` routings at a time. Couplings, sums, capsules and agreements are
 `[B, H, n, c, b]`. Row `c` is a routing, and `n` and `b` together are its positions.
