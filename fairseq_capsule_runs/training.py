@@ -223,7 +223,7 @@ def accumulation(settings: Settings, processes: int, wanted: int) -> tuple[list[
     if wanted:
         if unit != "tokens":
             raise RunError(
-                f"--effective-tokens {wanted}: the batch is dataset.batch_size={size} sentences; give dataset.max_tokens"
+                f"--effective-tokens {wanted}: the batch is dataset.batch_size={size} sentences; set max_tokens"
             )
         times = [max(1, int(wanted / step + 0.5))]
         if abs(times[0] * step - wanted) > TOLERANCE * wanted:
