@@ -233,7 +233,7 @@ class TestRefusals:
         )
 
     def test_no_place_for_the_output(self, refused, run_dir):
-        assert "/dev/full: no folder" in refused("average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt")
+        assert "/dev/full: no such folder" in refused("average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt")
         assert f"{run_dir}: a folder" in refused("average", run_dir, "--last", 1, "--output", run_dir)
 
     def test_an_older_average_survives_a_failure(self, refused, run_dir):

@@ -43,7 +43,7 @@ def test_a_busy_port(refused, world):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(*arguments(world, "--port", port))
-    assert line == f"port {port} of 127.0.0.1: Address already in use; choose another one, such as --port {port + 1}"
+    assert line == f"port {port} of 127.0.0.1: Address already in use; choose another, such as --port {port + 1}"
 
 
 def test_an_address_of_another_computer(refused, world):
