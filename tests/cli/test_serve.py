@@ -19,7 +19,7 @@ def arguments(world, *more):
 
 
 @pytest.mark.parametrize("end, status", [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
-def test_it_answers_until_it_is_told_to_end(world, end, status):
+def test_the_server_runs_until_it_is_stopped(world, end, status):
     words = [str(word) for word in arguments(world, "--port", 0)]
     process = subprocess.Popen(
         [sys.executable, "-m", "fairseq_capsule.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

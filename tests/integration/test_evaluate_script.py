@@ -74,7 +74,7 @@ def test_average_translations_and_scores(evaluated):
         assert found["signature"] in evaluated.process.output
 
 
-def test_again_it_does_nothing(place, prepared):
+def test_a_second_run_does_nothing(place, prepared):
     place.stub("fairseq-capsule", "exit 1")
     before = contents(place.out)
     process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)

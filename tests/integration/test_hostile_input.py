@@ -141,7 +141,7 @@ def test_reproduce(tmp_path, monkeypatch, capsys, option):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_the_issue(place):
+def test_values_that_once_ran_code_are_harmless(place):
     """What ran code through train.sh and evaluate.sh, and what left the run folder."""
     mark = place.root / "mark"
     text = f"nodes[$(touch {mark})]"

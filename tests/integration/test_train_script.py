@@ -74,7 +74,7 @@ def test_a_whole_run(trained_run):
     assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
 
 
-def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, data):
+def test_two_processes_equal_one_with_twice_the_accumulation(place, trained_run, data):
     process = place.prepared(*SCRIPTED, "--processes", 2, data)
     assert "400 tokens × 2 × accumulation 1 = 800 tokens" in process.output
     for epoch in (1, 2, 3):
@@ -82,7 +82,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, d
         assert len(one) == 2 and two == pytest.approx(one, abs=1e-5)
 
 
-def test_killed_and_started_again_it_is_never_stopped(place, trained_run, data):
+def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
     """Killed by a signal that no one can catch, while fairseq copies a checkpoint to checkpoint_last.pt."""
     real = shutil.which("fairseq-hydra-train", path=place.path)
     place.stub(
@@ -130,7 +130,7 @@ class TestAFinishedRun:
         process = finished.prepare(*SCRIPTED, other, "out")
         assert finished.refused(process, "out was prepared with data ", ", not data ")
 
-    def test_with_all_updates_saved_is_finished(self, finished, data):
+    def test_a_run_with_all_updates_saved_is_finished(self, finished, data):
         """Killed between its last checkpoint and its end: fairseq would make one update more."""
         (finished.out / "finished").unlink()
         folder = RunFolder(finished.out)
@@ -141,7 +141,7 @@ class TestAFinishedRun:
         assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")
 
 
-def test_checkpoints_of_another_s_are_left_alone(place, trained, data):
+def test_checkpoints_of_other_programs_are_not_changed(place, trained, data):
     process = place.prepare(*SCRIPTED, data, trained)
     assert place.refused(process, f"{trained} has checkpoints that are not of this script")
 
@@ -204,7 +204,7 @@ def test_a_first_node_that_slurm_does_not_name(place, data):
     assert not place.out.exists()
 
 
-def test_another_node_than_the_first_leaves_its_books_alone(place, data):
+def test_only_the_first_node_writes_records(place, data):
     place.stub("torchrun", "echo 'ValueError: out of luck'; exit 3")
     process = place.prepare(*SCRIPTED, data, "out", "--nodes", 2, NODE_RANK="1", MASTER_ADDR="first")
     assert place.refused(process, "ValueError: out of luck (full log: ", "train.node1.log); see the first node")
@@ -217,7 +217,7 @@ def test_gpus_that_torch_does_not_see(place, data):
     assert place.refused(process, "--gpus 1: torch does not see them")
 
 
-def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place, data):
+def test_a_failure_before_the_first_checkpoint_does_not_bind_the_folder(place, data):
     error = "OSError: [Errno 28] No space left on device"
     place.stub("fairseq-hydra-train", f"echo x >out/checkpoint1.pt.tmp; echo '{error}'")
     process = place.prepare(*SCRIPTED, data, "out")
