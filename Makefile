@@ -10,7 +10,7 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
 	evaluation.md extending.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md reproducing.md \
 	results.md serving-and-reports.md speed.md style.md systems.md training.md your-own-corpus.md) \
-	fairseq_capsule benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
+	fairseq_capsule fairseq_capsule_runs benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28

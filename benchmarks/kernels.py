@@ -8,8 +8,8 @@ GPU. Each architecture has 6+6 layers and is narrow. The number does not depend 
 half of a sentence.
 
 A training step is the loss of three sentences of 20 words, forward and backward, with all guided losses of the
-architecture. There is no dropout. There is no padding either, because for padding torch's LSTM on a CPU runs separate
-kernels for each word. A decoding step is the decoder's call for the 20th word of 5 hypotheses of one sentence. The last
+architecture. There is no dropout and no padding. With padding, torch's LSTM on a CPU runs separate kernels for each
+word. A decoding step is the decoder's call for the 20th word of 5 hypotheses of one sentence. The last
 line is a JSON object with `training` and `decoding` for each architecture and for its `baseline`.
 """
 

@@ -1,7 +1,7 @@
-"""Run folders of trainings: what is in them, and what train.sh and evaluate.sh compute before they start.
+"""Run folders of trainings: their content, and the plans of train.sh and evaluate.sh.
 
-The package is apart from `fairseq_capsule` because importing that one registers models with fairseq, which takes
-seconds. This one imports neither torch nor fairseq, so that a script may ask it several times.
+The package is separate from `fairseq_capsule`, which registers models with fairseq when it is imported, and that takes
+seconds. This package does not import torch or fairseq, so a script can call it several times.
 """
 
 from fairseq_capsule_runs.folder import RunFolder

@@ -1,11 +1,11 @@
-"""What the scripts ask of a run folder.
+"""The commands by which the scripts read and write a run folder.
 
     python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation NAME=VALUE... [-- OVERRIDE...]
     python -m fairseq_capsule_runs SCRIPT start|end|last-update|adopt NAME=VALUE...
 
-The plans print `NAME=VALUE` fields, an empty field, and the words of a command; a NUL stands behind each, so that a
-shell reads any text as it is. `start` opens the present folder and ends with status 3 where there is nothing more to
-do. An error is one line, SCRIPT before it, with status 1.
+The plans print `NAME=VALUE` fields, an empty field, and the words of a command. Each ends with a NUL, so that a shell
+reads any text unchanged. `start` opens the working directory and ends with status 3 if the training is finished. An
+error is one line that begins with SCRIPT, with status 1.
 """
 
 import datetime
@@ -42,18 +42,18 @@ def plan_evaluation(asked: Mapping[str, str], _: Sequence[str]) -> int:
 
 
 def start(asked: Mapping[str, str], _: Sequence[str]) -> int:
-    """Bind the present folder to a training, whose settings come by standard input, and note its start.
+    """Bind the working directory to a training and record its start. Standard input has the settings.
 
-    A node but the first one leaves the books alone.
+    Only the first node writes records.
     """
     first = asked["node"] == "0"
     if first:
         RUN.bind(Settings.from_json(sys.stdin.read()), asked["out"])
         recovered = RUN.recover_last(asked["out"])
         if recovered:
-            print(f"checkpoint_last.pt was cut short by an interruption: going on from {one_line(recovered.name)}")
+            print(f"checkpoint_last.pt was truncated by an interruption: continuing from {one_line(recovered.name)}")
     if 0 < int(asked["max_update"]) <= RUN.last_update:
-        RUN.finish()  # started once more, fairseq would make another update
+        RUN.finish()  # if it started again, fairseq would make one more update
     if RUN.is_finished:
         print(f"{one_line(asked['out'])}: finished, nothing to do")
         return NOTHING_TO_DO
@@ -75,7 +75,7 @@ def start(asked: Mapping[str, str], _: Sequence[str]) -> int:
 
 
 def end(asked: Mapping[str, str], _: Sequence[str]) -> int:
-    """Note how the last start has ended; prints the last update."""
+    """Record how the last start ended, and print the last update."""
     print(RUN.last_update)
     RUN.note_end(_now(), asked["how"])
     if asked["how"] == "finished":
@@ -89,7 +89,7 @@ def last_update(_: Mapping[str, str], __: Sequence[str]) -> int:
 
 
 def adopt(asked: Mapping[str, str], _: Sequence[str]) -> int:
-    """Put a trained checkpoint into a folder of its own, as the baseline of tables."""
+    """Put a trained checkpoint into its own run folder, as the baseline of tables."""
     RunFolder(Path(asked["out"])).adopt(Path(asked["checkpoint"]), asked["source"], asked["target"])
     return 0
 
@@ -120,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _print_plan(fields: Mapping[str, str], words: Iterable[str]) -> None:
     found = [*(f"{name}={value}" for name, value in fields.items()), "", *words]
-    # Every text of a command line can be written: what is not UTF-8 in it as it came.
+    # surrogateescape writes bytes of a command line that are not UTF-8 unchanged.
     sys.stdout.buffer.write(b"".join(text.encode("utf-8", "surrogateescape") + b"\0" for text in found))
 
 
@@ -134,7 +134,7 @@ def _versions() -> dict[str, str]:
 
 
 def _output(*command: str) -> list[str]:
-    """The lines of what a command prints; none where it fails."""
+    """The output lines of a command; an empty list if it fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True, errors="replace").stdout.splitlines()
     except (OSError, subprocess.CalledProcessError):

@@ -15,7 +15,7 @@ from yaml import YAMLError
 
 from fairseq_capsule_runs.values import RunError, shown
 
-# What train.sh sets, and what sets it there; a run folder is not bound to these.
+# The settings that train.sh sets, and by which option. A run folder is not bound to them.
 OWN = {
     "task.data": "DATA",
     "checkpoint.save_dir": "OUT",
@@ -29,10 +29,10 @@ OWN = {
 
 
 def configured(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dict[str, Any]:
-    """The configuration with its overrides, which are Hydra's, as nested groups; without what is `own`.
+    """The configuration with its Hydra overrides, as nested groups, without the settings in `own`.
 
     Raises:
-        RunError: the file or an override is wrong, or an override sets what is `own`.
+        RunError: the file or an override is wrong, or an override sets a setting in `own`.
     """
     try:
         config = _composed(path, overrides, own)
@@ -42,9 +42,9 @@ def configured(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dic
     except (ValueError, TypeError, OSError, HydraException, OmegaConfBaseException, YAMLError) as error:
         raise RunError(f"{path}: {(str(error).splitlines() or [type(error).__name__])[0]}") from error
     except RecursionError as error:
-        raise RunError(f"{path}: more groups inside each other than Hydra takes") from error
+        raise RunError(f"{path}: more nested groups than Hydra allows; remove some") from error
     if not isinstance(found, dict):
-        raise RunError(f"{path}: no groups of settings in it, as 'model:'")
+        raise RunError(f"{path}: no groups of settings such as 'model:'; name a configuration")
     try:
         _require_plain(found, "")
     except RunError as error:
@@ -54,7 +54,7 @@ def configured(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dic
 
 def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> DictConfig:
     parsed = OverridesParser.create().parse_overrides(list(overrides))
-    # A name without a point chooses a piece of the configuration (size=big), all others set a value of it.
+    # A name without a dot selects a config group (size=big). All others set a value.
     pieces = [override for override in parsed if "." not in override.key_or_group]
     with initialize_config_dir(str(path.parent), version_base="1.1"):
         config = compose(path.stem, [str(override.input_line) for override in pieces])
@@ -65,9 +65,9 @@ def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> Dict
         key = override.key_or_group
         for name, setter in own.items():
             if f"{key}.".startswith(f"{name}."):
-                raise ValueError(f"{override.input_line}: that is set by {setter}; leave it out")
+                raise ValueError(f"{override.input_line}: {setter} sets this; leave it out")
         if override.is_delete() or override.is_sweep_override():
-            raise ValueError(f"{override.input_line}: give one value, key=value")
+            raise ValueError(f"{override.input_line}: not a single value; give key=value")
         _require_sign(config, override)
         OmegaConf.update(config, key, override.value(), force_add=True)
     for name in own:
@@ -76,18 +76,18 @@ def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> Dict
 
 
 def _require_sign(config: DictConfig, override: Override) -> None:
-    """Raise a ValueError for a plus that is missing or too many.
+    """Raise a ValueError if a plus is missing or superfluous.
 
-    Hydra knows all settings of a group but of one with a `_name`, whose settings depend on that: there a setting that
-    is not in the file is added by a plus.
+    Hydra knows all settings of a group, except of a group with a `_name`: its settings depend on the name. In such a
+    group, a plus adds a setting that is not in the file.
     """
     group, _, last = override.key_or_group.rpartition(".")
     node = OmegaConf.select(config, group)
     if not isinstance(node, DictConfig) or "_name" not in node or override.is_force_add():
         return
-    known = node.keys()  # `in` would leave out a setting that is to be given, ???
+    known = node.keys()  # `in` ignores a required setting, ???
     if last in known and override.is_add():
-        raise ValueError(f"{override.input_line}: it is in the file; leave out the plus")
+        raise ValueError(f"{override.input_line}: the setting is in the file; leave out the plus")
     if last not in known and not override.is_add():
         raise ValueError(
             f"{override.input_line}: no such setting in the file; +{override.input_line} adds it, "
@@ -96,15 +96,15 @@ def _require_sign(config: DictConfig, override: Override) -> None:
 
 
 def _require_plain(group: dict[Any, Any], prefix: str) -> None:
-    """Refuse what is still to be given, and what JSON does not hold."""
+    """Refuse required settings without a value, and values that JSON cannot represent."""
     for key, value in group.items():
         name = f"{prefix}{key}"
         if value == "???":
-            raise RunError(f"{name} is to be given: {name}=... behind OUT")
+            raise RunError(f"{name} is required; give {name}=... after OUT")
         if isinstance(value, dict):
             _require_plain(value, f"{name}.")
             continue
         try:
             json.dumps(value, allow_nan=False)
         except (TypeError, ValueError):
-            raise RunError(f"{name}: neither a text nor a finite number: {shown(value)}") from None
+            raise RunError(f"{name}: not a text and not a finite number: {shown(value)}; correct it") from None

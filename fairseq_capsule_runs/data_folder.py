@@ -1,4 +1,4 @@
-"""What a binarised data folder tells by its files' names."""
+"""Facts about a binarised data folder, from the names and contents of its files."""
 
 import hashlib
 import re
@@ -8,15 +8,15 @@ _TRAINING = re.compile(r"train\.(?P<source>[^.-]+)-(?P<target>[^.-]+)\.(?P<langu
 
 
 def pairs(data: Path) -> list[tuple[str, str]]:
-    """The language pairs of the training sets in it."""
+    """The language pairs of the training sets in the folder."""
     found = (_TRAINING.fullmatch(path.name) for path in data.glob("train.*.bin"))
     return sorted({(match["source"], match["target"]) for match in found if match})
 
 
 def other_pair(data: Path, source: str, target: str) -> tuple[str, str] | None:
-    """The pair of the folder, in the direction nearer to the named one; None where the folder has the named one.
+    """The pair of the folder, in the direction closer to the named pair; None if the folder has the named pair.
 
-    fairseq takes either language of a pair as the source.
+    In fairseq, either language of a pair can be the source.
     """
     there = pairs(data)
     if not there or (source, target) in there or (target, source) in there:
@@ -26,7 +26,7 @@ def other_pair(data: Path, source: str, target: str) -> tuple[str, str] | None:
 
 
 def fingerprint(data: Path) -> str:
-    """Of the dictionaries, the training and the validation sets."""
+    """The first 12 hex digits of a SHA-256 over the dictionaries, the training sets and the validation sets."""
     digest = hashlib.sha256()
     names = ("dict.*.txt", "train*.bin", "valid*.bin")
     for path in sorted({path for pattern in names for path in data.glob(pattern)}):

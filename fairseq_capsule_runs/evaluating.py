@@ -1,4 +1,4 @@
-"""What evaluate.sh has to know before it translates. Nothing is started here."""
+"""The plan of evaluate.sh: checks before the translation. This module starts nothing."""
 
 import os
 import re
@@ -14,7 +14,7 @@ from fairseq_capsule_runs.values import RunError, place, whole
 
 MOST_CHECKPOINTS = 10_000
 Value = TypeVar("Value")
-# --tokenise of prepare.sh, and how `fairseq-capsule score` makes plain text of such translations.
+# --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.
 SCORING = {
     "moses": ("--tokenized", "yes"),
     "jieba": ("--tokenized", "yes"),
@@ -25,11 +25,13 @@ SCORING = {
 
 @dataclass(frozen=True)
 class Plan:
-    """Attributes:
-    checkpoint: the file that translates.
-    average: the command that makes it; empty where it is there and up to date.
-    scoring: options of `fairseq-capsule score` for text that the data were prepared from.
-    note: what is not as the configuration says; empty otherwise.
+    """The plan of an evaluation.
+
+    Attributes:
+        checkpoint: the file that translates.
+        average: the command that makes it; empty if it exists and is up to date.
+        scoring: options of `fairseq-capsule score` for the text of the data.
+        note: what differs from the configuration, or empty.
     """
 
     run: Path
@@ -52,26 +54,27 @@ class Plan:
 
 
 def plan(asked: Mapping[str, str]) -> Plan:
-    """
+    """Check the arguments of evaluate.sh and plan the evaluation.
+
     Args:
-        asked: run and data, both paths; the options split, checkpoints, beam, lenpen, nbest, max-tokens, against and
-            results, empty where they are not given.
+        asked: the paths run and data; the options split, checkpoints, beam, lenpen, nbest, max-tokens, against and
+            results, each empty if it is not given.
 
     Raises:
-        RunError: of a value, in one line.
+        RunError: a value is wrong; the message is one line.
     """
     run, data = (
         place(name, asked[key] and os.path.realpath(asked[key])) for name, key in (("RUN", "run"), ("DATA", "data"))
     )
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):
-        raise RunError(f"{asked['run']}: no checkpoints in it; name the run folder of a training")
+        raise RunError(f"{asked['run']}: no checkpoints; name the run folder of a training")
     if not (data / "bin").is_dir() or not (data / "raw").is_dir():
-        raise RunError(f"{asked['data']}: no 'bin' and 'raw' in it; name the OUT of a prepare script")
+        raise RunError(f"{asked['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
     results = values.name("--results", asked["results"])
     against = place("--against", os.path.realpath(asked["against"])) if asked["against"] else None
     if against and not (against / results).is_dir():
-        raise RunError(f"{asked['against']}: no '{results}' in it; evaluate that run first, in the same way")
+        raise RunError(f"{asked['against']}: no '{results}'; evaluate that run first, with the same options")
     settings = folder.settings()
     beam, nbest, lenpen = decoding(asked, settings, folder.path)
     source, target = _languages(data / "bin", settings, folder.path)
@@ -102,7 +105,7 @@ def plan(asked: Mapping[str, str]) -> Plan:
 
 
 def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Value) -> Value:
-    """A value of a run's settings; an error names the run."""
+    """A value of a run's settings. An error names the run."""
     try:
         return read(key, otherwise)
     except RunError as error:
@@ -110,7 +113,7 @@ def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Val
 
 
 def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[int, int, float]:
-    """Beam, number of hypotheses and length penalty: those asked for, or the configuration's, or 5, 1 and 1."""
+    """Beam, number of hypotheses and length penalty: from the options, the configuration, or the defaults 5, 1, 1."""
     beam = whole("--beam", asked["beam"]) if asked["beam"] else _of(run, settings.whole, "generation.beam", 5)
     nbest = whole("--nbest", asked["nbest"]) if asked["nbest"] else _of(run, settings.whole, "generation.nbest", 1)
     if asked["lenpen"]:
@@ -118,12 +121,12 @@ def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[i
     else:
         lenpen = _of(run, settings.number, "generation.lenpen", 1.0)
     if nbest > beam:
-        raise RunError(f"--nbest {nbest}: a beam of {beam} has no more than {beam}; ask for fewer, or a wider beam")
+        raise RunError(f"--nbest {nbest}: a beam of {beam} has at most {beam}; give a smaller number or a larger beam")
     return beam, nbest, lenpen
 
 
 def _languages(binarised: Path, settings: Settings, run: Path) -> tuple[str, str]:
-    """The run's, or those that the data folder's files are named by."""
+    """The languages of the run, or those in the file names of the data folder."""
     named = (re.fullmatch(r"[^.]+\.([^.-]+)-([^.-]+)\..+\.bin", path.name) for path in sorted(binarised.glob("*.bin")))
     pair = next((match.groups() for match in named if match), ("", ""))
     source = _of(run, settings.name, "task.source_lang", "") or values.name("the source language of DATA", pair[0])
@@ -133,39 +136,37 @@ def _languages(binarised: Path, settings: Settings, run: Path) -> tuple[str, str
 
 def _require_split(split: str, target: str, data: Path, against: Path | None, results: str) -> None:
     if not any((data / "bin").glob(f"{split}.*.bin")):
-        raise RunError(f"{data}/bin: no split '{split}' in it")
+        raise RunError(f"{data}/bin: no split '{split}'; choose another with --split")
     if not (data / "raw" / f"{split}.{target}").is_file():
-        raise RunError(f"{data}/raw/{split}.{target}: no such reference")
+        raise RunError(f"{data}/raw/{split}.{target}: no such reference; prepare the data again")
     if against and not RunFolder(against).evaluation(split, results).translations.is_file():
-        raise RunError(f"{against}: '{split}' was not evaluated; do that first")
+        raise RunError(f"{against}: '{split}' was not evaluated; evaluate it first")
 
 
 def _scoring(data: Path, source: str) -> tuple[str, ...]:
-    """What `fairseq-capsule score` cannot know of translations: how prepare.sh tokenised the text of their language."""
+    """Options for `fairseq-capsule score`: how prepare.sh tokenised the text of the target language."""
     prepared = data / "settings"
     lines = prepared.read_text(encoding="utf-8", errors="replace").splitlines() if prepared.is_file() else []
     said = dict(line.split(" ", 1) for line in lines if " " in line)
     ways = said.get("tokenise", "").split(",")
-    # Two are those of prepare.sh's --source and --target, either of which may be the target here.
+    # Two values belong to --source and --target of prepare.sh. Either can be the target here.
     way = ways[-1] if said.get("source") == source else ways[0]
     return SCORING.get(way, ())
 
 
 def chosen_checkpoint(folder: RunFolder, which: str) -> tuple[Path, tuple[str, ...]]:
-    """The checkpoint that translates, and the command that makes it where it is not there or not up to date.
+    """The checkpoint that translates, and the command that makes it if it is missing or outdated.
 
     Args:
-        which: last:N, best:N, or a file of the folder.
+        which: last:N, best:N, or a file in the folder.
 
     Raises:
-        RunError: it is not there, or there are too few to make it from.
+        RunError: the file is missing, or there are too few checkpoints to average.
     """
     many = re.fullmatch(r"(last|best):([1-9][0-9]{0,17})", which, re.ASCII)
     if not many:
         if not re.fullmatch(r"[\w.=+-]+", which) or not (folder.path / which).is_file():
-            raise RunError(
-                f"--checkpoints {which}: neither last:N nor best:N nor a file of {folder.path}{_instead(folder, 0)}"
-            )
+            raise RunError(f"--checkpoints {which}: not last:N, best:N or a file in {folder.path}{_instead(folder, 0)}")
         return folder.path / which, ()
     kind, number = many[1], whole("--checkpoints", many[2], high=MOST_CHECKPOINTS)
     pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
@@ -181,13 +182,15 @@ def chosen_checkpoint(folder: RunFolder, which: str) -> tuple[Path, tuple[str, .
 
 
 def _last(folder: RunFolder) -> str:
-    """The checkpoints of which the last are averaged: a run that keeps none of its epochs has those of every so many
-    updates."""
+    """The kind of the checkpoints to average: those of epochs, or those of updates if the run keeps no epochs."""
     return UPDATE if not folder.count(EPOCH) and folder.count(UPDATE) else EPOCH
 
 
 def _default(folder: RunFolder, settings: Settings) -> tuple[str, str]:
-    """The mean of what the configuration keeps, or of as many as there are; without that, the best. With a note."""
+    """The default of --checkpoints, and a note.
+
+    It is the average of the checkpoints that the configuration keeps, or of as many as exist; without any, the best.
+    """
     kept = 0
     for key in ("checkpoint.keep_last_epochs", "checkpoint.keep_interval_updates"):
         if settings.get(key) is not None:
@@ -197,19 +200,19 @@ def _default(folder: RunFolder, settings: Settings) -> tuple[str, str]:
     which = f"last:{there}" if there > 0 else "checkpoint_best.pt"
     if there == kept:
         return which, ""
-    return which, f"{folder.path} has {there} of the {kept} checkpoints that are averaged by default; taking {which}"
+    return which, f"{folder.path} has {there} of the {kept} checkpoints that are averaged by default; using {which}"
 
 
 def _instead(folder: RunFolder, there: int, kind: str = "last") -> str:
-    """What to say instead."""
+    """A hint with values of --checkpoints that exist."""
     ways = [f"{kind}:{there}"] if there else []
     names = ("checkpoint_best.pt", "checkpoint_last.pt")
     ways += [name for name in names if (folder.path / name).is_file()][-1:]
-    return f"; say --checkpoints {' or '.join(ways)}" if ways else ""
+    return f"; give --checkpoints {' or '.join(ways)}" if ways else ""
 
 
 def fields(found: Plan) -> dict[str, str]:
-    """What evaluate.sh reads; the command that averages is apart."""
+    """The fields that evaluate.sh reads, without the command that averages."""
     lenpen = int(found.lenpen) if found.lenpen == int(found.lenpen) else found.lenpen
     return {
         "run": str(found.run),

@@ -1,12 +1,12 @@
-"""The run folder: everything that train.sh and evaluate.sh leave in it, in one class.
+"""The run folder: the files that train.sh and evaluate.sh write, in one class.
 
 | file | |
 |---|---|
-| `settings.json` | what binds the folder to one training; `settings` in folders of the former format |
+| `settings.json` | the settings that bind the folder to one training; `settings` in the old format |
 | `manifest.json` | every start: command, versions, hardware, times, how it ended |
-| `finished` | there when the training has reached its end |
-| `checkpoint*.pt`, `train.log` | fairseq's own |
-| `RESULTS/SPLIT/` | of evaluate.sh, `evaluation/test/` unless told otherwise |
+| `finished` | exists after the training has finished |
+| `checkpoint*.pt`, `train.log` | files of fairseq |
+| `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
 """
 
 import contextlib
@@ -33,13 +33,13 @@ _SAVED = re.compile(rb"Saved checkpoint .* @ (\d{1,18}) updates")
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What evaluate.sh makes of one split."""
+    """The results of evaluate.sh for one split."""
 
     path: Path
 
     @property
     def translations(self) -> Path:
-        """fairseq-generate's output."""
+        """The output of fairseq-generate."""
         return self.path / "generate.out"
 
     @property
@@ -47,7 +47,7 @@ class Evaluation:
         return self.path / "scores.json"
 
     def scores(self) -> dict[str, Any] | None:
-        """The scores; None where the file is missing or is no object of JSON."""
+        """The scores; None if the file is missing or is not a JSON object."""
         try:
             found = json.loads(self.scores_file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -71,11 +71,11 @@ class RunFolder:
 
     @property
     def is_bound(self) -> bool:
-        """Whether the folder belongs to a training of train.sh."""
+        """Whether the folder belongs to a training by train.sh."""
         return self.settings_file.exists() or self.former_settings_file.exists()
 
     def settings(self) -> Settings:
-        """What the folder is bound to; empty where it is bound to nothing.
+        """The settings that the folder is bound to; empty if it is not bound.
 
         Raises:
             RunError: the file is damaged.
@@ -94,12 +94,12 @@ class RunFolder:
         raise RunError(f"{file}: {reason}; restore the file, or train in another folder")
 
     def bind(self, settings: Settings, shown: str) -> None:
-        """Bind the folder to a training, unless it is already bound to the same one.
+        """Bind the folder to a training. It may already be bound to the same training.
 
-        A training that failed before its first checkpoint has bound it to nothing.
+        A training that failed before its first checkpoint does not bind the folder.
 
         Args:
-            shown: the folder's name in messages.
+            shown: the name of the folder in messages.
 
         Raises:
             RunError: the folder belongs to another training.
@@ -109,7 +109,7 @@ class RunFolder:
                 file.unlink(missing_ok=True)
         if not self.is_bound:
             if self.last_checkpoint.exists():
-                raise RunError(f"{shown} holds checkpoints, but not of this script: name another folder")
+                raise RunError(f"{shown} has checkpoints that are not of this script; name another folder")
             self.write_settings(settings)
             return
         before, now = self._bound_lines(), settings.lines()
@@ -123,7 +123,7 @@ class RunFolder:
     def _bound_lines(self) -> set[str]:
         if self.settings_file.exists():
             return self.settings().lines()
-        # As they were written: whether a value was a text or a number cannot be told any more.
+        # Keep the text of the file: the old format does not show whether a value was a text or a number.
         text = self.former_settings_file.read_text(encoding="utf-8", errors="replace")
         return set(text.rstrip("\n").split("\n")) - {"script train.sh"}
 
@@ -131,9 +131,9 @@ class RunFolder:
         _write(self.settings_file, settings.to_json())
 
     def adopt(self, checkpoint: Path, source: str, target: str) -> None:
-        """Make the folder that of a finished training whose checkpoint is elsewhere, as evaluate.sh takes it.
+        """Make a run folder for evaluate.sh from a trained checkpoint in another place.
 
-        The link to the checkpoint, checkpoint_given.pt, comes last: it says that all is there.
+        The link to the checkpoint, checkpoint_given.pt, is created last: it shows that the folder is complete.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         task = {"_name": "translation", "source_lang": source, "target_lang": target}
@@ -156,7 +156,7 @@ class RunFolder:
 
     @property
     def last_update(self) -> int:
-        """The last update that a checkpoint was saved after; 0 where there is none."""
+        """The last update with a saved checkpoint; 0 without checkpoints."""
         try:
             found = _SAVED.findall((self.path / "train.log").read_bytes())
         except OSError:
@@ -167,25 +167,25 @@ class RunFolder:
 
     @property
     def last_checkpoint(self) -> Path:
-        """What a new start goes on from."""
+        """The checkpoint from which a new start continues."""
         return self.path / "checkpoint_last.pt"
 
     def checkpoints(self) -> list[Path]:
-        """fairseq's own, not averages of them; the newest first."""
+        """The checkpoints of fairseq, without averages, newest first."""
         found = [path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_")]
         return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
     def count(self, kind: str) -> int:
-        """How many checkpoints there are of a kind: EPOCH, UPDATE or BEST."""
+        """The number of checkpoints of a kind: EPOCH, UPDATE or BEST."""
         return sum(bool(_KINDS[kind].fullmatch(path.name)) for path in self.checkpoints())
 
     def recover_last(self, shown: str) -> Path | None:
-        """Replace a damaged checkpoint_last.pt by the newest whole checkpoint, which is returned.
+        """Replace a damaged checkpoint_last.pt by the newest intact checkpoint, and return that checkpoint.
 
-        fairseq copies a checkpoint to checkpoint_last.pt in place; an interruption may leave half of it there.
+        fairseq copies a checkpoint to checkpoint_last.pt in place. An interruption can truncate the copy.
 
         Raises:
-            RunError: no checkpoint is whole.
+            RunError: no checkpoint is intact.
         """
         if not self.last_checkpoint.exists() or zipfile.is_zipfile(self.last_checkpoint):
             return None
@@ -196,7 +196,7 @@ class RunFolder:
                 os.replace(part, self.last_checkpoint)
                 return checkpoint
         raise RunError(
-            f"{shown}/checkpoint_last.pt is damaged and no other checkpoint there is whole: "
+            f"{shown}/checkpoint_last.pt is damaged, and no other checkpoint is intact; "
             f"delete {shown}, or name another folder"
         )
 
@@ -207,7 +207,8 @@ class RunFolder:
         return self.path / "manifest.json"
 
     def manifest(self) -> dict[str, Any]:
-        """
+        """The content of the manifest.
+
         Raises:
             RunError: the file is damaged.
         """
@@ -222,14 +223,14 @@ class RunFolder:
         raise RunError(f"{self.manifest_file}: no manifest of train.sh; move the file away")
 
     def note_start(self, facts: dict[str, Any]) -> None:
-        """Add a start, with the update that it goes on from."""
+        """Add a start, with the update from which it continues."""
         manifest = self.manifest()
         resumed = {"resumed_after_update": self.last_update} if self.last_checkpoint.exists() else {}
         manifest["starts"].append({**facts, **resumed})
         _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
 
     def note_end(self, time: str, how: str) -> None:
-        """Say of the last start how it ended."""
+        """Record how the last start ended."""
         manifest = self.manifest()
         if manifest["starts"]:
             manifest["starts"][-1]["end"] = {"time": time, "after_update": self.last_update, "how": how}
@@ -242,7 +243,7 @@ class RunFolder:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write beside the final place, then rename: whoever sees the name sees all of it."""
+    """Write a temporary file, then rename it, so the file is complete when its name exists."""
     part = path.with_name(f".{path.name}.part")
     try:
         with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
@@ -253,4 +254,4 @@ def _write(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise RunError(f"cannot write {path}: {one_line(str(error.strerror))}") from error
+        raise RunError(f"{path}: cannot be written: {one_line(str(error.strerror))}") from error

@@ -1,4 +1,4 @@
-"""What a run folder is bound to: the data, the precision, the batch, and the configuration with its overrides."""
+"""The settings of a run folder: data, precision, batch, and the configuration with its overrides."""
 
 import json
 import re
@@ -9,23 +9,23 @@ from typing import Any
 from fairseq_capsule_runs import values
 from fairseq_capsule_runs.values import RunError
 
-DEEPEST = 20  # groups of a configuration inside each other
+DEEPEST = 20  # nested groups of a configuration
 
 
 @dataclass(frozen=True)
 class Settings:
-    """`config` is the configuration as nested groups, `origin` all else: data, precision, batch."""
+    """Settings: `config` is the configuration as nested groups; `origin` has data, precision and batch."""
 
     config: dict[str, Any]
     origin: dict[str, Any] = field(default_factory=dict)
 
     def lines(self) -> set[str]:
-        """`KEY VALUE` of everything that is set."""
+        """`KEY VALUE` of every setting."""
         found = [*_lines(self.origin, ""), *_lines(self.config, "")]
         return {line for text in found for line in text.split("\n")}
 
     def get(self, key: str) -> Any:
-        """A value of the configuration by its key, as `model.dropout`; None where it is not set."""
+        """A value of the configuration by its key, such as `model.dropout`; None if it is not set."""
         found: Any = self.config
         for part in key.split("."):
             found = found.get(part) if isinstance(found, dict) else None
@@ -48,26 +48,27 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> "Settings":
-        """
+        """Read `settings.json`.
+
         Raises:
-            RunError: this is no object of JSON with a `config` in it.
+            RunError: the text is not a JSON object with a `config`.
         """
         try:
             origin = json.loads(text)
             config = origin.pop("config")
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
-            raise RunError("not an object of JSON with a 'config'") from None
+            raise RunError("not a JSON object with a 'config'") from None
         if not isinstance(config, dict):
-            raise RunError("its 'config' is no object of JSON")
+            raise RunError("its 'config' is not a JSON object")
         _require_shallow(config)
         return cls(config, origin)
 
     @classmethod
     def from_lines(cls, text: str) -> "Settings":
-        """The former format: a line `KEY VALUE` each, VALUE a text or a value of JSON.
+        """Read the old format: lines `KEY VALUE`, where VALUE is a text or a JSON value.
 
         Raises:
-            RunError: a line has another form, or a key is a group too.
+            RunError: a line has another form, or a key is also a group.
         """
         config: dict[str, Any] = {}
         origin: dict[str, Any] = {}
@@ -80,7 +81,7 @@ class Settings:
             for group in groups:
                 inside = inside.setdefault(group, {})
                 if not isinstance(inside, dict):
-                    raise RunError(f"line {number}: {found[1]} is a value and a group")
+                    raise RunError(f"line {number}: {found[1]} is both a value and a group")
             inside[last] = _value(found[2] or "")
         origin.pop("script", None)
         _require_shallow(config)
@@ -96,7 +97,7 @@ def _value(text: str) -> Any:
 
 def _require_shallow(config: dict[str, Any], depth: int = 0) -> None:
     if depth > DEEPEST:
-        raise RunError(f"more than {DEEPEST} groups inside each other")
+        raise RunError(f"more than {DEEPEST} nested groups")
     for value in config.values():
         if isinstance(value, dict):
             _require_shallow(value, depth + 1)

@@ -1,4 +1,4 @@
-"""What train.sh has to know before a training starts, and the command that it runs. Nothing is started here."""
+"""The plan of train.sh: checks before a training, and the command to run. This module starts nothing."""
 
 import os
 import re
@@ -12,19 +12,19 @@ from fairseq_capsule_runs.configuration import OWN, configured
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, place, quoted, whole
 
-TOLERANCE = 0.05  # of the effective batch, for which the accumulation is a whole number
-MOST_PROCESSES = 1024  # of a node
+TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
+MOST_PROCESSES = 1024  # per node
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 @dataclass(frozen=True)
 class Machines:
-    """Where a training runs.
+    """The devices and processes of a training.
 
     Attributes:
-        gpus: the names of those that are used, for CUDA_VISIBLE_DEVICES; none trains on the CPU.
-        processes: of a node.
-        node: the number of this one.
+        gpus: the GPUs to use, as in CUDA_VISIBLE_DEVICES; empty for the CPU.
+        processes: the number of processes per node.
+        node: the number of this node, from 0.
     """
 
     gpus: tuple[str, ...]
@@ -40,7 +40,7 @@ class Machines:
 
 @dataclass(frozen=True)
 class Plan:
-    """`command` is what a process is started with; `where` and `batch` are for the log and the manifest."""
+    """The plan of a training. `command` starts it; `where` and `batch` describe it in the log and the manifest."""
 
     machines: Machines
     data: Path
@@ -53,14 +53,15 @@ class Plan:
 
 
 def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
-    """
+    """Check the arguments of train.sh and plan the training.
+
     Args:
-        asked: config, data, out and plugin, all paths; the options gpus, processes, nodes, effective-tokens,
-            precision and like-baseline, empty where they are not given; visible, the names of the GPUs that can be
-            seen, with commas.
+        asked: the paths config, data, out and plugin; the options gpus, processes, nodes, effective-tokens, precision
+            and like-baseline, each empty if it is not given; visible, the names of the visible GPUs, separated by
+            commas.
 
     Raises:
-        RunError: of a value, in one line.
+        RunError: a value is wrong; the message is one line.
     """
     config, data, plugin = (
         place(name, asked[key] and os.path.realpath(asked[key]))
@@ -69,10 +70,10 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     out = place("OUT", asked["out"])
     _require_files(config, data, asked)
     if asked["precision"] not in PRECISIONS:
-        raise RunError(f"--precision wants fp32, fp16 or bf16, not '{asked['precision']}'")
+        raise RunError(f"--precision must be fp32, fp16 or bf16, not '{asked['precision']}'")
     machines = where(asked, environment)
     if not machines.gpus and asked["precision"] != "fp32":
-        raise RunError(f"--precision {asked['precision']}: fairseq has that on GPUs alone; leave it out on the CPU")
+        raise RunError(f"--precision {asked['precision']}: fairseq supports it only on GPUs; leave it out on the CPU")
     tokens = whole("--effective-tokens", asked["effective-tokens"]) if asked["effective-tokens"] else 0
 
     overrides = [*overrides, *_like_baseline(asked["like-baseline"], overrides)]
@@ -102,58 +103,58 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
 
 def _require_files(config: Path, data: Path, asked: Mapping[str, str]) -> None:
     if config.suffix != ".yaml" or not config.is_file():
-        raise RunError(f"{asked['config']}: no such YAML file; name one as configs/toy/combined.yaml")
+        raise RunError(f"{asked['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
     if not data.is_dir():
-        raise RunError(f"{asked['data']}: no such data folder")
+        raise RunError(f"{asked['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):
         raise RunError(
-            f"{asked['data']}: no binarised training set in it; name the folder that fairseq-preprocess made, "
+            f"{asked['data']}: no binarised training set; name the output folder of fairseq-preprocess, "
             "OUT/bin of a prepare script"
         )
 
 
 def _like_baseline(baseline: str, overrides: Sequence[str]) -> list[str]:
-    """What starts a model from a baseline and gives it its sizes, which are read where the model is built."""
+    """The overrides that start a model from a baseline. The model reads the baseline's sizes when it is built."""
     if not baseline:
         return []
     path = place("--like-baseline", os.path.realpath(baseline))
     if not path.is_file():
-        raise RunError(f"--like-baseline {baseline}: no such checkpoint")
+        raise RunError(f"--like-baseline {baseline}: no such checkpoint; name a trained baseline")
     if any(word.lstrip("+~").startswith("task.init_from_baseline=") for word in overrides):
-        raise RunError("--like-baseline starts from that checkpoint: leave out task.init_from_baseline")
+        raise RunError("--like-baseline already sets task.init_from_baseline; leave it out")
     return [f"++task.init_from_baseline={quoted(path)}", "++task.like_baseline=true"]
 
 
 def _require_languages(data: Path, settings: Settings) -> None:
     source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
     if not source or not target:
-        return  # fairseq takes the folder's
+        return  # fairseq reads them from the folder
     other = data_folder.other_pair(data, source, target)
     if other:
         changes = zip(("source", "target"), (source, target), other, strict=True)
         words = [f"task.{side}_lang={there}" for side, here, there in changes if here != there]
         raise RunError(
-            f"it translates {source}-{target}, and {data} has {'-'.join(other)}: say {' '.join(words)} behind OUT, "
+            f"it translates {source}-{target}, but {data} has {'-'.join(other)}; give {' '.join(words)} after OUT, "
             "or name other data"
         )
 
 
 def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
-    """The GPUs or processes that are asked for, and what starts one process for each.
+    """The requested GPUs or processes, and the launcher that starts one process for each.
 
     Raises:
-        RunError: they are not there, or it is not said which node this is.
+        RunError: they are not available, or the number of this node is unknown.
     """
     visible = tuple(name for name in asked["visible"].split(",") if name)
     on_cpu = bool(asked["processes"]) or asked["gpus"] == "0"
     if asked["processes"] and asked["gpus"] not in ("", "0"):
-        raise RunError("--gpus and --processes: there is one process a GPU; name one of the two")
+        raise RunError("--gpus and --processes: each GPU has one process; give only one of the options")
     count = 0 if on_cpu else len(visible)
     if asked["gpus"] and not on_cpu:
         count = whole("--gpus", asked["gpus"])
     if count > len(visible):
         raise RunError(
-            f"--gpus {count}: {len(visible)} can be seen here; ask for no more, or for --gpus 0, a training on the CPU"
+            f"--gpus {count}: only {len(visible)} visible here; give a smaller number, or --gpus 0 to train on the CPU"
         )
     processes = count or whole("--processes", asked["processes"] or 1, high=MOST_PROCESSES)
     nodes = whole("--nodes", asked["nodes"] or 1, high=100_000)
@@ -163,22 +164,22 @@ def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
         node, launcher = _node(nodes, environment)
     elif processes > 1:
         launcher = ["--standalone"]
-    if launcher:  # fairseq by itself starts one process a GPU, and none on a CPU
+    if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
         launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
     return Machines(visible[:count], processes, nodes, node, tuple(launcher))
 
 
 def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
-    """The number of this node, and what tells torchrun how to reach the first one."""
+    """The number of this node, and the torchrun options to reach the first node."""
     number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
     if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
         raise RunError(
-            f"--nodes {nodes}: which of them is this? Start it by srun, or set NODE_RANK, 0 to {nodes - 1}, "
-            "and MASTER_ADDR"
+            f"--nodes {nodes}: the number of this node is unknown; start with srun, or set NODE_RANK, 0 to "
+            f"{nodes - 1}, and MASTER_ADDR"
         )
     address = environment.get("MASTER_ADDR") or _first_node(nodes, environment)
     if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
-        raise RunError(f"MASTER_ADDR wants the name or the address of a host, not '{address}'")
+        raise RunError(f"MASTER_ADDR must be the name or the address of a host, not '{address}'")
     # Jobs that share a node must not share a port.
     job = whole("SLURM_JOB_ID", environment.get("SLURM_JOB_ID") or 0, low=0, high=10**18)
     port = whole("MASTER_PORT", environment.get("MASTER_PORT") or 29500 + job % 1000, high=65535)
@@ -189,7 +190,7 @@ def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
 def _first_node(nodes: int, environment: Mapping[str, str]) -> str:
     step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
     if not step:
-        raise RunError(f"--nodes {nodes}: MASTER_ADDR is not set; give it the name of the first node")
+        raise RunError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
     try:
         asked = ["scontrol", "show", "hostnames", step]
         names = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
@@ -201,48 +202,50 @@ def _first_node(nodes: int, environment: Mapping[str, str]) -> str:
 
 
 def accumulation(settings: Settings, processes: int, wanted: int) -> tuple[list[int], str]:
-    """What makes an effective batch of `wanted` tokens, or the configuration's accumulation; and the batch in words.
+    """The accumulation for an effective batch of `wanted` tokens, or the configured one; and the batch in words.
 
     Args:
-        wanted: 0 keeps the configuration's.
+        wanted: target tokens per update; 0 keeps the accumulation of the configuration.
 
     Raises:
-        RunError: `wanted` cannot be met, or a size is no number.
+        RunError: `wanted` cannot be reached, or a size is not a number.
     """
     size, unit = settings.whole("dataset.max_tokens", 0, low=0), "tokens"
     if not size:
         size, unit = settings.whole("dataset.batch_size", 0, low=0), "sentences"
     if not size:
-        raise RunError("no size of a batch in it: give dataset.max_tokens=N")
+        raise RunError("no batch size; give dataset.max_tokens=N")
     times = settings.get("optimization.update_freq") or [1]
     if not isinstance(times, list) or len(times) > 1000:
-        raise RunError(f"optimization.update_freq wants a list, [{times}]")
+        raise RunError(f"optimization.update_freq must be a list such as [{times}]")
     times = [whole("optimization.update_freq", number) for number in times]
     step = size * processes
     if wanted:
         if unit != "tokens":
-            raise RunError(f"--effective-tokens {wanted}: batches are of dataset.batch_size={size} sentences here")
+            raise RunError(
+                f"--effective-tokens {wanted}: the batch is dataset.batch_size={size} sentences; set max_tokens"
+            )
         times = [max(1, int(wanted / step + 0.5))]
         if abs(times[0] * step - wanted) > TOLERANCE * wanted:
             fitting = round(wanted / processes / -(-wanted // step))
             raise RunError(
                 f"--effective-tokens {wanted} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, "
-                f"and no multiple of that is near; dataset.max_tokens={fitting} has one"
+                f"and no multiple of it is near; give dataset.max_tokens={fitting}"
             )
     made = ", ".join(str(step * number) for number in times)
     batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {made} {unit}"
     if wanted and times[0] * step != wanted:
-        batch += f" (rounded: {wanted} were asked for)"
+        batch += f" (rounded from {wanted})"
     return times, batch
 
 
 def _bound(settings: Settings, data: Path, precision: str, tokens: int, batch: str, machines: Machines) -> Settings:
-    """What the run folder is bound to."""
+    """The settings that the run folder is bound to."""
     config = dict(settings.config)
     origin = {"data": data_folder.fingerprint(data) if machines.node == 0 else "", "precision": precision}
     if not tokens:
         return Settings(config, {**origin, "batch": batch.partition(" = ")[2]})
-    # The machine decides of which parts the batch is made.
+    # max_tokens may differ between starts: with --effective-tokens the batch stays the same.
     config["dataset"] = {key: value for key, value in config["dataset"].items() if key != "max_tokens"}
     return Settings(config, {**origin, "effective-tokens": tokens})
 
@@ -274,7 +277,7 @@ def _command(config: Path, data: Path, out: Path, plugin: Path, words: Sequence[
 
 
 def fields(found: Plan) -> dict[str, str]:
-    """What train.sh reads."""
+    """The fields that train.sh reads."""
     return {
         "gpus": ",".join(found.machines.gpus),
         "device": "GPU" if found.machines.gpus else "CPU",

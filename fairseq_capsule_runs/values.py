@@ -1,4 +1,4 @@
-"""Checks of single values: what is allowed, and one line that names the value otherwise."""
+"""Checks of single values. A wrong value raises an error of one line that names it."""
 
 import math
 import os
@@ -6,90 +6,90 @@ import re
 from pathlib import Path
 from typing import Any
 
-MOST = 10**9  # of anything that is counted: beyond that a number is a mistake
-# Characters of ASCII that mean nothing to Hydra, OmegaConf or fairseq inside a path. fairseq splits paths at colons.
+MOST = 10**9  # for every count; a larger number is a mistake
+# ASCII characters without a special meaning in Hydra, OmegaConf or fairseq. fairseq splits paths at colons.
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 /-._+=,@%#~()[]&!")
 
 
 class RunError(Exception):
-    """Something that the user can correct. The message is one line: what is wrong, then what to do."""
+    """An error that the user can correct. The message is one line: what is wrong, then what to do."""
 
     def __init__(self, message: str):
         super().__init__(one_line(message))
 
 
 def one_line(text: str) -> str:
-    """The text without what would break or colour a line of a terminal."""
+    """The text without characters that break or colour a terminal line."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def shown(value: Any) -> str:
-    """A value for a message: at most 80 characters of it."""
+    """A value for a message, at most 80 characters."""
     text = value if isinstance(value, str) else repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
-    """A whole number, or its decimal digits.
+    """A whole number, from an int or decimal digits.
 
     Raises:
-        RunError: something else, or a number outside of low to high.
+        RunError: another value, or a number outside of low to high.
     """
     found = int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value, re.ASCII) else value
     if type(found) is int and low <= found <= high:
         return found
     kind = "a positive whole number" if low == 1 else f"a whole number from {low} on"
     bound = f" up to {high}" if type(found) is int and found > high else ""
-    raise RunError(f"{name} wants {kind}{bound}, not '{shown(value)}'")
+    raise RunError(f"{name} must be {kind}{bound}, not '{shown(value)}'")
 
 
 def number(name: str, value: Any, low: float = -1e3, high: float = 1e3) -> float:
-    """A finite number, or how one is written without an exponent.
+    """A finite number, from a number or a text without an exponent.
 
     Raises:
-        RunError: something else, or a number outside of low to high.
+        RunError: another value, or a number outside of low to high.
     """
     written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{0,18}\.?[0-9]{1,18}", value, re.ASCII)
     found = float(value) if written else value
     if type(found) not in (int, float) or not math.isfinite(found):
-        raise RunError(f"{name} wants a number, not '{shown(value)}'")
+        raise RunError(f"{name} must be a number, not '{shown(value)}'")
     if not low <= found <= high:
-        raise RunError(f"{name} wants a number from {low:g} to {high:g}, not '{shown(value)}'")
+        raise RunError(f"{name} must be a number from {low:g} to {high:g}, not '{shown(value)}'")
     return found
 
 
 def name(what: str, value: Any) -> str:
-    """A name of a language, split, task or folder: letters, digits and `_`, behind the first one also `-.+=`.
+    """A name of a language, split, task or folder: letters, digits and `_`, after the first character also `-.+=`.
 
     Raises:
-        RunError: something else, as a path or an option.
+        RunError: another value, such as a path or an option.
     """
     if isinstance(value, str) and re.fullmatch(r"\w[\w.+=-]{0,99}", value):
         return value
-    raise RunError(f"{what} wants a name (letters, digits and _-.+=), not '{shown(value)}'")
+    raise RunError(f"{what} must be a name (letters, digits and _-.+=), not '{shown(value)}'")
 
 
 def place(what: str, path: str) -> Path:
-    """The absolute path of a file or folder whose name is handed to fairseq.
+    """The absolute path of a file or folder that fairseq opens.
 
-    fairseq takes every path through Hydra and OmegaConf, more than once: no quoting survives that. So only characters
-    that mean nothing there are allowed.
+    fairseq passes every path through Hydra and OmegaConf several times, which removes any quoting. So only characters
+    without a special meaning are allowed.
 
     Raises:
-        RunError: another character is in it.
+        RunError: the path has another character.
     """
     if not path:
-        raise RunError(f"{what}: give a path, not ''")
+        raise RunError(f"{what}: empty; give a path")
     found = os.path.abspath(path)
     for character in found:
         if not (character in PLAIN or (character > "\x7f" and character.isprintable())):
             raise RunError(
-                f"{what} {shown(found)}: fairseq does not take a path with {ascii(character)} in it; "
-                "rename it: letters, digits, spaces and -._+=,@%#~()[]&! are fine"
+                f"{what} {shown(found)}: fairseq cannot open a path with {ascii(character)}; "
+                "rename it with letters, digits, spaces and -._+=,@%#~()[]&!"
             )
     return Path(found)
 
 
 def quoted(path: Path) -> str:
-    """A path that `place` has allowed, as Hydra reads it."""
+    """A path that `place` allows, quoted for Hydra."""
     return f"'{path}'"

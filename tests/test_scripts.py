@@ -159,7 +159,7 @@ fairseq-capsule table --help
 """
 
 
-def test_modules_in_a_folder_of_somebody_else_s_are_not_imported(tmp_path):
+def test_modules_in_the_working_directory_are_not_imported(tmp_path):
     """The scripts work inside of run folders and prepared folders."""
     mark = tmp_path / "mark"
     (tmp_path / "folder").mkdir()
@@ -172,7 +172,7 @@ def test_modules_in_a_folder_of_somebody_else_s_are_not_imported(tmp_path):
 
 @pytest.mark.parametrize("number", ["1000000000000000000", "99999999999", "0", "-1", "1e3", "0x1f", "08"])
 @pytest.mark.parametrize("script, option", [("prepare-toy", "--train"), ("prepare-headlines", "--seed")])
-def test_numbers_without_bound(tmp_path, script, option, number):
+def test_numbers_out_of_range_are_refused(tmp_path, script, option, number):
     process = subprocess.run(
         [SCRIPTS / f"{script}.sh", option, number, tmp_path / "out"], capture_output=True, text=True
     )

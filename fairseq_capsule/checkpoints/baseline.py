@@ -31,8 +31,8 @@ def init_from_baseline(
 
     Raises:
         UserError: the baseline has another dictionary, other dimensions, parameters that the model does not have, or
-            separate embeddings that the model shares. Or the model has parameters that neither the baseline has nor a
-            mechanism adds.
+            separate embeddings that the model shares. Or the model has parameters that are not in the baseline and that
+            no mechanism adds.
     """
     state = read_checkpoint(path)
     if not isinstance(state.get("model"), dict):

@@ -1,4 +1,4 @@
-"""Criterions. Importing this registers them."""
+"""Criterions. Importing this package registers them."""
 
 from fairseq_capsule.criterions.bag_of_words_probe import BagOfWordsProbe
 from fairseq_capsule.criterions.guided_losses import GuidedLossesCriterion, freeze_unused_heads

@@ -114,7 +114,7 @@ def source_vector(model, net_input, reads: str) -> Tensor:
 
 
 def _vectors(model) -> List[str]:
-    """The keys of the encoder output under which mechanisms store a vector for the sentence."""
+    """Return the keys of the encoder output where mechanisms store a vector of the sentence."""
     return [mechanism.name for mechanism in getattr(model.encoder, "mechanisms", ()) if mechanism.encodes]
 
 
@@ -124,7 +124,7 @@ def _source_dim(model) -> int:
 
 
 def output_embeddings(model) -> Tensor:
-    """`E` `[V, C]` of a model of this package or of fairseq's Transformer or LSTM."""
+    """Return `E` `[V, C]` of a model of this package or of fairseq's Transformer or LSTM."""
     decoder = model.decoder
     if hasattr(decoder, "output_embeddings"):
         return decoder.output_embeddings

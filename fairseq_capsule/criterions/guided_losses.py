@@ -22,7 +22,7 @@ class GuidedLossesConfig(LabelSmoothedCrossEntropyCriterionConfig):
     bca_weight: float = field(default=1.0, metadata={"help": "weight of the content agreement loss; 0: off"})
     bow_steps: float = field(
         default=1.0,
-        metadata={"help": "share of target steps, drawn at random, that the bag-of-words loss is estimated from"},
+        metadata={"help": "share of target steps, chosen at random, for the estimate of the bag-of-words loss"},
     )
 
 
@@ -30,12 +30,13 @@ class GuidedLossesConfig(LabelSmoothedCrossEntropyCriterionConfig):
 class GuidedLossesCriterion(RoutingLossesCriterion):
     """`label-smoothed NLL + λ1 L_BoW + λ2 L_BCA` (Zheng et al. 2019, §3.3), all divided by fairseq's sample size.
 
-    Logs, beside what the plain criterion logs: `bow_loss`, per bag word, base 2 (a sentence counts by its length);
-    `bca_loss`, a sentence's mean squared distance, not scaled. While validating the bag-of-words loss is exact,
-    whatever `--bow-steps`.
+    In addition to the plain criterion it logs `bow_loss`, per bag word in base 2 (each sentence is weighted by its
+    length), and `bca_loss`, the mean squared distance of a sentence. At validation the bag-of-words loss uses all
+    steps, for any `--bow-steps`.
 
     Raises:
-        UserError: a weight below 0, a share of steps outside (0, 1], a weight above 0 for a model without that head.
+        UserError: a weight is below 0, the share of steps is outside (0, 1], or a weight is above 0 and the model has
+            no such head.
     """
 
     logged = {"bow": LoggedLoss("ntokens", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
@@ -61,12 +62,15 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
         self.bow_steps = bow_steps
 
     def attach(self, model) -> None:
-        """Before training: refuse a loss without its head, freeze a head without its loss."""
+        """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
         require_heads(getattr(model.decoder, "past_future", None), self.weights)
         freeze_unused_heads(model, self.weights)
 
     def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
-        """Each loss that is on, summed over the batch, in nats, without its weight."""
+        """Compute the losses that are on, by name: summed over the batch, without their weights.
+
+        `bow` is in nats; `bca` is a squared distance.
+        """
         part: Any = getattr(model.decoder, "past_future", None)
         require_heads(part, self.weights)
         routed: Any = net_output[1].get("past_future") if any(self.weights.values()) else None
@@ -95,7 +99,7 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
 
 
 def require_heads(part: Optional[nn.Module], weights: Mapping[str, float]) -> None:
-    """Refuse a weight above 0 whose head a model's `past_future` part does not have."""
+    """Raise a UserError for a weight above 0 if `part`, the model's `past_future`, does not have its head."""
     for name, weight in weights.items():
         if weight and getattr(part, name, None) is None:
             raise UserError(
@@ -105,7 +109,7 @@ def require_heads(part: Optional[nn.Module], weights: Mapping[str, float]) -> No
 
 
 def freeze_unused_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
-    """Freeze a model's heads that no loss reads: they would have no gradient."""
+    """Freeze the heads that no loss uses, because they would have no gradient."""
     part = getattr(model.decoder, "past_future", None)
     for name in ("bow", "bca"):
         head = getattr(part, name, None)

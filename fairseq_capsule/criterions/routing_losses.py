@@ -1,4 +1,4 @@
-"""Label-smoothed cross-entropy with the further losses of a mechanism: what such criterions share."""
+"""The base class of criterions that add losses of a mechanism to label-smoothed cross-entropy."""
 
 from dataclasses import dataclass
 from typing import Dict, Mapping
@@ -14,7 +14,7 @@ class LoggedLoss:
 
     Attributes:
         count: "ntokens" (target tokens) or "nsentences".
-        unit: what 1 in the log is, in the loss's own unit: log 2 for a loss in nats that is logged in base 2.
+        unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in base 2.
     """
 
     count: str
@@ -32,11 +32,11 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     weights: Mapping[str, float] = {}
 
     def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
-        """Each loss whose weight is not 0, by its name: a scalar, summed over the batch, without its weight."""
+        """Compute the losses with a weight other than 0, by name: scalars summed over the batch, without weights."""
         raise NotImplementedError
 
     def forward(self, model, sample, reduce=True):
-        """As fairseq's: the loss summed over the batch, the sample size, what is logged."""
+        """Compute the loss summed over the batch, the sample size, and the values to log."""
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         ntokens, nsentences = sample["ntokens"], sample["target"].size(0)

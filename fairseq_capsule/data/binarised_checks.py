@@ -35,7 +35,7 @@ class Comparison:
             self._compare()
 
     def finish(self) -> Optional[int]:
-        """Return the first line, counted from 1, whose sentence is missing or different, or None."""
+        """Return the first line, counted from 1, that has a missing or different sentence, or None."""
         if self.first is None:
             self._compare()
         return self.first

@@ -119,7 +119,7 @@ def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target
 
 
 def refuse_other_languages(label: str, state: Dict[str, Any], source: str, target: str) -> None:
-    """Refuse a checkpoint whose languages are known and differ from those of the data.
+    """Refuse a checkpoint if its languages are known and differ from the languages of the data.
 
     Raises:
         UserError: the languages differ.

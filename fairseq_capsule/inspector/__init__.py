@@ -1,4 +1,4 @@
-"""What a model routes while it translates, for notebooks, pictures and pages."""
+"""Inspect what a model routes while it translates, in notebooks, pictures and pages."""
 
 from typing import List, Optional, Union
 
@@ -16,19 +16,19 @@ def inspect(
     beam: int = 5,
     against: Optional[GeneratorHubInterface] = None,
 ) -> List[Inspection]:
-    """What a model routes while it translates sentences.
+    """Inspect what a model routes while it translates sentences.
 
     Args:
-        hub: what `fairseq_capsule.hub.load`, or a model's `from_pretrained`, gives.
-        sentences: raw text, as `hub.translate` takes it.
-        beam: of the translation.
-        against: another model of the same dictionaries, which reads the same translation.
+        hub: the result of `fairseq_capsule.hub.load` or of a model's `from_pretrained`.
+        sentences: raw text, as for `hub.translate`.
+        beam: the beam size.
+        against: another model with the same dictionaries, which reads the same translation.
 
     Returns:
         An `Inspection` for each sentence: its arrays by name, `.plot()`, `.save()` and `.save_html()`.
 
     Raises:
-        UserError: a sentence that is empty or too long, or a model of other dictionaries.
+        UserError: a sentence is empty or too long, or the models have different dictionaries.
     """
     lines = [sentences] if isinstance(sentences, str) else sentences
     return list(inspect_sources(hub, sentences_of_text(hub, lines), beam=beam, against=against))

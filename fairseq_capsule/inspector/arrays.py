@@ -1,4 +1,4 @@
-"""Everything that a model routes in one sentence."""
+"""All arrays of what a model routes in one sentence."""
 
 from typing import Dict
 
@@ -9,9 +9,9 @@ from fairseq_capsule.models.views import NamedArray, Sentence, evaluating
 
 
 def gather(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
-    """All arrays that the model has, by their names; recomputed, nothing is kept on the model.
+    """All arrays of the model by name. They are recomputed; the model stores nothing.
 
-    Each mechanism's `arrays` says which they are.
+    The `arrays` of each mechanism lists them.
     """
     arrays: Dict[str, NamedArray] = {}
     with evaluating(model):

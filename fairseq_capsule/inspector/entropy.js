@@ -1,4 +1,4 @@
-// Entropy of what a panel shows, of that of equal shares: 1 where all are equal, 0 where one has everything.
+// Entropy of the shares in a panel, divided by that of equal shares: 1 if all are equal, 0 if one is everything.
 
 function entropyOf(shares) {
   const sum = shares.reduce((total, share) => total + share, 0);
@@ -12,14 +12,14 @@ function mean(numbers) {
   return known.length ? known.reduce((sum, number) => sum + number, 0) / known.length : null;
 }
 
-// Whether what follows a word is hidden from it: all numbers above the diagonal are 0.
+// Whether attention is causal: all numbers above the diagonal are 0.
 function isCausal({ rows, columns, values }) {
   const [height, width] = [rows.labels.length, columns.labels.length];
   if (rows.axis !== "query" || columns.axis !== "key" || height < 3) return false;
   return values.every((value, i) => i % width <= Math.floor(i / width) || value === 0);
 }
 
-// The entropies of a picture and where they belong: to its rows, to its columns, or to the whole; null without any.
+// The entropies of a picture, and whether they are of its rows, of its columns or of the whole; null without any.
 async function entropies(pictured, state) {
   const { panel, rows, columns, values } = pictured;
   if (!panel.distribution) return null;
@@ -33,7 +33,7 @@ async function entropies(pictured, state) {
     const column = (c) => rows.labels.map((_, r) => values[r * width + c]);
     return { of: columns.axis ? "columns" : "whole", found: columns.labels.map((_, c) => entropyOf(column(c))) };
   }
-  // Over the parts that the panels of a view show one by one, in the mean of a row's cells.
+  // Over the parts that the panels of a view show one by one, averaged over the cells of a row.
   const parts = labelsOf(panel, panel.distribution).map((label) =>
     picture({ ...panel, at: panel.at.map(([axis, at]) => [axis, axis === panel.distribution ? label : at]) }, state));
   const shares = (await Promise.all(parts)).map((part) => part.values);

@@ -1,14 +1,14 @@
-// A figure: a picture with its title, its legend, its sentences and, where there are several heads or iterations, all of
-// them side by side.
+// A figure: a picture with its title, legend and sentences and, for several heads or iterations, all of them side by
+// side.
 
-const BESIDE = 640; // pixels of a figure that fits the others beside the large picture
-const WIDE = 4; // pixels of a narrow cell for which a picture takes a row of its own
+const BESIDE = 640; // pixels: minimum width of a figure to show the small pictures beside the large one
+const WIDE = 4; // pixels: a picture with narrower cells takes its own row
 
 function shownEntropy(value) {
   return value === null ? "none" : value.toFixed(2);
 }
 
-// A panel's large picture and the small ones along its axis; null where the array has no such layer.
+// The large picture of a panel and the small ones along its axis; null if the array does not have the layer.
 async function gather(panel, state) {
   const pictured = await picture(panel, state);
   if (!pictured) return null;
@@ -50,7 +50,7 @@ function figure(pictured, range, state) {
   return made;
 }
 
-// All places along an axis, as small pictures; a click enlarges one.
+// Small pictures for all labels along an axis. A click enlarges one.
 function multiples({ title, axis, small }, range, state) {
   const buttons = small.map((each) => {
     const image = each.columns.axis ? pixels(each, range) : make("span", { className: "bar" });
@@ -68,7 +68,7 @@ function multiples({ title, axis, small }, range, state) {
   return make("div", { className: "small" }, make("p", { textContent: plural }), make("div", { className: "strip" }, ...buttons));
 }
 
-// For those who do not see the picture, and for copying. It is made when it is opened.
+// A table of numbers, for screen readers and for copying. It is built when it is opened.
 function numbersAsTable({ title, rows, columns, values, decimals }) {
   const details = make("details", { className: "numbers" }, make("summary", { textContent: "numbers" }));
   details.addEventListener("toggle", () => {
@@ -89,7 +89,7 @@ function numbersAsTable({ title, rows, columns, values, decimals }) {
   return details;
 }
 
-// A panel, that of the other model and the difference stand in one row; without another model all stand in one.
+// A panel, the other model's panel and the difference form one row. Without another model, all panels form one row.
 function grouped(pictures, figures) {
   const compared = pictures.some(({ panel }) => panel.other);
   const groups = new Map();
@@ -100,7 +100,7 @@ function grouped(pictures, figures) {
   return [...groups.values()].map((group) => make("div", { className: compared ? "row compared" : "row" }, ...group));
 }
 
-// Draws the large picture of a figure that stands in the page, as large as the figure allows.
+// Draws the large picture of a figure in the page, as large as the figure allows.
 function enlarge(pictured, range) {
   const card = pictured.frame.closest(".card");
   const { labels, axis } = pictured.columns;

@@ -1,4 +1,4 @@
-"""Pictures of views, by matplotlib; saving them is left to the caller."""
+"""Pictures of views as matplotlib figures. The caller saves them."""
 
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
@@ -12,18 +12,18 @@ from matplotlib.figure import Figure
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.views import NamedArray, Panel, View, take
 
-SPREAD = ("head", "iteration")  # all of these are shown beside each other, unless one is chosen
-SHARES, SIGNED = "cividis", "PuOr"  # readable for colour-blind eyes and, the first, in grey
-CELL, SMALLEST, LARGEST = 0.19, 2.0, 6.0  # of a panel's side, in inches
+SPREAD = ("head", "iteration")  # all labels are shown side by side, unless one is chosen
+SHARES, SIGNED = "cividis", "PuOr"  # readable with colour blindness; the first also in grey
+CELL, SMALLEST, LARGEST = 0.19, 2.0, 6.0  # inches: one cell, the smallest and the largest side of a panel
 TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM = 0.35, 0.12, 0.75, 0.08, 2.0  # inches
-POINTS, SMALLEST_FONT = 72, 3.5  # of an inch; in points, below which labels are left out
-# What matplotlib's own font lacks is looked up in these, where they are installed.
+POINTS, SMALLEST_FONT = 72, 3.5  # points per inch; labels with a smaller font are left out
+# Fonts for characters that matplotlib's default font does not have, if they are installed.
 FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 
 
 @dataclass
 class Shown:
-    """One picture: its numbers `[rows, columns]`, what stands above it, and the labels that it has itself."""
+    """One picture: its numbers `[rows, columns]`, its title and its labels."""
 
     panel: Panel
     title: str
@@ -34,10 +34,10 @@ class Shown:
 
 
 def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str, str]) -> Figure:
-    """The panels of a view for the chosen labels, the last that all have where nothing is chosen.
+    """Plot the panels of a view for the chosen labels. The default is the last label that all panels have.
 
     Raises:
-        UserError: an axis or a label that the view has not.
+        UserError: the view does not have an axis or a label.
     """
     places = _places(view.choices(arrays), view.last(arrays), chosen)
     rows = _layout(view.of(arrays), arrays, places)
@@ -91,17 +91,17 @@ def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any]
 def _places(
     choices: Mapping[str, Tuple[str, ...]], last: Mapping[str, str], chosen: Mapping[str, str]
 ) -> Dict[str, str]:
-    """What is chosen, and the last label of every other axis that is not spread."""
+    """The chosen labels, and the last label of every other axis that is not spread."""
     for axis, label in chosen.items():
         if axis not in choices:
-            raise UserError(f"{axis}: there is none to choose here; there is: {', '.join(choices) or 'nothing'}")
+            raise UserError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
         if label not in choices[axis]:
             raise UserError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
     return {axis: label for axis, label in last.items() if axis not in SPREAD} | dict(chosen)
 
 
 def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: Mapping[str, str]) -> List[List[Shown]]:
-    """A row of pictures for each panel that is spread, and one row for all that are not."""
+    """One row of pictures for each panel that is spread, and one row for all other panels."""
     rows: List[List[Shown]] = []
     single: List[Shown] = []
     for panel in panels:
@@ -133,17 +133,17 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
 
 
 def _side(cells: int) -> float:
-    """Inches of a picture's side."""
+    """The side of a picture in inches."""
     return min(max(CELL * cells, SMALLEST), LARGEST)
 
 
 def _room(labels: Sequence[str]) -> float:
-    """Inches that labels take beside or below a picture."""
+    """The space of labels beside or below a picture, in inches."""
     return GAP + min(MOST_ROOM, max((len(label) for label in labels), default=0) * LETTER)
 
 
 def _ranges(pictures: Iterable[Shown]) -> Dict[str, Dict[str, Any]]:
-    """The colours of every scale: one range, so that pictures can be compared."""
+    """The colours of every scale, with one range, so that pictures are comparable."""
     highest: Dict[str, float] = {}
     for shown in pictures:
         scale = shown.panel.scale

@@ -1,7 +1,7 @@
-"""A folder of pages: their names, its index, and the list by which one goes from page to page.
+"""A folder of pages: the names of the pages, the index, and the list of sentences for navigation.
 
-Every page keeps its own summary. Index and list are made anew from the pages that are there, so that a page that is
-added, replaced or removed is listed as it is.
+Every page stores its own summary. Index and list are rebuilt from the existing pages, so they are correct after a page
+is added, replaced or removed.
 """
 
 import html
@@ -18,10 +18,10 @@ from fairseq_capsule.inspector.page import INDEX, SENTENCES, embedded, fill, pag
 from fairseq_capsule.inspector.thumbnail import thumbnail
 
 LISTED = 90  # characters of a sentence in a list
-# A summary stands at the beginning of its page: at most so many bytes are read to find it.
+# A summary is at the beginning of its page: the maximum number of bytes to read for it.
 HEAD = 1 << 20
 SUMMARY = re.compile(r'<script type="application/json" id="summary">(.*?)</script>', re.DOTALL)
-# What tells one page from another: the same sentence of the same models is written to the page that it has.
+# The identity of a page: the same sentence of the same models replaces its page.
 IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
 TEXTS = (
     *("sentence", "source", "translation", "reference", "model", "checkpoint", "against", "other", "data", "date"),
@@ -30,13 +30,13 @@ TEXTS = (
 
 
 def write_inspection(folder: Path, inspection: Inspection, dpi: int = 110) -> Path:
-    """Write the page, the arrays and a picture of each view; `write_lists` then lists the page.
+    """Write the page, the arrays and a picture of each view. Call `write_lists` afterwards to list the page.
 
-    Their names begin with the sentence's split and number, as `test-3`. Where another sentence, or another model's, has
-    that name, `-2` follows, and so on.
+    The names begin with the split and the number of the sentence, such as `test-3`. If another sentence or another
+    model has that name, `-2` is appended, and so on.
 
     Returns:
-        The page.
+        The path of the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
     summary = summary_of(inspection)
@@ -52,10 +52,10 @@ def write_inspection(folder: Path, inspection: Inspection, dpi: int = 110) -> Pa
 
 
 def write_lists(folder: Path) -> Path:
-    """Write the index of all pages of a folder, and the list that the pages read.
+    """Write the index of all pages of a folder, and the list of sentences that the pages read.
 
     Returns:
-        The index.
+        The path of the index.
     """
     files = sorted((path for path in folder.glob("*.html") if path.is_file()), key=_natural)
     summaries = {path.name: _read_summary(path) for path in files}
@@ -77,7 +77,7 @@ def write_lists(folder: Path) -> Path:
 
 
 def summary_of(inspection: Inspection) -> Dict[str, Any]:
-    """What a page keeps of itself for lists, as `page_html` takes it: texts, and numbers or None."""
+    """The summary of a page for lists, as for `page_html`: texts, and numbers or None."""
     origin = inspection.origin
     score = inspection.score()
     image, shown = thumbnail(inspection.views[0], inspection.arrays)
@@ -101,7 +101,7 @@ def summary_of(inspection: Inspection) -> Dict[str, Any]:
 
 
 def _name(folder: Path, summary: Dict[str, Any]) -> str:
-    """The name of a sentence's files: its own, or a further one where a page of something else has that."""
+    """The name of a sentence's files, with a suffix if another page has the name."""
     first = re.sub(r"[^\w.-]+|^\.+", "-", summary["sentence"])
     names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1 << 30))
     identity = [summary[key] for key in IDENTITY]
@@ -117,12 +117,12 @@ def _name(folder: Path, summary: Dict[str, Any]) -> str:
 
 
 def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
-    """The summary of a page; None for another file."""
+    """The summary of a page; None if the file is not a page."""
     with open(path, "rb") as stream:
         found = SUMMARY.search(stream.read(HEAD).decode("utf-8", errors="replace"))
     try:
         summary = json.loads(found[1]) if found else None
-        json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half a character
+        json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half of a surrogate pair
     except ValueError:
         return None
     if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in TEXTS):

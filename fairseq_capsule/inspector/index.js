@@ -1,5 +1,5 @@
 "use strict";
-// Sorting and filtering of the list of pages. What is chosen stands in the address.
+// Sorting and filtering of the list of pages. The address stores the choices.
 
 const body = document.querySelector("#sentences tbody");
 const rows = [...body.rows];
@@ -10,7 +10,7 @@ function sort(column, descending) {
   const value = (row) => row.cells[column].dataset.value;
   const inOrder = (one, other) => {
     const [a, b] = [value(one), value(other)];
-    if (!a || !b) return !a - !b; // what has no value comes last
+    if (!a || !b) return !a - !b; // empty cells come last
     return (descending ? -1 : 1) * (isNaN(a) || isNaN(b) ? compare(a, b) : a - b);
   };
   body.append(...rows.sort(inOrder));

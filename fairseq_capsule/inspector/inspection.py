@@ -1,4 +1,4 @@
-"""What a model does with sentences, in an object that a notebook can plot and save."""
+"""Inspections of sentences, as objects that a notebook can plot and save."""
 
 import io
 import warnings
@@ -28,11 +28,11 @@ class Source:
     """A sentence to inspect.
 
     Attributes:
-        number: in its text or split.
+        number: its number in the text or split.
         tokens: `[I]`, end of sentence included.
-        words: as they were written; one that the dictionary lacks is `<unk>` to the model.
-        reference: a translation to show beside the model's, where there is one.
-        collection: what the number counts in: `text`, `line` of a file, or the name of a split.
+        words: the subwords as text; the model reads `<unk>` for one that is not in the dictionary.
+        reference: a translation to show beside the model's, or None.
+        collection: what the number refers to: `text`, `line` of a file, or the name of a split.
     """
 
     number: int
@@ -43,17 +43,17 @@ class Source:
 
 
 class Inspection(RoutedSentence):
-    """One sentence, its translation, and all that was routed on the way, to be plotted and saved."""
+    """One sentence, its translation and everything that was routed, with methods to plot and save it."""
 
     def plot(self, view: Optional[str] = None, **choices: Union[int, str]) -> Figure:
-        """A picture of one view, the first by default.
+        """Plot one view, by default the first.
 
         Args:
-            choices: `layer=2`, `iteration=1`, …; by default the last. All heads, or iterations, are shown unless one is
+            choices: `layer=2`, `iteration=1`, …, by default the last. All heads or iterations are shown unless one is
                 chosen.
 
         Raises:
-            UserError: no such view or choice.
+            UserError: the view or the choice does not exist.
         """
         chosen = self.view(view or "view") if view or not self.views else self.views[0]
         return plot_view(chosen, self.arrays, {axis: str(label) for axis, label in choices.items()})
@@ -61,8 +61,8 @@ class Inspection(RoutedSentence):
     def save(self, path: Union[str, Path]) -> None:
         """Write an `.npz` of every array.
 
-        Beside an array `NAME` are `NAME.axes`, the names of its dimensions, and for each of these `NAME.AXIS`, the
-        labels along it. `source` and `target` are the subwords.
+        For each array `NAME`, the file has `NAME.axes`, the names of its dimensions, and for each dimension
+        `NAME.AXIS`, its labels. `source` and `target` are the subwords.
         """
         content: Dict[str, Any] = {"source": np.array(self.source), "target": np.array(self.target)}
         for name, array in self.arrays.items():
@@ -74,7 +74,7 @@ class Inspection(RoutedSentence):
         write_whole(path, written.getvalue())
 
     def save_html(self, path: Union[str, Path]) -> None:
-        """Write the page of the sentence: one file, which needs no other and no network."""
+        """Write the page of the sentence as one self-contained file, which needs no network."""
         write_whole(path, page_html(self).encode())
 
 
@@ -85,23 +85,23 @@ def inspect_sources(
     beam: int = 5,
     against: Optional[GeneratorHubInterface] = None,
 ) -> Iterator[Inspection]:
-    """Translate sentences and gather, one after the other, what was routed.
+    """Translate sentences one by one, and yield what was routed.
 
     Args:
         hub: the model with its dictionaries.
-        beam: of the translation.
-        against: another model of the same dictionaries, which reads the same translation.
+        beam: the beam size.
+        against: another model with the same dictionaries, which reads the same translation.
 
     Raises:
-        UserError: a sentence that is empty or longer than a model reads, an ensemble, or dictionaries that differ.
+        UserError: a sentence is empty or too long for a model, `hub` is an ensemble, or the dictionaries differ.
     """
     hubs = [hub] if against is None else [hub, against]
     if any(len(each.models) > 1 for each in hubs):
-        raise UserError("an ensemble of several checkpoints: look into one of them at a time")
+        raise UserError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
     longest = min(each.models[0].max_positions()[0] for each in hubs)
     for source in sources:
         if len(source.tokens) < 2:
-            raise UserError(f"sentence {source.number} is empty")
+            raise UserError(f"sentence {source.number} is empty; remove it")
         if len(source.tokens) > longest:
             raise UserError(
                 f"sentence {source.number}: {len(source.tokens)} subwords are more than the model's {longest}"
@@ -142,7 +142,7 @@ def inspect_sources(
 
 def _translated(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> Tensor:
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader asks for it without a GPU too
+        warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader requests it also without a GPU
         return hub.generate(tokens, beam=beam)[0]["tokens"]
 
 

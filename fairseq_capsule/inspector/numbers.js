@@ -1,5 +1,5 @@
 "use strict";
-// What the page holds: arrays with named axes, and what a picture takes of them.
+// The arrays of the page, with named axes, and the slices of them that pictures show.
 
 const page = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
@@ -54,7 +54,7 @@ function word(labels, group) {
   return group.map((i) => labels[i].replace(/^(<unk>:)?▁|@@$/g, "$1")).join("");
 }
 
-// A panel's numbers, [rows][columns] of one long array; null where the array has no such layer.
+// The numbers of a panel, [rows][columns] of one flat array; null if the array does not have the layer.
 async function picture(panel, state) {
   if (panel.difference) return difference(panel, state);
   const { places, joined } = state;
@@ -89,7 +89,7 @@ async function picture(panel, state) {
   return { panel, rows, columns, values: taken, decimals: array.decimals };
 }
 
-// The axis whose places are all shown beside each other, or undefined.
+// The axis with all labels shown side by side, or undefined.
 function spreadOf(panel) {
   if (panel.difference) return undefined;
   const axes = page.arrays[panel.array].axes.map(([axis]) => axis);
@@ -101,14 +101,14 @@ function labelsOf(panel, axis) {
   return Object.fromEntries(page.arrays[panel.array].axes)[axis];
 }
 
-// A picture for every place along an axis.
+// A picture for every label along an axis.
 async function along(panel, axis, state) {
   const labels = labelsOf(panel, axis);
   const found = labels.map((label) => picture(panel, { ...state, places: { ...state.places, [axis]: label } }));
   return (await Promise.all(found)).filter(Boolean);
 }
 
-// This model less the other, in the mean of the heads of each; null where one of them has no such layer.
+// This model minus the other, each averaged over its heads; null if one of them does not have the layer.
 async function difference(panel, state) {
   const mean = async (array) => {
     const side = { ...panel, array, difference: false };

@@ -1,4 +1,4 @@
-"""What an inspection comes from: models, data, beam, date."""
+"""The origin of an inspection: models, data, beam, date."""
 
 from dataclasses import dataclass
 from typing import Optional, Tuple
@@ -7,18 +7,18 @@ from fairseq.hub_utils import GeneratorHubInterface
 
 from fairseq_capsule.models.mechanism import active_mechanisms
 
-PLAIN = "routes nothing: it has fairseq's attention alone"
+PLAIN = "routes nothing: it has only fairseq's attention"
 
 
 @dataclass(frozen=True)
 class InspectedModel:
-    """A model, for the reader.
+    """A description of a model for the reader.
 
     Attributes:
-        architecture: the preset's name, or the class's.
-        parameters: how many it has.
-        mechanisms: one sentence for each of its mechanisms, `Mechanism.summary`.
-        checkpoint: the file, as it was named; None where the hub does not know it.
+        architecture: the name of the preset, or of the class.
+        parameters: the number of parameters.
+        mechanisms: the `Mechanism.summary` of each mechanism, one sentence each.
+        checkpoint: the file, as given; None if the hub does not know it.
     """
 
     architecture: str
@@ -28,26 +28,26 @@ class InspectedModel:
 
     @property
     def summary(self) -> str:
-        """What the model does, in one sentence."""
+        """The mechanisms of the model in one sentence."""
         return "; ".join(self.mechanisms) or PLAIN
 
     @property
     def name(self) -> str:
-        """The checkpoint's folder and file, or the architecture."""
+        """The folder and file of the checkpoint, or the architecture."""
         return "/".join(self.checkpoint.split("/")[-2:]) if self.checkpoint else self.architecture
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an inspection comes from.
+    """The origin of an inspection.
 
     Attributes:
-        model: what translated.
+        model: the model that translated.
         against: the model that it is compared with.
-        data: the folder of the dictionaries, as it was named.
-        language: of the translation, as `de`; empty where it is not known.
-        beam: of the translation.
-        date: when, in UTC, as `2024-01-31 12:00 UTC`.
+        data: the folder of the dictionaries, as given.
+        language: the target language, such as `de`; empty if unknown.
+        beam: the beam size.
+        date: the time in UTC, such as `2024-01-31 12:00 UTC`.
     """
 
     model: InspectedModel
@@ -59,7 +59,7 @@ class Origin:
 
 
 def describe_model(hub: GeneratorHubInterface) -> InspectedModel:
-    """What a reader should know of a hub's model."""
+    """Describe the model of a hub."""
     model = hub.models[0]
     config = hub.cfg.model
     architecture = getattr(config, "_name", None) or getattr(config, "arch", None) or type(model).__name__

@@ -1,6 +1,6 @@
-// What is chosen is in the address; whenever that changes, everything is drawn anew.
+// The address stores the choices. When it changes, everything is redrawn.
 
-// ---- what is chosen
+// ---- choices
 
 let address = new URLSearchParams(location.hash.slice(1));
 
@@ -8,7 +8,7 @@ function chosen() {
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
   for (const [axis, labels] of Object.entries(view.choices)) {
-    const usual = axis === "head" ? labels[0] : view.last[axis]; // no head is the last one
+    const usual = axis === "head" ? labels[0] : view.last[axis]; // heads have no last one
     places[axis] = labels.includes(address.get(axis)) ? address.get(axis) : usual;
   }
   const steps = view.steps ? page.target.length : 0;
@@ -24,7 +24,7 @@ function choose(changes) {
   try {
     history.replaceState(null, "", "#" + address);
   } catch {
-    // A page inside another one, as in a notebook, has no address of its own.
+    // A page inside another page, such as a notebook, does not have its own address.
   }
   render();
 }
@@ -44,7 +44,7 @@ function drawControls(state) {
   element("joined").checked = joined;
   element("title").textContent = view.title;
   element("caption").textContent = view.caption;
-  // They are made anew for another view alone: a slider that is replaced while it is dragged lets go.
+  // They are rebuilt only for another view: replacing a slider during a drag ends the drag.
   if (element("choices").dataset.view !== view.name) makeChoices(view);
   for (const axis of Object.keys(view.choices)) element(`choice-${axis}`).value = places[axis];
   if (view.steps) updateStepControls(state);
@@ -63,7 +63,7 @@ function makeChoices(view) {
   element("choices").dataset.view = view.name;
 }
 
-// The control of a letter goes on to its next choice, or back.
+// Moves the control of a letter to its next or previous choice.
 function step(control, forward) {
   if (control.type === "checkbox" || control.type === "button") return control.click();
   const before = control.value;
@@ -76,7 +76,7 @@ function step(control, forward) {
   if (control.value !== before) control.dispatchEvent(new Event(control.type === "range" ? "input" : "change"));
 }
 
-// ---- all of it
+// ---- the whole page
 
 let drawn = 0;
 
@@ -87,9 +87,9 @@ async function render() {
   const pictures = (await Promise.all(state.view.panels.map((panel) => gather(panel, state)))).filter(Boolean);
   const steps = state.view.steps && ofOne(pictures).length > 0;
   const bags = steps ? await bagLists(pictures, state) : [];
-  if (turn !== drawn) return; // something else was chosen meanwhile
+  if (turn !== drawn) return; // a later choice replaces this one
   leave([]);
-  const focused = document.activeElement?.dataset.name; // what is replaced loses it
+  const focused = document.activeElement?.dataset.name; // replaced elements lose the focus
   const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
   const figures = pictures.map((each) => figure(each, range(each.panel), state));
   element("panels").replaceChildren(...grouped(pictures, figures));
@@ -110,7 +110,7 @@ function start() {
     fill(element("sentence"), window.sentences.map(({ file, text }) => [file, text]), own.file);
     element("sentence").addEventListener("change", (event) => (location.href = event.target.value + location.hash));
   } else {
-    element("navigation")?.remove(); // the page was taken out of its folder
+    element("navigation")?.remove(); // the page is not in its folder any more
   }
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
   element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));

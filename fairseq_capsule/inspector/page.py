@@ -1,4 +1,4 @@
-"""A page of one sentence, whole in one file: its numbers, its style and its script, no network."""
+"""The page of one sentence as one file: numbers, style and script. It needs no network."""
 
 import base64
 import html
@@ -19,24 +19,24 @@ from fairseq_capsule.inspector.routed_sentence import RoutedSentence
 from fairseq_capsule.inspector.text import SentenceScore
 from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
 
-LARGEST = 4_800_000  # bytes of a page
-DIGITS = (3, 2)  # of an array's largest number; fewer where the page would be too large
+LARGEST = 4_800_000  # maximum bytes of a page
+DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
 COLOURS = 64
 SCRIPTS = ("numbers.js", "entropy.js", "pictures.js", "reading.js", "figures.js", "steps.js", "page.js")
 WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
 INDEX, SENTENCES = "index.html", "sentences.js"  # beside the pages of a folder
 DIFFERENCE = (
-    "{what} of this model less that of the other{heads}. Purple: this model has more there; orange: the other has. "
-    "A pale picture means that both do alike."
+    "{what} of this model minus that of the other{heads}. Purple: this model has more; orange: the other has more. "
+    "A pale picture means that both are similar."
 )
 
 
 def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] = None) -> str:
-    """The page of a sentence, which needs no other file and no network.
+    """The page of a sentence. It needs no other file and no network.
 
     Args:
-        summary: what a list of pages tells of it, for a page of a folder: kept in the page, which then leads to the
-            folder's index and, by the folder's list of sentences, to its other pages.
+        summary: for a page in a folder, its entry in lists of pages. The page stores it, and then links to the index
+            and, by the list of sentences, to the other pages of the folder.
     """
     for digits in DIGITS:
         page = _page(inspection, summary, digits)
@@ -46,22 +46,22 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
 
 
 def fill(template: str, **parts: str) -> str:
-    """A template of this package with each `{{name}}` replaced; what stands in a part is left alone."""
+    """A template of this package with each `{{name}}` replaced. Braces inside a part stay as they are."""
     return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read(template))
 
 
 def read(name: str) -> str:
-    """A file of this package."""
+    """The text of a file of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def embedded(content: Any) -> str:
-    """JSON that can stand in a script element: nothing but its end tag, or a comment, must be kept from the parser."""
+    """JSON for a script element: without `<` it has no end tag and no comment that ends the element."""
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def score_text(score: SentenceScore) -> str:
-    """Both scores, for the reader."""
+    """Both scores as text."""
     return f"BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}"
 
 
@@ -91,10 +91,10 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
 
 
 def _texts(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
-    """What the header says of the sentence: names and HTML."""
+    """The entries of the header for the sentence: names and HTML."""
     yield "translation", _scored(inspection, inspection.translation)
     if inspection.other_translation is not None:
-        yield "other model's", _scored(inspection, inspection.other_translation)
+        yield "other translation", _scored(inspection, inspection.other_translation)
     if inspection.reference is not None:
         yield "reference", f"<bdi>{html.escape(inspection.reference)}</bdi>"
 
@@ -106,7 +106,7 @@ def _scored(inspection: RoutedSentence, translation: str) -> str:
 
 
 def _about(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
-    """What the header says of models and data: names and HTML."""
+    """The entries of the header for models and data: names and HTML."""
     origin = inspection.origin
     yield "model", _model(origin.model)
     if origin.against is not None:
@@ -138,10 +138,10 @@ def _view(view: View, inspection: RoutedSentence) -> Dict[str, Any]:
 
 
 def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator[Dict[str, Any]]:
-    """A panel as the page's script takes it; after that of a second model the difference of both.
+    """A panel for the script of the page. The panel of a second model is followed by the difference of both.
 
-    Capsules and dimensions of two models have nothing to do with each other, as have their heads: there is a difference
-    of what the words of both have, in the mean of the heads.
+    Capsules, dimensions and heads of two models do not correspond. So a difference is made only of values of words,
+    averaged over the heads.
     """
     axes = arrays[panel.array].axes
     caption = re.sub(
@@ -151,7 +151,7 @@ def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator
     own = arrays.get(panel.array.removeprefix(OTHER))
     alike = own is not None and list(own.axes) == list(axes)
     if panel.other and alike and {panel.rows, panel.columns} <= {*WORDS, None}:
-        heads = ", in the mean of the heads" if "head" in axes else ""
+        heads = ", averaged over the heads" if "head" in axes else ""
         text = DIFFERENCE.format(what=panel.title[0].upper() + panel.title[1:], heads=heads)
         difference = replace(
             panel,
@@ -166,7 +166,7 @@ def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator
 
 
 def _packed(array: NamedArray, digits: int) -> Dict[str, Any]:
-    """Words as they are; numbers rounded to decimals, as 16-bit integers, low bytes first, compressed."""
+    """Words unchanged; numbers rounded to decimals, as 16-bit integers, low bytes first, compressed."""
     packed: Dict[str, Any] = {"axes": list(array.axes.items()), "shape": array.values.shape}
     if array.values.dtype.kind == "U":
         return {**packed, "words": array.values.tolist()}

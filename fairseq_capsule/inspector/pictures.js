@@ -1,12 +1,12 @@
 // Pictures of numbers: heat maps and bars, with their labels, on canvases.
 
-const FEWEST = 10; // pixels of a cell that has a label
-const MOST = [44, 26]; // width and height of the largest cell
-const LABELLED = 200; // more labels than this do not fit
+const FEWEST = 10; // minimum pixels of a cell with a label
+const MOST = [44, 26]; // maximum width and height of a cell
+const LABELLED = 200; // a side with more words has no labels
 const MOST_BAR = 20; // height of a bar
-const BAR = 220; // length of the longest bar, where an array has one axis
-const LABEL = 160; // pixels of the longest label
-const ENTROPY = 54; // pixels beside, or below, a picture for the entropies of its rows, or columns
+const BAR = 220; // length of the longest bar, for an array with one axis
+const LABEL = 160; // maximum pixels of a label
+const ENTROPY = 54; // pixels for the entropies of rows (beside a picture) or columns (below it)
 
 function bounds(pictures) {
   const highest = {};
@@ -22,7 +22,7 @@ function colour(panel, value, [low, high]) {
   return colours[Math.min(colours.length - 1, Math.max(0, place))];
 }
 
-// A heat map, a pixel a cell.
+// A heat map, one pixel per cell.
 function pixels({ panel, rows, columns, values }, range) {
   const canvas = make("canvas", { width: columns.labels.length, height: rows.labels.length });
   const image = new ImageData(canvas.width, canvas.height);
@@ -47,25 +47,25 @@ function longest(context, labels, size) {
   return Math.min(LABEL, Math.max(0, ...labels.map((label) => context.measureText(label).width)));
 }
 
-// Whether every cell of a side must fit its label. Numbers, as of capsules and dimensions, need not all be read.
+// Whether every cell of a side needs space for its label. Numbers, such as those of capsules, are not all labelled.
 function areWords(labels) {
   return labels.length <= LABELLED && !labels.every((label) => /^\d*$/.test(label));
 }
 
-// Pixels of a cell's side: as the space allows, at least what a word needs.
+// Pixels of a cell's side: as many as the space allows, but at least the size of a word's label.
 function cellSize(space, labels, most) {
   if (areWords(labels)) return Math.min(most, Math.max(FEWEST, Math.floor(space / labels.length)));
   return Math.min(most, space / labels.length);
 }
 
-// Of so many labels one is written: all if they fit, otherwise the 5th, 10th, 20th, … of numbers and none of words.
+// The step between labels: 1 if there is space, otherwise 5, 10, 20, … for numbers, and no labels for words.
 function every(labels, size) {
   if (size >= FEWEST) return 1;
   if (!labels.every((label) => /^\d*$/.test(label))) return Infinity;
   return [2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * size >= 2 * FEWEST) ?? Infinity;
 }
 
-// Draws a picture into its canvas, at most `space` wide if possible, and tells where its cells are.
+// Draws a picture into its canvas, as wide as `space` if possible, and returns the places of its cells.
 function draw(pictured, range, space) {
   const { panel, canvas, rows, columns, values, entropy } = pictured;
   const context = canvas.getContext("2d");
@@ -124,7 +124,7 @@ function drawLabels(context, { rows, columns, left, top, width, height }) {
   });
 }
 
-// Bars of the entropies: from the picture's edge to `ENTROPY` where all shares are equal.
+// Bars of the entropies, from the edge of the picture. Equal shares give a bar of length `ENTROPY`.
 function drawEntropy(context, { rows, columns, entropy, left, top, width, height }) {
   const long = ENTROPY - 10;
   const ofRows = entropy.of === "rows";
@@ -144,7 +144,7 @@ function drawEntropy(context, { rows, columns, entropy, left, top, width, height
 }
 
 function legend({ panel, columns, decimals }, range) {
-  if (!columns.axis) return make("div", { className: "legend" }, `the longest bar: ${shown(range[1], decimals)}`);
+  if (!columns.axis) return make("div", { className: "legend" }, `longest bar: ${shown(range[1], decimals)}`);
   const bar = make("i");
   const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => colour(panel, range[0] + part * (range[1] - range[0]), range));
   bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;

@@ -1,4 +1,4 @@
-// How the numbers of pictures are read: by pointer or by arrow keys.
+// Reads the numbers of pictures by pointer or by arrow keys.
 
 let cursor = null;
 
@@ -25,7 +25,7 @@ function read(pictures, pictured, r, c) {
   readout.style.top = Math.max(0, Math.min(y, window.innerHeight - readout.offsetHeight - 8)) + "px";
 }
 
-// Words of either direction beside each other, each in its own.
+// Isolates words, so that left-to-right and right-to-left words can stand side by side.
 function isolate(text) {
   return `\u2068${text}\u2069`;
 }

@@ -1,4 +1,4 @@
-"""One sentence and what was routed while it was translated: the data of an inspection."""
+"""The data of an inspection: one sentence and what was routed during its translation."""
 
 from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
@@ -12,17 +12,17 @@ from fairseq_capsule.models.views import OTHER, NamedArray, View
 
 @dataclass(frozen=True, repr=False)
 class RoutedSentence:
-    """One sentence, its translation, and all that was routed on the way.
+    """One sentence, its translation, and everything that was routed.
 
     Attributes:
-        number, collection: of the sentence, as in `Source`.
-        source, target: their subwords, end of sentence included; a word that the dictionary lacks has `<unk>:` before.
-        translation: the model's, as text.
-        reference: the data's translation, where it has one.
-        arrays: what `arrays.gather` lists, by name; a second model's begin with `against.` and read the same
+        number, collection: the number and collection of the sentence, as in `Source`.
+        source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
+        translation: the translation of the model, as text.
+        reference: the reference in the data, or None.
+        arrays: the arrays of `arrays.gather` by name. Those of a second model begin with `against.`; it reads the same
             translation.
         origin: models, data, beam and date.
-        other_translation: that of the model that it is compared with.
+        other_translation: the translation of the second model.
     """
 
     number: int
@@ -49,32 +49,32 @@ class RoutedSentence:
 
     @property
     def views(self) -> Tuple[View, ...]:
-        """What there is to plot; the views of the model's own mechanisms come first."""
+        """The views to plot. The views of the model's own mechanisms come first."""
         return views_of(self.arrays)
 
     @property
     def routed(self) -> bool:
-        """Whether the model routes anything; one that does not has its attention alone."""
+        """Whether the model routes anything. A model that does not has only attention."""
         return any(not is_plain(name) for name in self.arrays if not name.startswith(OTHER))
 
     @property
     def text(self) -> str:
-        """The source sentence, its subwords joined."""
+        """The source sentence with subwords joined."""
         return plain(self.source)
 
     def score(self, translation: Optional[str] = None) -> Optional[SentenceScore]:
-        """BLEU and chrF of a translation, the model's by default; None without a reference."""
+        """BLEU and chrF of a translation, by default the model's; None without a reference."""
         if self.reference is None:
             return None
         return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
 
     def view(self, name: str) -> View:
-        """The view of that name.
+        """The view with this name.
 
         Raises:
-            UserError: the model has nothing of that kind.
+            UserError: the model does not have this view.
         """
         found = {view.name: view for view in self.views}
         if name not in found:
-            raise UserError(f"the model has no {name} to show; it has: {', '.join(found) or 'nothing'}")
+            raise UserError(f"the model has no view {name}; choose from: {', '.join(found) or 'none'}")
         return found[name]

@@ -1,4 +1,4 @@
-"""The sentences to inspect: as text, or by their numbers in binarised data."""
+"""The sentences to inspect: raw text, or sentences of binarised data by number."""
 
 from typing import List, Sequence
 
@@ -17,10 +17,10 @@ def sentences_of_text(hub: GeneratorHubInterface, lines: Sequence[str], collecti
 
 
 def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[int]) -> List[Source]:
-    """Sentences of a split of the binarised data, by the numbers that `fairseq-generate` gives them.
+    """Sentences of a split of the binarised data, by the numbers of `fairseq-generate`.
 
     Raises:
-        UserError: no such number, or as `load_split`.
+        UserError: the number does not exist; also the errors of `load_split`.
     """
     load_split(hub.task, split)
     dataset = hub.task.dataset(split)

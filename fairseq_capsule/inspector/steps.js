@@ -1,15 +1,15 @@
-// A view step by step: the parts of every source word before each word of the translation.
+// A view step by step: the parts of every source word before each word of the translation is generated.
 
-const PAUSE = 1200; // milliseconds of a step while the page plays
-const PARTS = 4; // colours of the style
+const PAUSE = 1200; // milliseconds per step during playback
+const PARTS = 4; // number of colours in the style
 
-// The model's own pictures; those of the other where it has none.
+// The model's own pictures, or those of the other model if it has none.
 function ofOne(pictures) {
   const own = pictures.filter(({ panel }) => !panel.other && !panel.difference);
   return own.length ? own : pictures.filter(({ panel }) => panel.other);
 }
 
-// The groups of subwords that one goes through, and which of them is the chosen step's.
+// The groups of subwords to step through, and the group of the chosen step.
 function stepsOf({ joined, step }) {
   const groups = joined ? words(page.target) : apart(page.target);
   return { groups, place: groups.findIndex((group) => group.includes(step - 1)) };
@@ -31,15 +31,15 @@ function drawSteps(pictures, bags, state) {
   });
   for (const each of pictures) overlay(each, "step", place, 0, each.columns.labels.length);
   element("stepping").replaceChildren(
-    make("p", {}, `What has become of the source before word ${place + 1} of ${groups.length} is generated:`, key),
+    make("p", {}, `The source before word ${place + 1} of ${groups.length} is generated:`, key),
     sourceWords(parts, place),
     make("p", {}, "The translation so far, and the word that is generated next:"), target,
-    make("p", { className: "legend" }, make("i", { className: "marked" }), "in the pictures below: the row of this step"),
+    make("p", { className: "legend" }, make("i", { className: "marked" }), "the row of this step in the pictures below"),
     make("div", { className: "bags" }, ...bags),
   );
 }
 
-// Every word with a bar of the same width: shares of the word are parts of it, other numbers have a bar each.
+// Every word has a bar of the same width: shares are parts of one bar, other numbers have one bar each.
 function sourceWords(parts, row) {
   const source = make("div", { className: "words" });
   const highest = Math.max(...parts.flatMap(({ values }) => values)) || 1;
@@ -84,7 +84,7 @@ async function bagList(model, bag, step, said) {
   return make("div", {}, make("p", {}, `Words that ${bag.toUpperCase()} predicts; bold: ${meaning}`), list);
 }
 
-// ---- the slider, its number and the button that plays
+// ---- the slider, its number and the playback button
 
 let playing = null;
 

@@ -1,4 +1,4 @@
-"""Subwords as text, and how near a translation is to a reference."""
+"""Subwords as text, and scores of a translation against a reference."""
 
 from typing import NamedTuple, Sequence
 
@@ -7,19 +7,19 @@ from fairseq.hub_utils import GeneratorHubInterface
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
-# sacrebleu's tokenisers of languages without spaces that need no further package; of all others its default.
+# sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
 TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
 
 
 class SentenceScore(NamedTuple):
-    """sacrebleu's scores of one sentence, from 0 to 100: BLEU of effective order, and chrF."""
+    """sacrebleu's scores of one sentence, from 0 to 100: BLEU with effective order, and chrF."""
 
     bleu: float
     chrf: float
 
 
 def score_of(translation: str, reference: str, language: str) -> SentenceScore:
-    """The scores of a translation into a language, as `de`."""
+    """The scores of a translation into a language such as `de`."""
     bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(language, "13a"))
     return SentenceScore(
         bleu.sentence_score(translation, [reference]).score, CHRF().sentence_score(translation, [reference]).score
@@ -27,15 +27,15 @@ def score_of(translation: str, reference: str, language: str) -> SentenceScore:
 
 
 def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
-    """Target tokens as text; subwords are joined also where the hub was not told of any."""
+    """Target tokens as text. Subwords are joined also if the hub has no subword settings."""
     return joined(hub.decode(tokens))
 
 
 def plain(words: Sequence[str]) -> str:
-    """A line of subwords, end of sentence included, as text."""
+    """A line of subwords, with end of sentence, as text."""
     return joined(" ".join(words[:-1]))
 
 
 def joined(line: str) -> str:
-    """A line of subword-nmt's subwords, or of SentencePiece's, as text."""
+    """A line of subwords of subword-nmt or SentencePiece as text."""
     return post_process(line, "sentencepiece" if "▁" in line else "subword_nmt")

@@ -11,12 +11,15 @@ from fairseq_capsule.inspector.figures import SHARES, SIGNED
 from fairseq_capsule.inspector.views import is_plain
 from fairseq_capsule.models.views import NamedArray, Panel, View, take
 
-LARGEST = 40  # cells of a side; longer sides are averaged
+LARGEST = 40  # maximum cells of a side; longer sides are averaged
 
 
 def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
-    """An image as a `data:` address, and what it shows: the view's first panel, that of the attention if it has one, in
-    the last layer and iteration, in the mean of the heads."""
+    """An image as a `data:` URL, and its description.
+
+    The image shows the attention panel of the view, or else its first panel, in the last layer and iteration, averaged
+    over the heads.
+    """
     panels = [panel for panel in view.of(arrays) if not panel.other] or list(view.of(arrays))
     panel = next((panel for panel in panels if is_plain(panel.array)), panels[0])
     values = _smaller(_mean_of_heads(arrays[panel.array], panel, view.last(arrays)))

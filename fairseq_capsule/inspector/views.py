@@ -7,13 +7,13 @@ from fairseq_capsule.models.views import OTHER, NamedArray, View
 
 
 def all_views() -> Tuple[View, ...]:
-    """Every view, in the order in which commands list them: attention first."""
+    """All views in the order of the commands: attention first."""
     plain_first = sorted(mechanisms(), key=lambda mechanism: not mechanism.plain)
     return tuple(view for mechanism in plain_first for view in mechanism.views)
 
 
 def views_of(arrays: Mapping[str, NamedArray]) -> Tuple[View, ...]:
-    """The views that the arrays of a model give: first those of its own mechanisms, then those of a second model's."""
+    """The views of a model's arrays: first those of its own mechanisms, then those of a second model."""
 
     def of_others(view: View) -> int:
         routed = [panel.other for panel in view.of(arrays) if not is_plain(panel.array.removeprefix(OTHER))]
@@ -23,5 +23,5 @@ def views_of(arrays: Mapping[str, NamedArray]) -> Tuple[View, ...]:
 
 
 def is_plain(array: str) -> bool:
-    """Whether a model without any mechanism has an array of that name."""
+    """Whether a model without a mechanism has an array of this name."""
     return any(array in mechanism.plain for mechanism in mechanisms())

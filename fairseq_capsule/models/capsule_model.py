@@ -74,7 +74,7 @@ class CapsuleModel(BaseFairseqModel):
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """Load parameters as fairseq does, but report a dictionary of another size as such.
 
-        fairseq would report tensors whose shapes do not match.
+        fairseq would only report shapes that do not match.
 
         Raises:
             UserError: the checkpoint was trained with a dictionary of another size, or has no weights for a module

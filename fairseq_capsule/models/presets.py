@@ -13,7 +13,7 @@ class Presets(NamedTuple):
 
     Attributes:
         bases: the dataclasses that define the options.
-        defaults: for each architecture name, the options whose default differs from `bases`.
+        defaults: for each architecture name, the options with another default than in `bases`.
     """
 
     bases: Tuple[Type[FairseqDataclass], ...]

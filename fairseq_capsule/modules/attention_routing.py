@@ -1,4 +1,4 @@
-"""Capsule routing of a self-attention's logits: what the capsule-Transformer adds to a layer."""
+"""Capsule routing of the logits of self-attention, the addition of the capsule-Transformer to a layer."""
 
 from typing import NamedTuple, Optional, Tuple
 
@@ -10,7 +10,7 @@ from fairseq_capsule.routing.vertical import route_heads
 
 
 class RoutedCapsules(NamedTuple):
-    """The two output capsules that are added to the logits; None where a part is off.
+    """The output capsules that are added to the logits. A part that is off is None.
 
     Attributes:
         vertical: `Ω↑` `[B, H, L, K]`.
@@ -21,11 +21,11 @@ class RoutedCapsules(NamedTuple):
     horizontal: Optional[Tensor]
 
 
-@in_float32  # not only the routing: a sum of vote weights over a long sentence is beyond float16
+@in_float32  # also for the sum of vote weights, which overflows float16 in a long sentence
 def accepted_capsules(
     logits: Tensor, weight: Tensor, bias: Tensor, iterations: int, *, padding_mask: Optional[Tensor] = None
 ) -> Tuple[Tensor, Tensor]:
-    """The factors of `Ω↑ = λ_h Ω`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
+    """Compute the factors of `Ω↑ = λ_h Ω`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
 
     Args:
         logits: `E` `[B, H, L, K]`, 0 at padded queries and keys.
@@ -45,19 +45,22 @@ def accepted_capsules(
 class AttentionRouting(nn.Module):
     """Vertical and horizontal routing of attention logits (Duan et al. 2020, §3.4).
 
-    `forward` gives `E + Ω↑ + Ω↔`, the logits before the mask and the softmax.
+    `forward` computes `E + Ω↑ + Ω↔`, the logits before the mask and the softmax.
 
     Args:
-        num_heads: heads `H`.
-        vertical: whether heads are routed to positions; with it comes the only parameter of the system, `acceptance`
-            (`W†` and `b` of Eq. 11, `H·H + H` numbers, 0 at the start: every head then accepts the same share).
+        num_heads: the number of heads `H`.
+        vertical: whether heads are routed to positions.
         horizontal: whether positions are routed to heads.
         iterations: routing iterations.
-        causal: whether a query sees no later keys, as in a decoder.
+        causal: whether a query cannot attend to later keys, as in a decoder.
+
+    Parameters:
+        acceptance: `W†` and `b` of Eq. 11, `H·H + H` numbers; only with the vertical part. They start at 0, so that
+            each head accepts the same share.
 
     Raises:
-        ValueError: fewer than 1 iteration, neither part, or the vertical part under a causal mask, which would let
-            later words be seen (§3.4.3).
+        ValueError: fewer than 1 iteration, neither part, or the vertical part with a causal mask, which would reveal
+            later words (§3.4.3).
     """
 
     def __init__(
@@ -88,25 +91,26 @@ class AttentionRouting(nn.Module):
     def capsules(
         self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
     ) -> RoutedCapsules:
-        """The capsules of a whole sentence.
+        """Compute the capsules of a whole sentence.
 
         Args:
             logits: `E` `[B, H, L, L]`, 0 at padded queries and keys.
             padding_mask: `[B, L]`, True marks padding.
-            factors: `(q [B, H, L, d], k [B, H, L, d])` with `E = q kᵀ`, their padded rows 0; used where it pays.
+            factors: `(q [B, H, L, d], k [B, H, L, d])` with `E = q kᵀ` and padded rows of 0. They are used
+                where this is faster.
         """
         vertical = None if self.acceptance is None else torch.mul(*self._vertical(logits, padding_mask))
         return RoutedCapsules(vertical, self._horizontal(logits, padding_mask, factors))
 
-    @in_float32  # half precision is raised, and the sum cast back, once for both parts
+    @in_float32  # converts half precision once for both parts, and casts the sum back once
     def forward(
         self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
     ) -> Tensor:
-        """`E + Ω↑ + Ω↔` `[B, H, L, L]`; arguments as in `capsules`."""
+        """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
         routed = logits
         if self.acceptance is not None:
             acceptance, omega = self._vertical(logits, padding_mask)
-            # As a product, since the gradients by its factors are products too, where those of `addcmul` are sums.
+            # A matrix product, because the gradients of its factors are products too. Those of `addcmul` are sums.
             routed = torch.baddbmm(logits.flatten(2), acceptance.flatten(1, 2), omega.flatten(2)).view_as(logits)
         horizontal = self._horizontal(logits, padding_mask, factors)
         return routed if horizontal is None else routed + horizontal
@@ -126,5 +130,5 @@ class AttentionRouting(nn.Module):
         )
 
     def forward_last(self, row: Tensor, queries: Tensor, keys: Tensor, logits: Tensor, scale: float) -> Tensor:
-        """The last query's row of `forward`, `[B, H, 1, L]`; arguments as in `route_last_token`."""
+        """Compute the last query's row of `forward`, `[B, H, 1, L]`. Arguments as in `route_last_token`."""
         return route_last_token(row, queries, keys, logits, self.iterations, scale=scale)

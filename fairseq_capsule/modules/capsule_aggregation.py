@@ -1,4 +1,4 @@
-"""A sentence as a fixed number of vectors: CapsNMT's aggregation and its simple baseline (Wang et al. 2019, §2-3)."""
+"""Aggregation of a sentence into a fixed number of vectors: CapsNMT and its baseline (Wang et al. 2019, §2-3)."""
 
 from typing import Optional
 
@@ -12,34 +12,34 @@ from fairseq_capsule.routing import RoutingResult, dot_product_agreement, dynami
 
 
 class CapsuleAggregation(nn.Module):
-    """Route a sentence's states, the children, to `M` parent capsules (Wang et al. 2019, Eq. 7-14).
+    """Route the states of a sentence, the children, to `M` parent capsules (Wang et al. 2019, Eq. 7-14).
 
-    Children vote with `f(h_i, θ_j) = ReLU(h_i W_j)`; parents share a child (a softmax over them). Agreements are
-    `g(c_j) · g(h_i)`, with one network `g` for both (separable composition and scoring, Eq. 14), or `c_j · f(h_i, θ_j)`
-    (Eq. 12).
+    Children vote with `f(h_i, θ_j) = ReLU(h_i W_j)`. The coupling of a child is a softmax over the parents. The
+    agreement is `g(c_j) · g(h_i)` with one network `g` for both (separable composition and scoring, Eq. 14), or
+    `c_j · f(h_i, θ_j)` (Eq. 12).
 
     Args:
         embed_dim: size `d` of a child and of a parent.
         num_capsules: `M`.
         iterations: routing iterations `r`. With 1 there is no agreement, and `g` is not created.
         share_weights: one `W` for all iterations, instead of one for each.
-        position_aware: add sinusoids of their positions, both counted from 1, to the children, and to the parents
-            where an agreement reads them; in the result if `result_positions` says so.
-        separable_scoring: agreements by `g`.
-        leaky: a child may stay with none of the parents (the 2018 preprint).
-        capsule_scale: the result has capsules times this. Squashing leaves them a norm below 1, where a layer norm
-            gives `√d` and positions have `√(d/2)`.
-        result_positions: with `position_aware`, whether the result has the parents' positions too, or agreements alone.
+        position_aware: add sinusoidal positions, counted from 1, to the children, and to the parents where an agreement
+            reads them.
+        separable_scoring: whether agreements use `g`.
+        leaky: whether a child may go to no parent (the 2018 preprint).
+        capsule_scale: factor for the capsules of the result. The norm of a squashed capsule is below 1, while the
+            output of a layer norm has the norm `√d` and a position `√(d/2)`.
+        result_positions: with `position_aware`, whether the positions of the parents are also added to the result.
 
     Parameters:
-        vote_weight: `W_j^t`, `[r, M, d, d]`, or `[1, M, d, d]` where it is shared.
+        vote_weight: `W_j^t`, `[r, M, d, d]`, or `[1, M, d, d]` if it is shared.
         score: `g`, `d → d → d`; only for separable scoring.
 
     Raises:
         ValueError: a number below 1.
     """
 
-    AGREEMENTS = ("score",)  # with separable scoring, it exists with more than one iteration
+    AGREEMENTS = ("score",)  # exists with separable scoring and more than one iteration
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class CapsuleAggregation(nn.Module):
         Args:
             hidden: `h` `[B, I, d]`.
             padding_mask: `[B, I]`, True marks padding, on either side.
-            iterations: stop after so many of the routing's iterations, to see what they came to; all by default.
+            iterations: stop after this number of routing iterations; all by default.
 
         Returns:
             `RoutingResult(capsules [B, M, d], coupling [B, I, M])`; coupling is 0 at padding.
@@ -90,7 +90,7 @@ class CapsuleAggregation(nn.Module):
             capsules = capsules + parents
             if self.score is None or children is None:
                 return dot_product_agreement(vote, capsules)
-            # The routing is in float32 at least; the network is in the model's own precision.
+            # The routing is in float32 or higher, but the network has the precision of the model.
             scored = self.score(capsules.to(self.vote_weight.dtype))
             return children.to(capsules.dtype) @ scored.to(capsules.dtype).transpose(1, 2)
 
@@ -105,13 +105,13 @@ class CapsuleAggregation(nn.Module):
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
 
     def squashed(self, capsules: Tensor) -> Tensor:
-        """The capsules `[B, M, d]` of a result as the routing squashed them: without positions, not scaled."""
+        """Return the squashed capsules `[B, M, d]` of a result, without positions and scaling."""
         if self.result_positions:
             capsules = capsules - self._parent_positions(capsules)
         return capsules / self.capsule_scale
 
     def _parent_positions(self, like: Tensor) -> Tensor:
-        """Sinusoids `[M, d]` of the parents' places, or 0, in the precision of `like` `[..., d]`."""
+        """Return the sinusoids `[M, d]` of the parents' positions, or 0, in the precision of `like` `[..., d]`."""
         if not self.position_aware:
             return like.new_zeros(())
         numbers = torch.arange(1, self.num_capsules + 1, device=like.device)
@@ -127,21 +127,24 @@ class SimpleAggregation(nn.Module):
     def forward(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
     ) -> RoutingResult:
-        """As `CapsuleAggregation.forward`, with 4 vectors; there is no coupling and no iteration."""
+        """Aggregate a sentence as `CapsuleAggregation.forward` does. `M` is 4, and the coupling is None."""
         if padding_mask is None:
             padding_mask = hidden.new_zeros(hidden.shape[:2], dtype=torch.bool)
         valid = (~padding_mask).unsqueeze(-1)
         number = valid.sum(1)
         highest = hidden.masked_fill(~valid, torch.finfo(hidden.dtype).min).amax(1)
         mean = (hidden * valid).sum(1) / number.clamp(min=1)
-        order = valid.cumsum(1) * valid  # the n-th word has n
+        order = valid.cumsum(1) * valid  # position of each word, 0 at padding
         ends = [(hidden * (order == place)).sum(1) for place in (1, number.unsqueeze(1))]
-        # Nothing is routed: None stands for the coupling that every other routing has.
+        # There is no routing, so the coupling is None.
         return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None)  # type: ignore[arg-type]
 
 
 def _positions(hidden: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
-    """Sinusoids `[B, I, d]` of the words' places, the first that is none of the padding having 1."""
+    """Return the sinusoids `[B, I, d]` of the words' positions, or `[I, d]` without a mask.
+
+    The first word that is not padding has position 1.
+    """
     if padding_mask is None:
         places = torch.arange(1, hidden.size(1) + 1, device=hidden.device)
     else:

@@ -1,4 +1,4 @@
-"""One vector for a sequence: its words are routed to capsules, and these are pooled (Weng et al. 2020, §2.1).
+"""One vector for a sequence: words are routed to capsules, and the capsules are pooled (Weng et al. 2020, §2.1).
 
 The vectors of several layers do not depend on each other. `together` computes them in batched products, with as many
 kernels as for one layer. Each layer has a module with its own parameters.
@@ -18,9 +18,10 @@ POOLINGS = ("attentive", "mean", "concat")
 class CapsulePooling(nn.Module):
     """The vector of one layer's states (Weng et al. 2020, Eq. 2-9).
 
-    Words compete for a capsule: its coupling is a softmax over them (Eq. 5). The capsules `u_k` are pooled by
-    attention, `FFN_o(Σ_k a_k u_k)` with `a = softmax_k(FFN_q(mean_k u_k) · u_k)`; by their mean; or by `FFN_o` of their
-    concatenation (footnote 3). The last layer of `FFN_o` starts at 0: the vector of a fresh module is 0.
+    Words compete for a capsule: its coupling is a softmax over the words (Eq. 5). There are three poolings of the
+    capsules `u_k`: attentive, `FFN_o(Σ_k a_k u_k)` with `a = softmax_k(FFN_q(mean_k u_k) · u_k)`; `FFN_o` of their
+    mean; and `FFN_o` of their concatenation (footnote 3). The last layer of `FFN_o` starts at 0, so that a new module
+    returns 0.
 
     Args:
         embed_dim: size `d` of a word and of the vector.
@@ -85,7 +86,7 @@ class CapsulePooling(nn.Module):
 
         Args:
             hidden: `H` `[B, I, d]`.
-            padding_mask: `[B, I]`, True marks words that take no part.
+            padding_mask: `[B, I]`, True marks padding.
 
         Returns:
             The vector `[B, d]`.
@@ -101,7 +102,7 @@ class CapsulePooling(nn.Module):
         Args:
             poolings: one for each layer.
             states: the states of each layer, `[B, I, d]`.
-            padding_mask: `[B, I]`, True marks words that take no part.
+            padding_mask: `[B, I]`, True marks padding.
         """
         first = poolings[0]
         capsules = _route(poolings, stacked(states), padding_mask, first.iterations).capsules
@@ -117,14 +118,14 @@ class CapsulePooling(nn.Module):
 def _route(
     poolings: Sequence[CapsulePooling], hidden: Tensor, padding_mask: Optional[Tensor], iterations: int
 ) -> RoutingResult:
-    """The capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
+    """Compute the capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
     weight = stacked([pooling.vote_weight for pooling in poolings])
     votes = cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
     return dynamic_routing(by_output(votes), iterations, padding_mask=padding_mask, competition="input")
 
 
 def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:
-    """`a` `[M, B, K]` of capsules `[M, B, K, d_c]`."""
+    """Compute `a` `[M, B, K]` from capsules `[M, B, K, d_c]`."""
     networks = [cast(nn.Sequential, pooling.query) for pooling in poolings]
     query = feed_forward_together(networks, capsules.mean(2))
     return (capsules @ query.unsqueeze(3)).squeeze(3).softmax(-1)

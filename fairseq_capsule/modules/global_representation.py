@@ -34,7 +34,7 @@ class GlobalRepresentation(nn.Module):
 
         Args:
             states: the output of every layer, from the first to the last, each `[B, I, d]`.
-            padding_mask: `[B, I]`, True marks words that take no part.
+            padding_mask: `[B, I]`, True marks padding.
 
         Returns:
             `s^M` `[B, d]`.

@@ -31,7 +31,7 @@ class LSTMLayer(nn.Module):
         self.dropout = dropout or nn.Identity()
 
     def forward(self, inputs, state: Optional[LSTMState] = None):
-        """All steps at once.
+        """Process all steps at once.
 
         Args:
             inputs: `[B, L, size]`, or a packed sequence.
@@ -46,7 +46,7 @@ class LSTMLayer(nn.Module):
             data = self.norm(inputs.data + self.dropout(outputs.data))
             return PackedSequence(data, *inputs[1:]), state
         if state is not None and inputs.size(1) == 1:
-            # A step of decoding: the fused call would rearrange all weights for it.
+            # A single decoding step. The fused call would rearrange all weights for it.
             hidden, cell = torch.lstm_cell(inputs[:, 0], [part[0] for part in state], *self.lstm.all_weights[0])
             outputs, state = hidden.unsqueeze(1), (hidden.unsqueeze(0), cell.unsqueeze(0))
         else:
@@ -76,7 +76,7 @@ class AttentiveLSTMLayer(nn.Module):
     def forward(
         self, inputs: Tensor, capsules: Tensor, keys: Tensor, state: Optional[LSTMState] = None
     ) -> Tuple[Tensor, LSTMState]:
-        """All steps, one after another.
+        """Process all steps in order.
 
         Args:
             inputs: `y` `[B, T, size]`.

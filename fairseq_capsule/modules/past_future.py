@@ -57,7 +57,7 @@ class PastFutureRouting(nn.Module):
         Args:
             source: `h` `[B, I, source_dim]`.
             state: `z` `[B, T, state_dim]`.
-            padding_mask: `[B, I]`, True marks source words that take no part.
+            padding_mask: `[B, I]`, True marks padding of the source.
 
         Returns:
             `RoutingResult` with capsules `[B, T, N, D]` and coupling `[B, T, I, M]`, 0 at padding. `M` is the number of
@@ -74,7 +74,7 @@ class GuidedDynamicRouting(PastFutureRouting):
         state_dim: size of a decoder state `z_t`.
         num_capsules: `J`, the number of all capsules: 6 with two redundant ones, 4 without.
         capsule_dim: `d_c`.
-        iterations: routing iterations `r`. With 1 there is no agreement and no parameter of it.
+        iterations: routing iterations `r`. With 1 there is no agreement, and its parameters are not created.
 
     Parameters:
         vote_weight: `W_j` of Eq. 5, `[J, source_dim, d_c]`.

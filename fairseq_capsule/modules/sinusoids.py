@@ -1,4 +1,4 @@
-"""Positions as sinusoids (Vaswani et al. 2017, §3.5), laid out as fairseq's are: all sines, then all cosines."""
+"""Sinusoidal positions (Vaswani et al. 2017, §3.5) in fairseq's order: all sines, then all cosines."""
 
 import math
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def sinusoids(positions: Tensor, size: int) -> Tensor:
-    """The vectors `[..., size]` of whole-numbered positions `[...]`, in float64."""
+    """Compute the vectors `[..., size]` of integer positions `[...]`, in float64."""
     half = size // 2
     step = math.log(10000) / max(1, half - 1)
     frequencies = torch.exp(torch.arange(half, dtype=torch.float64, device=positions.device) * -step)

@@ -1,4 +1,4 @@
-"""Capsule routing as pure tensor functions: no parameters, no state, torch alone."""
+"""Capsule routing as pure tensor functions, without parameters and state. They need only torch."""
 
 from fairseq_capsule.routing.additive import additive_scores, squared_exponential
 from fairseq_capsule.routing.attention import horizontal_routing, vertical_routing

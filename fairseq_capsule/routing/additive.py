@@ -40,8 +40,8 @@ def additive_scores(
 ) -> Tensor:
     """`Σ_D vectors · tanh(left + right)` for every pair of a left and a right position of a sentence.
 
-    If a part is beyond the range of `squared_exponential` and the other part is near its opposite, the score is that of
-    the limit of the range.
+    If a part is beyond the range of `squared_exponential` and the other part is near its opposite, the score is
+    computed at the limit of the range.
 
     Args:
         left: `[B, T, J, D]`, or `[B, T, 1, D]` if it is the same for all `J`.
@@ -108,8 +108,8 @@ def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[
     A block's memory is reused by the next block.
 
     Args:
-        of_steps: tensors `[B, T, ...]`, the first of which is the left part's exponential.
-        of_words: tensors `[B, I, ...]`, the first of which is the right part's.
+        of_steps: tensors `[B, T, ...]`. The first one is the exponential of the left part.
+        of_words: tensors `[B, I, ...]`. The first one is the exponential of the right part.
     """
     left, right = of_steps[0], of_words[0]
     sentences, steps = left.shape[:2]

@@ -6,10 +6,10 @@ but a sum of votes and an agreement with a capsule are still sums over a suffix 
     S[k] = Σ_t r_t V[t, k] = k_k · Σ_{t≥k} r_t q_t          A[t] = Σ_k V[t, k] u_k = q_t · Σ_{k≤t} u_k k_k
 
 Positions are cut into blocks. Whole blocks need only products with vectors of size `d`. The rest lies within the block
-of the position itself, whose triangle of `V` is explicit. docs/capsule-transformer.md has the derivation.
+of the position itself. The triangle of `V` in this block is explicit. docs/capsule-transformer.md has the derivation.
 
 Shapes: `n` blocks of `b` positions, `c` routings at a time. Couplings, sums, capsules and agreements are
-`[B, H, n, c, b]`: row `c` is a routing, `n` and `b` together are its positions.
+`[B, H, n, c, b]`. Row `c` is a routing, and `n` and `b` together are its positions.
 """
 
 from typing import Any, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -22,54 +22,53 @@ from torch.nn.functional import pad
 from fairseq_capsule.routing.autocast import without_autocast
 from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
-# Positions in a block, also in what decoding keeps of a long prefix (last_token.py). Measured on one core, 8 heads of
-# 64, in CPU time: with 32 or 128 training is slower at 1,024 words (727 and 628 instead of 582 ms). With 128 or more a
+# Positions in a block, also in the cache of a long prefix in decoding (last_token.py). CPU time on one core, 8 heads of
+# 64: with 32 or 128 a training step is slower at 1,024 words (727 and 628 ms instead of 582 ms). With 128 or more a
 # decoding step is slower from 161 words on.
 BLOCK = 64
-# Routings at a time in training; only the positions up to the last of them are computed. Measured with the block.
+# Routings computed together in training, for the positions up to the last of them. Measured together with BLOCK.
 ROWS = 128
 # The dimensions of a capsule's components: blocks, and positions in a block.
 ALL = (2, 4)
 
 
 class CausalVotes:
-    """The votes of `n` blocks of positions; a position whose query and key are 0 takes no part.
+    """The votes of `n` blocks of positions. A position with a query and key of 0 is excluded.
 
     Args:
         queries: `[B, H, n, b, d]`.
         keys: `[B, H, n, b, d]`.
         triangles: `[B, H, n, b, b]`, the votes within each block, 0 above the diagonal.
-        scale: a vote is the product of query and key times this.
+        scale: a vote is `scale` times the product of query and key.
     """
 
     def __init__(self, queries: Tensor, keys: Tensor, triangles: Tensor, scale: float = 1.0):
         self.queries, self.keys, self.triangles = queries, keys, triangles
         self.many = queries.size(2) > 1
         if self.many:
-            # `[n, n]`, the scale where the column's block is before the row's: every vote outside the triangles is
-            # computed through it. Products with it are one pass over the blocks; cumsum, and what makes its result
-            # exclusive, are three to five.
+            # `[n, n]`: `scale` where the column's block is before the row's block, otherwise 0. All votes outside the
+            # triangles use it. A product with it is one pass over the blocks. An exclusive cumsum takes three to five.
             self.earlier = queries.new_full((queries.size(2), queries.size(2)), scale).tril_(-1)
 
     def after(self, couplings: Tensor) -> Optional[Tensor]:
-        """`Σ r_t q_t` over all blocks after each block, scaled, `[B, H, n, c, d]`; None if there is one."""
+        """Compute `Σ r_t q_t` over all blocks after each block, scaled, `[B, H, n, c, d]`; None for a single block."""
         return _cumulate(couplings @ self.queries, self.earlier.mT) if self.many else None
 
     def before(self, capsules: Tensor) -> Optional[Tensor]:
-        """`Σ u_k k_k` over all blocks before each block, scaled, `[B, H, n, c, d]`; None if there is one."""
+        """Compute `Σ u_k k_k` over all blocks before each block, scaled, `[B, H, n, c, d]`; None for a single block."""
         return _cumulate(capsules @ self.keys, self.earlier) if self.many else None
 
     def totals(self) -> Tensor:
-        """The sums of the votes with couplings of 1, `[B, H, n, 1, b]`."""
+        """Compute the sums of the votes with couplings of 1, `[B, H, n, 1, b]`."""
         after = _cumulate(self.queries.sum(3, keepdim=True), self.earlier.mT) if self.many else None
         return _add_product(self.triangles.sum(3, keepdim=True), after, self.keys)
 
     def sums(self, couplings: Tensor, after: Optional[Tensor]) -> Tensor:
-        """The sums `S` of the votes; `after` is `self.after(couplings)`."""
+        """Compute the sums `S` of the votes. `after` is `self.after(couplings)`."""
         return _add_product(couplings @ self.triangles, after, self.keys)
 
     def agreements(self, capsules: Tensor, before: Optional[Tensor]) -> Tensor:
-        """The agreements `A` of the votes with capsules; `before` is `self.before(capsules)`."""
+        """Compute the agreements `A` of the votes with capsules. `before` is `self.before(capsules)`."""
         return _add_product(capsules @ self.triangles.mT, before, self.queries)
 
 
@@ -78,7 +77,7 @@ def _cumulate(rows: Tensor, which: Tensor) -> Tensor:
 
 
 def _add_product(total: Tensor, left: Optional[Tensor], right: Tensor) -> Tensor:
-    """`total + left @ rightᵀ`, written into `total`; `total` if `left` is None."""
+    """Add `left @ rightᵀ` to `total` in place, unless `left` is None. Return `total`."""
     if left is not None:
         total.flatten(0, 2).baddbmm_(left.flatten(0, 2), right.flatten(0, 2).mT)
     return total
@@ -88,11 +87,11 @@ def causal_routing(queries: Tensor, keys: Tensor, iterations: int, *, block: int
     """Route the votes up to each position to the heads, all positions at once.
 
     Args:
-        queries: `[B, H, L, d]`, scaled; rows of 0 take no part.
-        keys: `[B, H, L, d]`; rows of 0 take no part.
+        queries: `[B, H, L, d]`, scaled; rows of 0 are excluded.
+        keys: `[B, H, L, d]`; rows of 0 are excluded.
         iterations: routing iterations, at least 1.
         block: positions in a block.
-        rows: routings at a time.
+        rows: routings that are computed together.
 
     Returns:
         The squashed capsules, `[B, H, L, L]`.
@@ -101,7 +100,7 @@ def causal_routing(queries: Tensor, keys: Tensor, iterations: int, *, block: int
     missing = -length % block
     if missing:
         queries, keys = (pad(part, (0, 0, 0, missing)) for part in (queries, keys))
-    # The first sums are of uniform couplings: S[l, k] = k_k · (C_l - C_{k-1}) / H, with C the running total of queries.
+    # The first couplings are uniform: S[l, k] = k_k · (C_l - C_{k-1}) / H, where C is the cumulative sum of queries.
     totals = queries.cumsum(2) / queries.size(1)
     offsets = ((totals - queries / queries.size(1)) * keys).sum(-1)
     queries, keys, offsets = (part.unflatten(2, (-1, block)) for part in (queries, keys, offsets))
@@ -110,10 +109,10 @@ def causal_routing(queries: Tensor, keys: Tensor, iterations: int, *, block: int
 
 
 class _Rows(NamedTuple):
-    """The routings of positions `start … stop - 1`, which take the first `blocks` blocks.
+    """The routings of positions `start … stop - 1`, which use the first `blocks` blocks.
 
     Attributes:
-        mask: `[n, c, b]`, 1 where position `t ≤ l` takes part in routing `l`.
+        mask: `[n, c, b]`, 1 where position `t ≤ l` belongs to routing `l`.
     """
 
     start: int
@@ -131,12 +130,12 @@ class _Rows(NamedTuple):
             yield cls(start, stop, blocks, mask.unflatten(1, (-1, block)).transpose(0, 1).contiguous())
 
     def of(self, whole: Tensor) -> Tensor:
-        """Their part of `[B, H, L, ...]`, a view."""
+        """Return a view of the rows of these routings in `[B, H, L, ...]`."""
         return whole[:, :, self.start : self.stop]
 
 
 class _CausalRouting(torch.autograd.Function):
-    """The gradient is written out for the same reasons as that of routing without a mask (positional.py)."""
+    """The gradient is implemented here for the same reasons as in `positional.py`."""
 
     @staticmethod
     def forward(
@@ -212,9 +211,9 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
             before_gradient = part.before(sums_gradient)
             _add_gradient(part_gradient, couplings, after, sums_gradient, before_gradient)
             coupling_gradient = part.agreements(sums_gradient, before_gradient)
-            # Couplings are 0 after the row's own position, which also stops the gradient there.
+            # Couplings are 0 after the row's own position. This also stops the gradient there.
             logits_gradient = torch.ops.aten._softmax_backward_data(coupling_gradient, couplings, 1, queries.dtype)
-            # A weight is the sum of all agreements so far: an agreement's gradient is that of all weights from it on.
+            # A weight is the sum of all agreements so far, so the gradient of an agreement sums over all later weights.
             weights_gradient = logits_gradient if weights_gradient is None else weights_gradient.add_(logits_gradient)
 
             sums, _, divisor = squashed[i - 1]
@@ -232,9 +231,9 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
 def _add_gradient(
     gradients: Sequence[Tensor], couplings: Tensor, after: Optional[Tensor], capsules: Tensor, before: Optional[Tensor]
 ) -> None:
-    """Add the gradient of `Σ r_t V[t, k] u_k` by `V`.
+    """Add the gradient of `Σ r_t V[t, k] u_k` with respect to `V`.
 
-    Both sums and agreements have this form: one of the two factors is then the gradient of the other's result.
+    Sums and agreements both have this form, where one of the two factors is the gradient of the result.
     """
     queries, keys, triangles = gradients
     triangles.add_(couplings.mT @ capsules)

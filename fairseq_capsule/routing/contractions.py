@@ -13,7 +13,7 @@ from torch import Tensor
 def weighted_sum(coupling: Tensor, votes: Tensor) -> Tensor:
     """`Σ_M coupling · votes`: coupling `[..., M, N]` and votes `[..., M, N, D]` give `[..., N, D]`.
 
-    Votes whose leading dimensions broadcast are not expanded.
+    Votes with leading dimensions that broadcast are not expanded.
     """
     if coupling.shape != votes.shape[:-1]:
         return torch.einsum("...mn,...mnd->...nd", coupling, votes)
@@ -23,7 +23,7 @@ def weighted_sum(coupling: Tensor, votes: Tensor) -> Tensor:
 def dot_product_agreement(votes: Tensor, capsules: Tensor) -> Tensor:
     """`Σ_D votes · capsules`: votes `[..., M, N, D]` and capsules `[..., N, D]` give `[..., M, N]`.
 
-    Votes whose leading dimensions broadcast are not expanded.
+    Votes with leading dimensions that broadcast are not expanded.
     """
     if votes.shape[:-3] != capsules.shape[:-2]:
         return torch.einsum("...mnd,...nd->...mn", votes, capsules)

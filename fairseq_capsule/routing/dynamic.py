@@ -15,11 +15,11 @@ COMPETITIONS = ("output", "leaky", "input")
 
 
 class RoutingResult(NamedTuple):
-    """What a routing gives.
+    """The result of a routing.
 
     Attributes:
         capsules: output capsules `[..., N, D]`.
-        coupling: the share of each input in each output that made these capsules, `[..., M, N]`.
+        coupling: the coupling of each input with each output that these capsules were computed with, `[..., M, N]`.
     """
 
     capsules: Tensor
@@ -42,19 +42,19 @@ def dynamic_routing(
         votes: `[..., M, N, D]`, the vote of each of `M` inputs for each of `N` outputs; or one such tensor for each
             iteration. Leading dimensions may broadcast against those of the agreement's logits and are never expanded.
         iterations: how often coupling and capsules are computed, at least 1.
-        padding_mask: `[..., M]`, True marks input capsules that take no part.
-        competition: who shares a coupling of 1: "output", the outputs an input may go to (softmax over `N`); "leaky",
-            the same with a share for none of them; "input", the inputs of an output (softmax over `M`).
-        agreement: a function of votes `[..., M, N, D]` and capsules `[..., N, D]` that gives what is added to the
-            logits `[..., M, N]`; their dot product by default.
-        initial_logits: `[..., M, N]`, what the first coupling is made of (Sabour et al.'s log priors); 0 by default.
+        padding_mask: `[..., M]`, True marks excluded inputs.
+        competition: the capsules that compete. "output": the outputs compete for an input (softmax over `N`). "leaky":
+            the same, but a share may go to no output. "input": the inputs compete for an output (softmax over `M`).
+        agreement: a function of votes `[..., M, N, D]` and capsules `[..., N, D]`. Its result `[..., M, N]` is added to
+            the logits. By default it is the dot product.
+        initial_logits: `[..., M, N]`, the logits of the first coupling (Sabour et al.'s log priors); 0 by default.
 
     Returns:
-        `RoutingResult(capsules, coupling)`. The coupling of a padded input is exactly 0 and so is its gradient; an
-        output without valid inputs is 0.
+        `RoutingResult(capsules, coupling)`. The coupling of a padded input and its gradient are exactly 0. An output
+        without valid inputs is 0.
 
     Raises:
-        ValueError: fewer than 1 iteration, an unknown competition, or votes for another number of iterations.
+        ValueError: fewer than 1 iteration, an unknown competition, or another number of vote tensors than iterations.
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, not {iterations}")

@@ -1,4 +1,4 @@
-"""Guided dynamic routing (Zheng et al. 2019, §3.1, Alg. 1): a decoder's state has a say in every agreement."""
+"""Guided dynamic routing (Zheng et al. 2019, §3.1, Alg. 1). The agreements also depend on the decoder's state."""
 
 from typing import Optional
 
@@ -22,29 +22,30 @@ def guided_routing(
     padding_mask: Optional[Tensor] = None,
     exponentials: Optional[Tensor] = None,
 ) -> RoutingResult:
-    """Route source words to capsules, once for every target step.
+    """Route source words to capsules, separately for each target step.
 
-    Agreements are those of Eq. 7, `b_tij += wᵀ tanh(W_b [z_t; v_ij; Ω_tj])`, with `W_b` in its three blocks: what the
-    states and the votes give is computed once, by the caller, what the capsules give in every iteration. The first
-    iteration's capsules are the same at every step: what they give is computed once, too.
+    The agreement is Eq. 7, `b_tij += wᵀ tanh(W_b [z_t; v_ij; Ω_tj])`. `W_b` has three blocks, for the states, the votes
+    and the capsules. The caller computes the products of the first two blocks once. The product with the capsules is
+    computed in each iteration. The capsules of the first iteration are the same at all steps, so the caller also
+    computes their product once.
 
     Args:
-        votes: `v` `[B, I, J, D]`, 0 for words that take no part.
-        keys: `[B, I, J, D]`, `W_b`'s second block times the votes.
-        first_part: `[B, J, D]`, `W_b`'s third block times the first iteration's capsules.
-        state_part: `[B, T, D]`, `W_b`'s first block times the states.
-        capsule_weight: `[D, D]`, its third block itself.
+        votes: `v` `[B, I, J, D]`, 0 at padding.
+        keys: `[B, I, J, D]`, the second block of `W_b` times the votes.
+        first_part: `[B, J, D]`, the third block of `W_b` times the capsules of the first iteration.
+        state_part: `[B, T, D]`, the first block of `W_b` times the states.
+        capsule_weight: `[D, D]`, the third block of `W_b`.
         vector: `w` `[D]`.
         iterations: how often coupling and capsules are computed, at least 2.
-        padding_mask: `[B, I]`, True marks the words that take no part.
-        exponentials: `squared_exponential(keys)` where it is at hand; the keys themselves may then be None, where no
-            gradient is wanted.
+        padding_mask: `[B, I]`, True marks padding.
+        exponentials: `squared_exponential(keys)`, if it is already computed. `keys` may then be None if no gradient is
+            needed.
 
     Returns:
         `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J])`.
 
     Raises:
-        ValueError: fewer than 2 iterations; with one there is nothing to guide.
+        ValueError: fewer than 2 iterations. With one iteration there is no agreement.
     """
     if iterations < 2:
         raise ValueError(f"iterations must be at least 2, not {iterations}")
@@ -53,7 +54,7 @@ def guided_routing(
     def scores(capsule_part: Tensor) -> Tensor:
         return additive_scores(states + capsule_part, keys, vectors, exponentials).squeeze(-1)
 
-    # A word's coupling depends on no other word: one without votes may be let run along and be marked at the end.
+    # The coupling of a word does not depend on other words. So padding, which has votes of 0, is masked at the end.
     capsules, coupling = dynamic_routing(
         votes.unsqueeze(1),
         iterations - 1,

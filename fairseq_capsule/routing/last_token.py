@@ -1,4 +1,4 @@
-"""Causal positional routing of the newest position alone, for decoding step by step (routing/causal.py)."""
+"""Causal positional routing of only the last position, for incremental decoding (see routing/causal.py)."""
 
 from typing import Optional
 
@@ -9,11 +9,11 @@ from torch.nn.functional import pad
 from fairseq_capsule.routing.causal import BLOCK, CausalVotes
 from fairseq_capsule.routing.precision import in_float32
 
-# A prefix of up to so many positions is one block: none is completed, and an iteration is two products. Measured on one
-# core, 5 hypotheses, 8 heads of 64, in CPU time, a step's routing and what it keeps: at 72 / 96 / 127 / 160 / 192 words
-# 0.6 / 0.8 / 1.4 / 3.0 / 4.0 ms as one block, 1.9 / 1.9 / 2.0 / 3.3 / 3.8 ms as blocks of 64.
+# A prefix of up to this number of positions is a single block. It needs no padding, and an iteration is two products.
+# CPU time on one core, 5 hypotheses, 8 heads of 64, for the routing and the cache of a step, at 72 / 96 / 127 / 160 /
+# 192 words: as one block 0.6 / 0.8 / 1.4 / 3.0 / 4.0 ms, as blocks of 64 1.9 / 1.9 / 2.0 / 3.3 / 3.8 ms.
 WHOLE = 160
-# The block of such a prefix is as wide as the next multiple of this. What is kept is then widened at few steps.
+# The width of such a block is a multiple of this, so that the cache is widened at few steps.
 WIDTH = 32
 
 
@@ -21,20 +21,20 @@ WIDTH = 32
 def route_last_token(
     row: Tensor, queries: Tensor, keys: Tensor, logits: Tensor, iterations: int, *, scale: float = 1.0
 ) -> Tensor:
-    """The last row of `E + Ω`, where `Ω` is `horizontal_routing(E, iterations, causal=True)`.
+    """Compute the last row of `E + Ω`, where `Ω` is `horizontal_routing(E, iterations, causal=True)`.
 
     Time and memory grow linearly with the length.
 
     Args:
         row: the last row of the logits `E`, `[B, H, 1, L]`.
-        queries: `[B, H, L, d]` of the whole prefix; rows of 0 take no part. Positions of 0 may follow the last.
-        keys: likewise.
-        logits: `[B, H, L, b]`, likewise; in row `t` what `append_block_logits` adds for position `t`.
+        queries: `[B, H, L, d]` of the whole prefix; rows of 0 are excluded. Positions of 0 may follow the last one.
+        keys: `[B, H, L, d]`, likewise.
+        logits: `[B, H, L, b]`, the result of `append_block_logits`; positions of 0 may follow.
         iterations: routing iterations, at least 1.
         scale: the logits are `scale` times the products of queries and keys.
 
     Returns:
-        `[B, H, 1, L]`.
+        The row `[B, H, 1, L]`.
 
     Raises:
         ValueError: fewer than 1 iteration.
@@ -54,7 +54,7 @@ def route_last_token(
     divisor = _divisor(sums, one, queries.size(1))
     weights = None
     for _ in range(iterations - 1):
-        # An agreement with the sum is divided instead of the sum itself: so it is added in the same kernel.
+        # The agreement is divided instead of the sum, so that division and addition are one kernel.
         agreements = votes.agreements(sums, votes.before(sums))
         weights = agreements / divisor if weights is None else torch.addcdiv(weights, agreements, divisor)
         couplings = weights.softmax(dim=1)
@@ -65,27 +65,27 @@ def route_last_token(
 
 
 def block_size(length: int) -> int:
-    """The positions in a block at a length of the prefix."""
+    """Return the number of positions in a block for a prefix length."""
     return BLOCK if length > WHOLE else length + -length % WIDTH
 
 
 def missing_positions(length: int, block: int) -> int:
-    """How many positions of 0 complete the last block; 0 if there is but one, which may be shorter.
+    """Return how many positions of 0 complete the last block. A single block may be shorter and needs none.
 
-    `route_last_token` takes any length. It is spared a copy of what it is given if these positions are there already.
+    `route_last_token` accepts any length. It copies its inputs unless these positions are already there.
     """
     return -length % block if length > block else 0
 
 
 def append_block_logits(kept: Optional[Tensor], row: Tensor, block: int, missing: int = 0) -> Tensor:
-    """Add those of the last position's logits that are within its own block.
+    """Append the last position's logits within its own block to the cache.
 
     Args:
-        kept: `[B, H, L-1, b']`, what this function returned for the position before; None at the first one. Blocks may
-            have been smaller, or, if there was but one, larger.
+        kept: `[B, H, L-1, b']`, the result for the previous position without its positions of 0, or None at the first
+            position. Its blocks may be smaller, or larger if it has only one.
         row: the last position's logits, `[B, H, 1, L]`.
         block: `b`.
-        missing: positions of 0 that follow.
+        missing: the number of positions of 0 to add at the end.
 
     Returns:
         `[B, H, L + missing, b]`; a row is 0 after its own position.
@@ -96,7 +96,7 @@ def append_block_logits(kept: Optional[Tensor], row: Tensor, block: int, missing
         return pad(row, (0, (missing + 1) * block - inside)).unflatten(2, (-1, block))
     if kept.size(3) != block:
         kept = _in_blocks(kept, block)
-    # The zeros after the first position are as many as any position requires.
+    # The first row has enough zeros for any position.
     parts = [kept.flatten(2), row, kept[:, :, 0, inside:]]
     if missing:
         parts.append(row.new_zeros(*row.shape[:2], missing * block))
@@ -104,13 +104,13 @@ def append_block_logits(kept: Optional[Tensor], row: Tensor, block: int, missing
 
 
 def _in_blocks(logits: Tensor, block: int) -> Tensor:
-    """Logits of positions in one block, `[B, H, L, b']`, within blocks of another size, `[B, H, L, b]`."""
+    """Convert logits within one block, `[B, H, L, b']`, to logits within blocks of another size, `[B, H, L, b]`."""
     logits = pad(logits, (0, -logits.size(3) % block))
     rows = logits.split(block, dim=2)
     return torch.cat([part[..., i * block : (i + 1) * block] for i, part in enumerate(rows)], dim=2)
 
 
 def _divisor(sums: Tensor, one: Tensor, number: int = 1) -> Tensor:
-    """`x` in `squash(sums / number) = sums / x`: with their norm `n`, `n + number²/n`. Infinite where all is 0."""
+    """Compute `x` in `squash(sums / number) = sums / x`: `n + number²/n` for the norm `n` of `sums`, infinite at 0."""
     norm = torch.linalg.vector_norm(sums, dim=(2, 4), keepdim=True)
     return torch.addcdiv(norm, one, norm, value=number * number)

@@ -1,18 +1,19 @@
 """Positional routing (Duan et al. 2020, Alg. 3) of all positions at once, with its gradient.
 
-For each position `l` the votes `e_1 … e_l` of every head are routed to the heads. Let the rows of `V_h` be a head's
-votes and `R_h` a lower triangular matrix whose row `l` holds the couplings of routing `l`. Then, for all `l` together,
+For each position `l` the votes `e_1 … e_l` of each head are routed to the heads. The rows of `V_h` are the votes of a
+head. `R_h` is a lower triangular matrix; its row `l` has the couplings of routing `l`. For all `l` together,
 
     S_h = R_h V_h                         the sums, Eq. 7
     u_h = f(‖S_h‖²) S_h                   squashed, Eq. 6
     B_h += u_h V_hᵀ                       the agreements, Alg. 1
     R_h = tril(softmax over h of B_h)     the next couplings
 
-and the first couplings are uniform. Votes may be given as coordinates in a basis `k` (`e = V kᵀ`): products of votes
-are then `V (kᵀk) Vᵀ`, and nothing but couplings is quadratic in length.
+The first couplings are uniform. Votes may be given as coordinates in a basis `k` (`e = V kᵀ`). Products of votes are
+then `V (kᵀk) Vᵀ`, and only the couplings are quadratic in length.
 
-At the lengths of sentences, passes over `[B, H, L, L]` are the cost, not products. The gradient is written out because
-autograd's own takes more passes and keeps more matrices: here couplings and sums are kept, all else is computed again.
+At typical sentence lengths the cost is passes over `[B, H, L, L]`, not products. The gradient is implemented here,
+because autograd needs more passes and saves more matrices. Here only couplings and tensors of the votes' size are
+saved.
 """
 
 from typing import Optional, Tuple
@@ -29,9 +30,9 @@ def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] =
     """Route the votes up to each position to the heads.
 
     Args:
-        votes: `[B, H, L, D]`, rows of 0 take no part.
+        votes: `[B, H, L, D]`; rows of 0 are excluded.
         iterations: routing iterations, at least 1.
-        basis: `[B, H, K, D]` if the votes are coordinates and `votes basisᵀ` is meant; None if they are themselves.
+        basis: `[B, H, K, D]` if the votes are `votes basisᵀ`; None if they are `votes`.
 
     Returns:
         The squashed capsules, `[B, H, L, K]`, or `[B, H, L, D]` without a basis.
@@ -90,12 +91,12 @@ def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
 
     votes_gradient = weights_gradient = None
     for i in reversed(range(last)):
-        # S' = R V, and R = tril(softmax(B)): the coupling's zeros above the diagonal also stop the gradient there
+        # S' = R V and R = tril(softmax(B)). The zeros of R above the diagonal also stop the gradient there.
         coupling = couplings[i + 1]
         votes_gradient = _add_product(votes_gradient, coupling.transpose(2, 3), sums_gradient)
         coupling_gradient = sums_gradient @ votes.transpose(2, 3)
         logits_gradient = torch.ops.aten._softmax_backward_data(coupling_gradient, coupling, 1, votes.dtype)
-        # a weight is the sum of all agreements so far: so is an agreement's gradient that of all weights from it on
+        # A weight is the sum of all agreements so far, so the gradient of an agreement sums over all later weights.
         weights_gradient = logits_gradient if weights_gradient is None else weights_gradient.add_(logits_gradient)
 
         # B += (f(n) M) Vᵀ
@@ -116,20 +117,20 @@ def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
 
 
 def _norm(sums: Tensor, measured: Optional[Tensor]) -> Tensor:
-    """The norms of sums; with a metric from their products with what is measured of them, 0 where rounding is below."""
+    """Compute the norms of sums. With a metric, `measured` is `sums @ metric`; a square below 0 by rounding gives 0."""
     if measured is None:
         return torch.linalg.vector_norm(sums, dim=-1, keepdim=True)
     return (sums * measured).sum(-1, keepdim=True).relu_().sqrt_()
 
 
 def _metrical_gradient(gradient: Tensor, squashed: Tensor, divisor: Tensor, curvature: Tensor) -> Tuple[Tensor, Tensor]:
-    """Of `squashed = f(n) x`, the gradients by `x` with `n` fixed, and by `n`."""
+    """Compute the gradients of `squashed = f(n) x` with respect to `x`, for fixed `n`, and to `n`."""
     along = (gradient * squashed).sum(-1, keepdim=True).mul_(curvature).div_(divisor)
     return gradient / divisor, along.mul_(0.5)
 
 
 def _add_product(total: Optional[Tensor], left: Tensor, right: Tensor) -> Tensor:
-    """`total + left @ right`, written into `total` where there is one."""
+    """Return `total + left @ right`, in place if `total` is not None."""
     if total is None:
         return left @ right
     total.flatten(0, 1).baddbmm_(left.flatten(0, 1), right.flatten(0, 1))

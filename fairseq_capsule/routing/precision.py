@@ -1,4 +1,4 @@
-"""Routing in float32 or higher, whatever the precision of the model: it sums exponentials of sums of squares."""
+"""Routing in float32 or higher for any precision of the model. Routing sums exponentials of sums of squares."""
 
 import functools
 from typing import Any, Iterable, Iterator

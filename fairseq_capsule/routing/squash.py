@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.precision import in_float32
 
-# A softmax over a last dimension shorter than this runs several times faster as one over the first.
+# If the last dimension is shorter than this, a softmax over it is several times faster as one over the first dimension.
 FEW = 32
 
 
@@ -21,7 +21,8 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
         dim: the dimension of the capsules' components.
 
     Returns:
-        A tensor of `s`'s shape whose vectors along `dim` have norms below 1: exactly 0, with a zero gradient, at 0.
+        A tensor with the shape of `s`. Its vectors along `dim` have norms below 1. A vector of 0 stays exactly 0, with
+        a zero gradient.
     """
     if torch.is_grad_enabled() and s.requires_grad:
         return _Squash.apply(s, dim)
@@ -29,11 +30,11 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
 
 
 class NormParts(NamedTuple):
-    """What squashing computes of norms `‖s‖`, and what its gradient reads; both of the norms' shape.
+    """Functions of the norms `‖s‖` for squashing and its gradient. Both have the shape of the norms.
 
     Attributes:
         inverse: `1/‖s‖`, infinite at 0.
-        divisor: `‖s‖ + 1/‖s‖`, likewise: the squashed capsule is `s` by it.
+        divisor: `‖s‖ + 1/‖s‖`, infinite at 0. The squashed capsule is `s / divisor`.
     """
 
     inverse: Tensor
@@ -41,17 +42,19 @@ class NormParts(NamedTuple):
 
 
 def norm_parts(norm: Tensor) -> NormParts:
-    """The parts of norms, which are overwritten."""
+    """Compute the parts of norms. `norm` is overwritten."""
     inverse = norm.reciprocal()
     return NormParts(inverse, norm.add_(inverse))
 
 
 def curvature(inverse: Tensor) -> Tensor:
-    """What the gradient of squashing multiplies with: with `i = 1/‖s‖` and `u` the squashed capsule that gradient is
-    `g / (‖s‖ + i) + c (g · u) u`, and `c = i³ - i`.
+    """Compute the factor `c = i³ - i` of the gradient of squashing.
+
+    With `i = 1/‖s‖` and the squashed capsule `u`, the gradient is `g / (‖s‖ + i) + c (g · u) u`.
 
     Args:
-        inverse: `i`, which is overwritten. At 0, where it is infinite, the result is finite, since `u` is 0 there.
+        inverse: `i`, which is overwritten. Where it is infinite, the result is clipped to a finite number, because `u`
+            is 0 there.
     """
     largest = 0.99 * torch.finfo(inverse.dtype).max ** (1 / 3)
     inverse.clamp_(max=largest)
@@ -59,21 +62,28 @@ def curvature(inverse: Tensor) -> Tensor:
 
 
 def curvatures(parts: Sequence[NormParts]) -> List[Tensor]:
-    """The curvatures of several iterations, in as many kernels as those of one."""
+    """Compute the curvatures of several iterations with as many kernels as for one."""
     return list(curvature(torch.stack([part.inverse for part in parts])))
 
 
 def squash_gradient(
     gradient: Tensor, squashed: Tensor, divisor: Tensor, curvature: Tensor, dim: Union[int, Tuple[int, ...]] = -1
 ) -> Tensor:
-    """The gradient of a loss by `s`, from its gradient by `squashed = squash(s, dim)`; `divisor` is that of the norms
-    of `s`."""
+    """Compute the gradient of a loss with respect to `s`.
+
+    Args:
+        gradient: the gradient with respect to `squashed = squash(s, dim)`.
+        squashed: the squashed capsules.
+        divisor: `NormParts.divisor` of the norms of `s`.
+        curvature: the result of `curvature`.
+        dim: the dimensions of the capsules' components.
+    """
     along = (gradient * squashed).sum(dim, keepdim=True).mul_(curvature)
     return (gradient / divisor).addcmul_(along, squashed)
 
 
 class _Squash(torch.autograd.Function):
-    """Autograd's own derivative takes twice as many passes over the capsules."""
+    """Squashing with its own gradient, because autograd needs twice as many passes over the capsules."""
 
     @staticmethod
     def forward(ctx, s: Tensor, dim: int) -> Tensor:
@@ -92,10 +102,10 @@ class _Squash(torch.autograd.Function):
 
 @in_float32
 def leaky_softmax(logits: Tensor, dim: int) -> Tensor:
-    """Softmax with one more logit, fixed at 0, whose share is dropped (Zhao et al. 2018; CapsNMT preprint).
+    """Softmax with an additional logit of 0; the share of this logit is dropped (Zhao et al. 2018; CapsNMT preprint).
 
-    An input capsule that agrees with no output capsule may so stay with none: the result sums to less than 1 along
-    `dim`. Logits of minus infinity give 0, also where all of them are.
+    So an input capsule may go to no output capsule, and the result sums to less than 1 along `dim`. Logits of minus
+    infinity give 0, even if all logits are.
     """
     highest = logits.amax(dim, keepdim=True).clamp(min=0).detach()
     exponentials = (logits - highest).exp()
@@ -103,15 +113,21 @@ def leaky_softmax(logits: Tensor, dim: int) -> Tensor:
 
 
 def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax=torch.softmax) -> Tensor:
-    """A softmax over what `mask`, which broadcasts against `logits`, does not mark; what it marks gets exactly 0.
+    """Softmax over the elements that are not masked. Masked elements get exactly 0.
 
-    Where all of `dim` is marked all is 0, with a zero gradient. `softmax` may be `leaky_softmax` too.
+    If all elements along `dim` are masked, the result is 0, with a zero gradient.
+
+    Args:
+        logits: a tensor of any shape.
+        dim: the dimension of the softmax.
+        mask: broadcasts against `logits`; True marks masked elements.
+        softmax: `torch.softmax` or `leaky_softmax`.
     """
     if logits.dim() > 1 and dim in (-1, logits.dim() - 1) and logits.size(-1) < FEW:
         mask = None if mask is None else mask.expand_as(logits).movedim(-1, 0)
         return masked_softmax(logits.movedim(-1, 0).contiguous(), 0, mask, softmax).movedim(0, -1)
     if mask is None:
         return softmax(logits, dim)
-    # The lowest finite number rather than minus infinity: where all is marked the softmax is then uniform instead of
-    # NaN, and the zeros written afterwards stop the gradient.
+    # The lowest finite number, not minus infinity: if all elements are masked, the softmax is then uniform instead of
+    # NaN. The zeros that are filled in afterwards stop the gradient.
     return softmax(logits.masked_fill(mask, torch.finfo(logits.dtype).min), dim).masked_fill(mask, 0)

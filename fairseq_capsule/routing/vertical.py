@@ -1,14 +1,15 @@
 """Vertical routing (Duan et al. 2020, Alg. 2), with its gradient.
 
-With the rows of `V_l` the votes `e_{l,h}` of all heads for position `l`, and `c_l` their couplings, an iteration is
+The rows of `V_l` are the votes `e_{l,h}` of all heads for position `l`, and `c_l` are their couplings. An iteration is
 
     S_l = c_l V_l                         the sum, Eq. 7
     u_l = f(‖S_l‖²) S_l                   squashed, Eq. 6
     B_l += V_l u_l                        the agreements, Alg. 1
     c   = softmax over l of B             the next couplings
 
-Couplings and capsules are small beside the votes. The gradient is written out because autograd's own keeps and adds up
-a tensor of the votes' size in every iteration. Here the votes' gradient, a sum of outer products, is one product.
+Couplings and capsules are small compared with the votes. The gradient is implemented here, because autograd saves and
+adds a tensor of the votes' size in each iteration. Here the gradient of the votes, a sum of outer products, is one
+matrix product.
 """
 
 from typing import List, Optional, Tuple
@@ -30,14 +31,14 @@ def route_heads(votes: Tensor, iterations: int, padding_mask: Optional[Tensor] =
         padding_mask: `[B, L]`, True marks padded positions.
 
     Returns:
-        The capsules `Ω` `[B, L, K]` and the vote weights `B` `[B, L, H]`, the last agreement included; both 0 at
+        The capsules `Ω` `[B, L, K]`, and the vote weights `B` `[B, L, H]` including the last agreement. Both are 0 at
         padded positions.
     """
     return _VerticalRouting.apply(votes.contiguous(), iterations, padding_mask)
 
 
 class _VerticalRouting(torch.autograd.Function):
-    """Inside, every position of the batch is a small problem of its own: `N = B·L`."""
+    """Internally each position of the batch is a separate problem, `N = B·L`."""
 
     @staticmethod
     def forward(ctx, votes: Tensor, iterations: int, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
@@ -45,7 +46,7 @@ class _VerticalRouting(torch.autograd.Function):
         rows = votes.flatten(0, 1)  # [N, H, K]
         start = weights = votes.new_zeros(shape)
         if padding_mask is not None:
-            # Not minus infinity: the softmax of a sentence that is all padding is to be finite; its votes are 0.
+            # Not minus infinity, so that the softmax is finite if a sentence has only padding. Its votes are 0.
             start.masked_fill_(padding_mask.unsqueeze(-1), torch.finfo(votes.dtype).min)
         kept: List[Tensor] = []
         for _ in range(iterations):
@@ -74,7 +75,7 @@ def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tenso
     by_position = weights_gradient.shape
     weights_gradient = weights_gradient.reshape(-1, 1, by_position[2])  # [N, 1, H]
     squashed_gradient = torch.baddbmm(capsules_gradient.reshape(len(rows), 1, -1), weights_gradient, rows)
-    # The votes' gradient is the sum of the outer products of these two.
+    # The gradient of the votes is the sum of the outer products of these two lists.
     of_heads: List[Tensor] = []
     of_keys: List[Tensor] = []
     for i in reversed(range(len(couplings))):
@@ -88,7 +89,7 @@ def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tenso
         logits_gradient = torch.ops.aten._softmax_backward_data(
             coupling_gradient.view(by_position), coupling.view(by_position), 1, rows.dtype
         )
-        # A weight is the sum of all agreements so far, so an agreement's gradient is that of all later weights.
+        # A weight is the sum of all agreements so far, so the gradient of an agreement sums over all later weights.
         weights_gradient = weights_gradient + logits_gradient.view(weights_gradient.shape)
         squashed_gradient = weights_gradient @ rows
     return (torch.cat(of_heads, 1).transpose(1, 2) @ torch.cat(of_keys, 1)).view(ctx.shape)

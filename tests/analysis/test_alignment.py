@@ -44,7 +44,7 @@ def test_eflomal_finds_words_and_their_places():
         assert right > 290
 
 
-def test_without_eflomal_it_says_what_to_install(monkeypatch):
+def test_missing_eflomal_is_reported_with_the_command_to_install_it(monkeypatch):
     imported = builtins.__import__
 
     def without(name, *args, **kwargs):

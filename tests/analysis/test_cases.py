@@ -40,7 +40,7 @@ def test_without_case(outputs):
     assert compare(outputs[1], upper, "chrf", lowercase=True)[1].difference == 0
 
 
-def test_the_most_different_ones_of_either_direction(outputs):
+def test_largest_gains_and_losses_are_found(outputs):
     cases = compare(*outputs, "chrf")
     gains, losses = most_different(cases, 5)
     assert [case.sentence for case in gains] == [3, 0]
@@ -48,14 +48,14 @@ def test_the_most_different_ones_of_either_direction(outputs):
     assert [case.sentence for case in most_different(cases, 1)[0]] == [3]
 
 
-def test_words_of_one_alone_are_marked():
+def test_words_of_only_one_system_are_marked():
     assert marked("a b c d", "a c d e") == "a **b** c d"
     assert marked("a c d e", "a b c d") == "a c d **e**"
     assert marked("", "a") == ""
     assert marked("a * <i>", "a") == r"a **\* &lt;i&gt;**"
 
 
-def test_a_report_escapes_what_would_be_a_table_or_a_tag(outputs):
+def test_a_report_escapes_table_and_tag_characters(outputs):
     report = case_report(("a", "b"), compare(*outputs, "chrf"), "chrf", 1)
     assert "b is better in 2 of 4 sentences and worse in 1" in report.markdown
     assert r"| reference | das \| &lt;b&gt;haus&lt;/b&gt; |" in report.markdown

@@ -18,12 +18,12 @@ def test_rates_by_hand():
     assert rates == (pytest.approx(1 - 2 / 5), pytest.approx(100 * 2 / 10), pytest.approx(100 * 1 / 10))
 
 
-def test_a_word_that_the_reference_leaves_is_over_translated_from_its_second_link_on():
+def test_a_word_not_in_the_reference_is_over_translated_from_two_links():
     links = [{(0, 0)}], [{(0, 0), (1, 1), (1, 2)}]
     assert coverage_rates([2], *links).over == 50
 
 
-def test_the_reference_itself_is_whole():
+def test_the_reference_covers_itself_completely():
     links = [{(0, 0), (1, 1)}]
     assert coverage_rates([2], links, links) == (1, 0, 0)
 

@@ -40,7 +40,7 @@ def test_escapes():
     assert escaped("a_b _c_ <i> & *x* [y](z) `q` \\") == r"a_b \_c\_ &lt;i&gt; &amp; \*x\* \[y\](z) \`q\` \\"
 
 
-def test_four_files_the_same_each_time(tmp_path):
+def test_the_four_files_are_reproducible(tmp_path):
     paths = report().write(tmp_path / "new" / "folder")
     assert [path.name for path in paths] == ["kind.md", "kind.csv", "kind.png", "kind.svg"]
     assert paths[2].read_bytes().startswith(b"\x89PNG") and b"<svg" in paths[3].read_bytes()
@@ -49,7 +49,7 @@ def test_four_files_the_same_each_time(tmp_path):
     assert len(list(paths[0].parent.iterdir())) == 4
 
 
-def test_what_cannot_be_drawn_leaves_nothing(tmp_path):
+def test_a_failed_drawing_leaves_no_files(tmp_path):
     broken = report()
     broken.figure.savefig = lambda *args, **kwargs: 1 / 0
     with pytest.raises(ZeroDivisionError):

@@ -57,7 +57,7 @@ def test_a_hostile_archive_is_not_unpacked(outside, tmp_path, kind, compression)
 @pytest.mark.parametrize(
     "content", [b"", b"no archive", bytes(1024), b"\x1f\x8b\x08\0cut", b"BZh9cut", b"\xfd7zXZ\0cut"]
 )
-def test_what_is_no_archive(tmp_path, content):
+def test_files_that_are_not_archives_are_refused(tmp_path, content):
     path = tmp_path / "model.pt"
     path.write_bytes(content)
     with pytest.raises(UserError, match="model.pt: "):

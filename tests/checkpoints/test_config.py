@@ -38,7 +38,7 @@ def accepted(**values):
 
 @settings(max_examples=200)
 @given(EXPRESSIONS, OPTIONS)
-def test_what_is_accepted_does_nothing_when_it_is_evaluated(audited, text, option):
+def test_accepted_text_has_no_effect_when_evaluated(audited, text, option):
     if not accepted(**{option: text}):
         return
     with audited() as events, contextlib.suppress(Exception):
@@ -48,7 +48,7 @@ def test_what_is_accepted_does_nothing_when_it_is_evaluated(audited, text, optio
 
 @settings(max_examples=100)
 @given(CALLED, OPTIONS)
-def test_whatever_calls_is_refused(text, option):
+def test_text_with_a_call_is_refused(text, option):
     assert not accepted(**{option: text})
     assert not accepted(**{option: [text]})
     assert not accepted(**{option: {"a": (text,)}})

@@ -85,7 +85,7 @@ class TestOtherWords:
         with pytest.raises(UserError, match="trained with other words"):
             run("generate", "translation", others, f"{older}:{place.good}", monkeypatch)
 
-    def test_a_folder_that_is_no_longer_there(self, place, others, tmp_path):
+    def test_the_training_data_folder_may_be_missing(self, place, others, tmp_path):
         """Our own commands know the words without the folder that the checkpoint was trained on."""
         state = place.state()
         state["cfg"]["task"]["data"] = str(tmp_path / "nowhere")
@@ -102,7 +102,7 @@ class TestOtherWords:
             run("generate", "translation", others, place.write("older.pt", state), monkeypatch)
 
     @pytest.mark.parametrize("digests", ["x", [1], {"source": "x"}, {"source": 1}, {"source": [[]]}, {1: 2}])
-    def test_a_digest_that_is_none(self, place, others, monkeypatch, digests):
+    def test_an_invalid_digest_is_refused(self, place, others, monkeypatch, digests):
         path = place.write("digest.pt", {**place.state(), "task_state": {"dictionary_digests": digests}})
         if isinstance(digests, dict) and "source" in digests:
             with pytest.raises(UserError, match="trained with other words"):

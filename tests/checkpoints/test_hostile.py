@@ -45,14 +45,14 @@ def test_a_hostile_checkpoint_is_refused(written, nothing_starts, kind):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_by_every_way(place, written, nothing_starts, way):
+def test_hostile_checkpoints_are_refused_by_every_entry_point(place, written, nothing_starts, way):
     kinds = list(hostile.HOSTILE)[:: 16 if way in LOADS_ANOTHER_FIRST else 4]
     for kind in kinds:
         with nothing_starts(), pytest.raises((UserError, SystemExit), match="not loaded: "):
             getattr(place, way)(written[kind])
 
 
-def test_there_are_enough_of_them():
+def test_all_kinds_and_entry_points_are_covered():
     """Of the kinds that stand before the first colon, and by every way."""
     assert len({kind.partition(":")[0] for kind in hostile.HOSTILE}) >= 12
     assert len(list(hostile.HOSTILE)[::4]) >= 60

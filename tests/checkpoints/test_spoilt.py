@@ -56,7 +56,7 @@ def test_one_value_is_wrong(place, data, value, way):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("way", ["size", "probe", "picture", "inspect", "iterations", "overlap", "hub_load"])
-def test_parameters_that_are_no_numbers(place, way, value):
+def test_non_numeric_parameters_are_refused(place, way, value):
     state = place.state()
     for parameter in state["model"].values():
         if parameter.is_floating_point():

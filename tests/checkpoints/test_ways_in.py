@@ -25,7 +25,7 @@ PLAIN = ["transformer_tiny", "lstm_luong_wmt_en_de", "fconv_iwslt_de_en", "light
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_real_checkpoint_comes_in(place, way):
+def test_a_real_checkpoint_loads(place, way):
     try:
         getattr(place, way)(place.good)
     except UserError as error:
@@ -33,7 +33,7 @@ def test_a_real_checkpoint_comes_in(place, way):
 
 
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, *PLAIN])
-def test_every_architecture_comes_in(place, arch):
+def test_every_architecture_loads(place, arch):
     """Its model and config as the trainer saves them, and as fairseq saved them before it had configs."""
     fields = getattr(MODEL_DATACLASS_REGISTRY.get(arch), "__dataclass_fields__", {})
     small = {name: value for name, value in SMALL.items() if name in fields and arch in ARCHITECTURES}
@@ -58,7 +58,7 @@ def test_every_architecture_comes_in(place, arch):
 
 @settings(max_examples=60)
 @given(CALLED, st.sampled_from(WAYS), st.sampled_from(["decoder_attention", "adaptive_softmax_cutoff"]), st.booleans())
-def test_what_calls_does_not_come_in(place, nothing_starts, text, way, option, older):
+def test_text_with_a_call_does_not_load(place, nothing_starts, text, way, option, older):
     state = place.state()
     state["last_optimizer_state"] = None
     form = hostile.option(option, text)[f"{option}, {'args' if older else 'cfg'}"]

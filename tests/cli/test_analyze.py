@@ -126,7 +126,7 @@ class TestRefusals:
         return run
 
     @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
-    def test_what_is_no_output_of_one_text(self, refused, first, tmp_path, kind):
+    def test_files_without_source_and_target_lines_are_refused(self, refused, first, tmp_path, kind):
         for name, content, problem in (
             ("empty", "", ": empty; give a file with one sentence on each line"),
             ("plain", "\n".join(FIRST), ": no S- and T- lines; give an output of fairseq-generate"),
@@ -168,7 +168,7 @@ class TestRefusals:
             f"{first.parent / 'raw'}: 1 sen"
         )
 
-    def test_no_sentence_so_long(self, refused, first):
+    def test_a_bound_above_all_lengths_is_refused(self, refused, first):
         assert refused("lengths", first, "--longer-than", "50,40") == "--longer-than: no source has more than 40 words"
 
     def test_names(self, refused, first, second):
@@ -176,7 +176,7 @@ class TestRefusals:
             assert refused("lengths", first, second, "--names", *names).startswith("--names: give 2 different names")
         assert refused("lengths", first, first).startswith("--names: give 2 different names")
 
-    def test_a_file_in_the_folder_s_place(self, command, first):
+    def test_an_output_path_that_is_a_file_is_refused(self, command, first):
         result = command("analyze", "lengths", first, "--out", first)
         assert result.status == 1 and f"{first}: not a folder" in result.err
 

@@ -115,7 +115,7 @@ def test_the_mean_in_each_tensor_s_own_type(tmp_path):
     assert mean["note"] == "state 2"
 
 
-def test_halves_are_not_summed_as_halves(tmp_path):
+def test_half_precision_is_summed_in_higher_precision(tmp_path):
     paths = [write(tmp_path / f"{i}.pt", {"w": torch.tensor([60000.0, 1.0]).half()}) for i in range(4)]
     assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # the sum of two is above the largest
 
@@ -232,8 +232,8 @@ class TestRefusals:
             "/dev/full: not written: No space left on device; choose another place for the output"
         )
 
-    def test_no_place_for_the_output(self, refused, run_dir):
-        assert "/dev/full: no folder" in refused("average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt")
+    def test_an_output_in_a_missing_folder_is_refused(self, refused, run_dir):
+        assert "/dev/full: no such folder" in refused("average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt")
         assert f"{run_dir}: a folder" in refused("average", run_dir, "--last", 1, "--output", run_dir)
 
     def test_an_older_average_survives_a_failure(self, refused, run_dir):

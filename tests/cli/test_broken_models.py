@@ -181,7 +181,7 @@ class TestData:
         line = refused("probe", world / "model.pt", "--data", data)
         assert "test.en-de.en.idx: 4 sentences, but test.en-de.de.idx has 5" in line
 
-    def test_the_tasks_say_it_too(self, world, data):
+    def test_the_tasks_report_the_same_errors(self, world, data):
         """Whoever uses fairseq's commands."""
         hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
         (data / "test.en-de.de.idx").write_bytes(b"MMIDIDX\0\0")
@@ -213,7 +213,7 @@ class TestEarly:
             ["analyze", "lengths", "{world}/first.out", "--out", "{out}", "--groups", "99999999999"],
         ],
     )
-    def test_what_would_take_forever_is_refused_at_once(self, world, tmp_path, command, arguments):
+    def test_excessive_values_are_refused_immediately(self, world, tmp_path, command, arguments):
         start = time.process_time()
         try:
             status = command(*(word.format(world=world, out=tmp_path / "out") for word in arguments)).status

@@ -45,7 +45,7 @@ def change(file, number, line):
     file.write_bytes(b"".join(lines))
 
 
-def test_nothing_to_mend(command, sound):
+def test_sound_data_has_nothing_to_fix(command, sound):
     result = command("check-data", sound)
     assert result.status == 0
     assert result.out.splitlines() == [
@@ -101,7 +101,7 @@ def test_overlap(command, data):
     assert "the pair is also in train" not in command("check-data", data, "--most-overlap", 34).out
 
 
-def test_one_side_alone_is_no_overlap(command, data):
+def test_a_pair_overlaps_only_with_both_sides(command, data):
     change(data / "bpe/test.en", 3, TEXT["train"][1][0].encode())
     assert "the pair is also in train" not in command("check-data", data).out
 

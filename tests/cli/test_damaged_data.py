@@ -239,7 +239,7 @@ DAMAGES = {
 }
 
 
-def test_a_sound_folder_has_nothing_to_mend(command, sound):
+def test_a_sound_folder_has_nothing_to_fix(command, sound):
     result = command("check-data", sound)
     assert (result.status, result.out.splitlines()[-1]) == (0, "nothing to fix")
 

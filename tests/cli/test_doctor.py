@@ -175,7 +175,7 @@ def test_importing_the_package_is_silent_only_about_what_is_not_installed(tmp_pa
     assert "ModuleNotFoundError: No module named 'a_module_of_its_own'. No model of" in done.stderr.splitlines()[-1]
 
 
-def test_packages_that_talk_do_not_spoil_the_json(doctor, tmp_path):
+def test_output_of_packages_is_not_in_the_json(doctor, tmp_path):
     (tmp_path / "subword_nmt.py").write_text('print("welcome")\n')
     done = doctor("--json")
     assert done.returncode == 0, done.stderr
@@ -201,7 +201,7 @@ def test_two_fairseqs(monkeypatch):
     assert caught.value.fix.startswith("pip uninstall -y fairseq fairseq-fixed && ")
 
 
-def test_a_fairseq_of_its_own_making_is_accepted(monkeypatch):
+def test_a_fairseq_built_from_source_is_accepted(monkeypatch):
     fairseq = importlib.import_module("fairseq")
     monkeypatch.setattr(environment, "version_of", lambda distribution: None)
     assert environment.fairseq_interface().startswith(fairseq.__version__)

@@ -190,7 +190,7 @@ class TestAgainst:
         report = command("score", worse, long_reference, "--against", worse, "--samples", 20).out
         assert report.count("= +0.00, nothing to test") == 4
 
-    def test_two_texts_as_bad_as_each_other(self, score, long_reference, tmp_path):
+    def test_equal_scores_of_different_texts_have_no_p(self, score, long_reference, tmp_path):
         lines = long_reference.read_text(encoding="utf-8").splitlines()
         first, second = (write(tmp_path / word, [word] * len(lines)) for word in ("nichts", "garnichts"))
         against = of(score(first, long_reference, "--against", second, "--samples", 20), "against")

@@ -31,13 +31,13 @@ class TestOtherReferences:
         path = write(tmp_path / "order.de", REFERENCES[1:] + REFERENCES[:1])
         assert "--other-reference" in refused("score", generated, path)
 
-    def test_of_plain_text_nothing_is_known(self, command, reference, other):
+    def test_plain_text_is_not_checked_against_the_reference(self, command, reference, other):
         assert command("score", reference, other).status == 0
 
-    def test_one_of_several_is_enough(self, command, generated, reference, other):
+    def test_one_matching_reference_is_enough(self, command, generated, reference, other):
         assert command("score", generated, other, reference).status == 0
 
-    def test_the_other_system_s_too(self, refused, generated, reference, tmp_path):
+    def test_the_second_system_is_checked_too(self, refused, generated, reference, tmp_path):
         text = GENERATED
         for line in re.findall(r"T-\d+\t.*", GENERATED):
             text = text.replace(line, line.partition("\t")[0] + "\tEs war einmal .")
@@ -56,11 +56,11 @@ class TestOtherReferences:
             ("他 说 : １２ 月", "他说：12月"),
         ],
     )
-    def test_what_preparing_does_is_no_difference(self, target, reference):
+    def test_differences_made_by_preprocessing_are_accepted(self, target, reference):
         assert _agrees(target, reference)
 
     @pytest.mark.parametrize("target, reference", [("ein <<unk>> haus", "Haus ein"), ("ein haus", "ein Haus steht")])
-    def test_what_is_a_difference(self, target, reference):
+    def test_other_differences_are_counted(self, target, reference):
         assert not _agrees(target, reference)
 
 

@@ -19,7 +19,7 @@ def arguments(world, *more):
 
 
 @pytest.mark.parametrize("end, status", [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
-def test_it_answers_until_it_is_told_to_end(world, end, status):
+def test_the_server_runs_until_it_is_stopped(world, end, status):
     words = [str(word) for word in arguments(world, "--port", 0)]
     process = subprocess.Popen(
         [sys.executable, "-m", "fairseq_capsule.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -43,7 +43,7 @@ def test_a_busy_port(refused, world):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(*arguments(world, "--port", port))
-    assert line == f"port {port} of 127.0.0.1: Address already in use; choose another one, such as --port {port + 1}"
+    assert line == f"port {port} of 127.0.0.1: Address already in use; choose another, such as --port {port + 1}"
 
 
 def test_an_address_of_another_computer(refused, world):

@@ -48,7 +48,7 @@ def test_wrong_seeds(capsys, seeds):
 
 
 @pytest.mark.parametrize("arguments", [["table"], ["table", "duan-table2"], ["reproduce", "duan-table2"]])
-def test_outside_a_checkout_there_are_no_tables(capsys, monkeypatch, tmp_path, arguments):
+def test_tables_need_a_checkout(capsys, monkeypatch, tmp_path, arguments):
     monkeypatch.setattr("fairseq_capsule.tables.definitions.CONFIGS", tmp_path / "configs")
     assert "no tables; they belong to a checkout" in refused(capsys, *arguments)
 

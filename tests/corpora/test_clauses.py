@@ -93,7 +93,7 @@ def test_the_verb_is_second_after_a_fronted_adverbial(slot, phrase, expected_eng
     check(clause, expected_english, expected_german)
 
 
-def test_german_says_when_before_what_and_where_last():
+def test_german_has_time_before_object_and_place_last():
     clause = replace(SEES, time=TODAY, place=pp("in", np("the garden")))
     check(clause, "The man sees the dog in the garden today.", "Der Mann sieht heute den Hund im Garten.")
 

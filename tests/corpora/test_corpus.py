@@ -143,7 +143,7 @@ def test_impossible_sizes_are_refused(sizes, message):
     assert str(refused.value) == message
 
 
-def test_more_sentences_than_there_are():
+def test_too_many_sentences_are_refused():
     pairs = cycle([("a", "A"), ("b", "B"), ("c", "C")])
     with pytest.raises(UserError, match="^train: 5 sentences, but the grammar has only 2 left; ask for fewer$"):
         draw_splits(pairs, {"train": 5, "test": 1})

@@ -48,12 +48,12 @@ def test_characters_are_few_and_all_in_the_training_set(pairs):
     assert set("".join(text for text, _ in pairs[:500])) <= known
 
 
-def test_the_event_has_no_fixed_place(pairs):
+def test_the_event_has_no_fixed_position(pairs):
     last = sum(text.split("。")[-2].startswith(("由", "据", "在", "气象台", "统计")) for text, _ in pairs)
     assert 0.05 * len(pairs) < last < 0.6 * len(pairs)
 
 
-def test_enough_of_them_for_a_training_that_has_no_headline_of_a_test():
+def test_there_are_enough_headlines_without_test_headlines_in_training():
     sizes = {"train": 30_000, "valid": 500, "test": 500}
     splits = draw_splits(article_pairs(1), sizes)
     headlines = {split: {headline for _, headline in pairs} for split, pairs in splits.items()}

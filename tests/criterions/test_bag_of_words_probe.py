@@ -22,7 +22,7 @@ def probe(arch, reads, **options):
 
 @pytest.mark.parametrize("left_pad_source", [True, False])
 @pytest.mark.parametrize("arch", ["gret_transformer_base", "capsule_lstm"])
-def test_it_reads_what_it_says(arch, left_pad_source):
+def test_the_probe_reads_the_configured_vector(arch, left_pad_source):
     batch = make_batch(make_sentences(LENGTHS), left_pad_source)
     model = build(arch, {"dropout": 0.3}).train()
     states, mask = encode(model.eval(), batch)

@@ -31,5 +31,5 @@ def test_an_unknown_character_is_one():
 
 
 @pytest.mark.parametrize("hypothesis, reference", [("", "雨"), ("雨", ""), ("", "")])
-def test_nothing_scores_nothing(hypothesis, reference):
+def test_empty_texts_score_zero(hypothesis, reference):
     assert set(f1(hypothesis, reference).values()) == {0}

@@ -27,7 +27,7 @@ def test_pieces_are_joined_to_untokenised_text(output, subwords):
     assert read_translations(output, subwords, tokenised=True).tokenised
 
 
-def test_cases_are_read_without_being_told(output):
+def test_subwords_are_detected_in_cases(output):
     assert [each.sentences[0] for each in read_outputs([output, output])] == ["He comes."] * 2
 
 
@@ -40,7 +40,7 @@ def test_words_are_not_pieces(tmp_path):
 
 @pytest.mark.parametrize("number", ["9" * 10, "9" * 18, "9" * 19, "9" * 5000])
 @pytest.mark.parametrize("kind", "SH")
-def test_a_number_of_a_sentence_that_cannot_be(tmp_path, kind, number):
+def test_an_impossible_sentence_number_is_refused(tmp_path, kind, number):
     """At once: neither time nor memory goes by the number."""
     path = tmp_path / "generate.out"
     path.write_text(f"H-0\t-0.1\ta\nS-0\ta\n{kind}-{number}\t-0.1\ta\n")

@@ -98,7 +98,7 @@ def test_past_and_future(arch, options, left_pad):
         assert arrays["future_words"].values[2, 0] == model.decoder.dictionary[expected.indices[2, 0]]
 
 
-def test_without_past_and_future_that_is_said():
+def test_a_model_without_past_and_future_is_reported():
     batch = make_batch(SENTENCES)["net_input"]
     with pytest.raises(UserError, match="the model has no PAST and FUTURE, because"):
         past_future(build("capsule_lstm"), batch["src_tokens"], batch["prev_output_tokens"])
@@ -219,7 +219,7 @@ def test_the_attention_of_a_sentence_in_a_batch_is_that_of_the_sentence(left_pad
         ("capsule_lstm", ["cross_attention"]),
     ],
 )
-def test_a_model_has_what_it_has(arch, names):
+def test_a_model_has_the_expected_arrays(arch, names):
     plain = {"transformer": SMALL, "lstm": {"criterion": None}}
     options = plain.get(arch)
     model = build_model(Namespace(arch=arch, **options), make_task()) if options else build(arch)
@@ -254,7 +254,7 @@ def contents(model):
 
 
 @pytest.mark.parametrize("arch, options", [("capsule_transformer", ALL_THREE), ("capsnmt", {}), ("gdr_lstm", {})])
-def test_looking_costs_nothing_afterwards(arch, options):
+def test_inspection_leaves_no_state_in_the_model(arch, options):
     model = build(arch, options)
     operations(model)  # fairseq's decoder keeps its mask from the first time on
     before = operations(model)

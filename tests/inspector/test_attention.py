@@ -36,7 +36,7 @@ def attended(attention, weights, query):
 
 
 @pytest.mark.parametrize("normalize_before", [False, True])
-def test_every_layer_explains_what_the_encoder_did(normalize_before):
+def test_explained_attention_reproduces_encoder_layers(normalize_before):
     """The explained attention applied to the values gives what the layer's attention gave in the forward pass."""
     model = build("capsule_transformer", {"encoder_normalize_before": normalize_before, "encoder_routing_layers": "2"})
     calls = forward_attention(model.encoder.layers, lambda: model.encoder(SOURCE, SOURCE.ne(1).sum(1)))
@@ -49,7 +49,7 @@ def test_every_layer_explains_what_the_encoder_did(normalize_before):
 
 
 @pytest.mark.parametrize("options", [{}, {"decoder_routing": "none"}, {"decoder_normalize_before": True}])
-def test_every_layer_explains_what_the_decoder_did(options):
+def test_explained_attention_reproduces_decoder_layers(options):
     model = build("capsule_transformer", options)
     calls = forward_attention(model.decoder.layers, lambda: model(**BATCH))
     explanations = decoder_attention(model, SOURCE, PREVIOUS)
@@ -64,14 +64,14 @@ def test_every_layer_explains_what_the_decoder_did(options):
     torch.testing.assert_close(explanations[-1].cross.mean(1)[valid.T], mean[valid.T])
 
 
-def test_a_decoder_that_reads_the_source_in_its_self_attention_has_no_attention_of_its_own_to_show():
+def test_joint_self_attention_of_a_decoder_is_not_shown():
     options = {"cross_self_attention": True, "no_cross_attention": True, "decoder_routing": "none"}
     explanations = decoder_attention(build("capsule_transformer", options), SOURCE, PREVIOUS)
     assert [tuple(layer) for layer in explanations] == [(None, None)] * 2
 
 
 @pytest.mark.parametrize("arch", ["capsule_lstm", "gdr_lstm"])
-def test_an_lstms_attention_is_the_forward_passs_own(arch):
+def test_lstm_attention_equals_that_of_the_forward_pass(arch):
     model = build(arch)
     with torch.no_grad():
         extra = model(**BATCH)[1]

@@ -181,7 +181,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("number", VIEWS)
-def test_every_view_opens_and_is_another_picture(opened, number):
+def test_every_view_opens_with_a_different_picture(opened, number):
     page = opened(number)
     offered = [option.get_attribute("value") for option in page.find("#view").find_elements("tag name", "option")]
     assert offered == list(VIEWS[number])
@@ -301,7 +301,7 @@ def test_stepping_through_a_translation(opened):
     assert page.find("[aria-current]").text == "</s>" and page.value("#step") == "5"
 
 
-def test_what_only_the_other_model_separates_can_be_stepped_through(opened):
+def test_parts_of_only_the_second_model_can_be_stepped_through(opened):
     page = opened(5, view="past_future", step=2, words="parts")
     assert page.count(LARGE) == 3 and page.count("#stepping .word i") == 3 * len(SOURCE)
     assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
@@ -344,7 +344,7 @@ def test_light_and_dark(opened):
     assert page.wait(f"{background} == '{dark}'") and "theme=dark" in page.browser.current_url
 
 
-def test_text_of_any_kind_is_text(opened):
+def test_text_is_never_markup(opened):
     page = opened(1)
     assert page.find("#source").get_property("textContent") == "<b>bold</b> </script> שלום 你好 subword &amp;"
     assert page.count("b") == 0 and page.browser.title.startswith("test 1: <b>bold</b> </script>")
@@ -353,7 +353,7 @@ def test_text_of_any_kind_is_text(opened):
     assert entries[0] == "<b>bold</b> </script> שלום 你好 subword &amp;" and len(entries) == 7
 
 
-def test_going_to_another_sentence_keeps_what_is_chosen(opened):
+def test_choices_are_kept_when_the_sentence_changes(opened):
     from selenium.webdriver.support.ui import Select
 
     page = opened(1, view="cross_attention", head=3, words="parts")
@@ -470,7 +470,7 @@ def test_pages_of_any_width_scroll_in_one_direction_alone(opened, wide_as, width
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core: `make test-browser` installs it by npm")
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_axe_finds_nothing_serious(opened, wide_as, scheme):
+def test_axe_finds_no_serious_accessibility_problem(opened, wide_as, scheme):
     wide_as(1200, scheme)
     program = AXE.read_text(encoding="utf-8")
     for number, view in ((1, "encoder_attention"), (1, "past_future"), (6, None), (2, None), (0, "index")):
@@ -513,7 +513,7 @@ def test_the_index_is_sorted_and_filtered(opened):
     assert names() == ["6"]
 
 
-def test_a_page_out_of_its_folder_has_no_way_to_others(browser, folder, tmp_path):
+def test_a_page_outside_its_folder_has_no_navigation(browser, folder, tmp_path):
     shutil.copy(folder / "test-2.html", tmp_path / "alone.html")
     page = Page(browser, folder, 2)
     page.at((tmp_path / "alone.html").as_uri())

@@ -84,9 +84,9 @@ def test_every_view_can_be_drawn(words):
     "view, choice, message",
     [
         ("encoder_attention", {"layer": 3}, "layer must be one of 1, 2, not 3"),
-        ("past_future", {"layer": 1}, "layer: there is none to choose here; there is: nothing"),
-        ("cross_attention", {"step": 1}, "step: there is none to choose here; there is: layer, head"),
-        ("capsules", {}, "the model has no capsules to show; it has: encoder_attention, decoder_attention, "),
+        ("past_future", {"layer": 1}, "layer: not an axis of this view; choose from: none"),
+        ("cross_attention", {"step": 1}, "step: not an axis of this view; choose from: layer, head"),
+        ("capsules", {}, "the model has no view capsules; choose from: encoder_attention, decoder_attention, "),
     ],
 )
 def test_what_cannot_be_drawn_is_named(inspection, view, choice, message):

@@ -34,7 +34,7 @@ def listed(folder):
     return index
 
 
-def test_what_is_added_stays_and_is_listed_in_order(tmp_path, inspection):
+def test_added_pages_stay_and_are_listed_in_order(tmp_path, inspection):
     for number in (10, 9):
         write_inspection(tmp_path, replaced(inspection, number=number))
         assert listed(tmp_path)[-1] == "test-10.html"
@@ -45,7 +45,7 @@ def test_what_is_added_stays_and_is_listed_in_order(tmp_path, inspection):
     assert listed(tmp_path) == ["line-9.html", "test-10.html"]
 
 
-def test_the_same_again_replaces_its_page_and_anything_else_has_its_own(tmp_path, inspection):
+def test_the_same_inspection_replaces_its_page_and_others_get_new_pages(tmp_path, inspection):
     names = [write_inspection(tmp_path, inspection).name for _ in range(2)]
     assert names == ["test-1.html", "test-1.html"]
     other_model = InspectedModel("another", 1, (), "other.pt")

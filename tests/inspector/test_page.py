@@ -45,7 +45,7 @@ def test_the_page_holds_the_arrays_to_three_digits_of_the_largest_number():
         assert 300 <= np.abs(numbers).max() * 10.0 ** packed["decimals"] <= 3000
 
 
-def test_nothing_comes_from_elsewhere():
+def test_a_page_has_no_external_resources():
     inspection = make_inspection()
     shown = re.compile(r"<(?:script|link|img|iframe|object)[^>]*\b(?:src|href|data)=[^>]*>|https?:|@import|url\(")
     assert shown.findall(page_html(inspection).replace(HOSTILE, "")) == []
@@ -104,7 +104,7 @@ def test_a_page_opens_on_the_view_of_the_models_own_mechanism(arch, options, aga
     assert views[0]["name"] == opened and [view["name"] for view in views] == [view.name for view in inspection.views]
 
 
-def test_captions_tell_only_what_is_there():
+def test_captions_describe_only_existing_parts():
     def captions(arch, options):
         views = data_of(page_html(make_inspection(arch, options)))["views"]
         return {view["name"]: [panel["caption"] for panel in view["panels"]] for view in views}
@@ -142,7 +142,7 @@ def test_scores_are_those_of_sacrebleu():
     assert score_of("你好世界", "你好世间", "zh").bleu > 30 > score_of("你好世界", "你好世间", "de").bleu
 
 
-def test_there_is_a_difference_of_what_both_models_have_for_the_same_words():
+def test_differences_are_shown_for_word_arrays_of_both_models():
     views = data_of(page_html(make_inspection(against="capsule_transformer")))["views"]
     found = {panel["array"] for view in views for panel in view["panels"] if panel["difference"]}
     assert found == {
@@ -156,7 +156,7 @@ def test_there_is_a_difference_of_what_both_models_have_for_the_same_words():
     }
 
 
-def test_save_html_writes_a_page_of_its_own(tmp_path):
+def test_save_html_writes_a_self_contained_page(tmp_path):
     inspection = make_inspection("capsnmt", {})
     inspection.save_html(tmp_path / "page.html")
     text = (tmp_path / "page.html").read_text(encoding="utf-8")

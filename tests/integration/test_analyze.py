@@ -53,7 +53,7 @@ def test_iterations_score_as_generate_and_validate_do(data, trained, tmp_path, c
     assert found[0]["nll"] == pytest.approx(float(re.search(r"\| nll_loss ([\d.]+)", validated)[1]), abs=1e-3)
 
 
-def test_the_routing_of_several_is_named(data, routed, tmp_path, capsys):
+def test_an_option_is_required_for_several_routings(data, routed, tmp_path, capsys):
     folder, _ = routed
     arguments = ("--data", data, "--beam", 1, "--out", tmp_path)
     wanted = ("--option", "past-future-iterations", "--iterations", 1)

@@ -37,7 +37,7 @@ def test_plain_text(tmp_path, broken, side):
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
 
 
-def test_a_sentence_that_is_none(tmp_path):
+def test_an_empty_sentence_is_refused_or_dropped(tmp_path):
     for language in ("en", "de"):
         (tmp_path / f"text.{language}").write_text("a\n" + "b" * 100_001 + "\n")
     refused = run("take_pairs.py", "text.en", "text.de", "valid.en", "valid.de", cwd=tmp_path)

@@ -51,7 +51,7 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     "arguments, message",
     [
         ([], "name the folder OUT to make"),
-        (["--updates", 5, "out"], "--updates 5: at least 60"),
+        (["--updates", 5, "out"], "--updates 5: give at least 60"),
         (["--at-least", "80%", "out"], "--at-least must be a number, not '80%'"),
         (["--train", "many", "out"], "--train must be a positive whole number, not 'many'"),
         (["/dev/null"], "/dev/null"),

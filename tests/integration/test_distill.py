@@ -28,7 +28,7 @@ def targets(folder):
     return [dictionary.string(line) for line in data_utils.load_indexed_dataset(f"{folder}/train.en-de.de", dictionary)]
 
 
-def test_targets_are_what_the_teacher_says(workplace, teacher, data):
+def test_targets_are_the_translations_of_the_teacher(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
     assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
     assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
@@ -49,7 +49,7 @@ def test_targets_are_what_the_teacher_says(workplace, teacher, data):
     assert "setting\tlenpen\t0.8\n" in manifest and "counted\t300 training sentences" in manifest
 
 
-def test_goes_on_after_an_interruption(workplace, teacher, data):
+def test_an_interrupted_run_is_resumed(workplace, teacher, data):
     real = shutil.which("fairseq-generate", path=workplace.path)
     workplace.stub("fairseq-generate", f'[[ "$*" != *"--distributed-rank 1"* ]] || kill -KILL 0; exec {real} "$@"')
     options = ("--shards", 3, "--beam", 1, "--processes", 1, teacher, data, "out")
@@ -95,7 +95,7 @@ def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, t
     assert not workplace.out.exists()
 
 
-def test_what_is_no_good_translation_is_counted(workplace, data, tmp_path):
+def test_bad_translations_are_counted(workplace, data, tmp_path):
     shards, out = tmp_path / "shards", tmp_path / "bin"
     shards.mkdir()
     out.mkdir()

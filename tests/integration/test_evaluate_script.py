@@ -74,7 +74,7 @@ def test_average_translations_and_scores(evaluated):
         assert found["signature"] in evaluated.process.output
 
 
-def test_again_it_does_nothing(place, prepared):
+def test_a_second_run_does_nothing(place, prepared):
     place.stub("fairseq-capsule", "exit 1")
     before = contents(place.out)
     process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
@@ -136,22 +136,22 @@ def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
     "arguments, message",
     [
         (["out"], "name RUN and DATA, not 1 places"),
-        (["nowhere", "{prepared}"], "nowhere: no checkpoints in it"),
-        (["out", "{data}"], "no 'bin' and 'raw' in it; name the OUT of a prepare script"),
-        (["out", "{prepared}", "--split", "test,test9"], "no split 'test9' in it"),
-        (["out", "{prepared}", "--checkpoints", "best"], "--checkpoints best: neither last:N nor best:N nor a file of"),
+        (["nowhere", "{prepared}"], "nowhere: no checkpoints; name the run folder"),
+        (["out", "{data}"], "no 'bin' and 'raw'; name the OUT of a prepare script"),
+        (["out", "{prepared}", "--split", "test,test9"], "no split 'test9'"),
+        (["out", "{prepared}", "--checkpoints", "best"], "--checkpoints best: not last:N, best:N or a file in"),
         (
             ["out", "{prepared}", "--checkpoints", "last:9"],
             "3 checkpoints (checkpointE.pt), and last:9 averages 9; say",
         ),
-        (["out", "{prepared}", "--checkpoints", "../x.pt"], "--checkpoints ../x.pt: neither last:N nor best:N nor"),
-        (["out", "{prepared}", "--results", ".."], "--results wants a name (letters, digits and _-.+=), not"),
-        (["out", "{prepared}", "--split", "../test"], "--split wants a name (letters, digits and _-.+=), not"),
-        (["out", "{prepared}", "--beam", "9999999999"], "--beam wants a positive whole number up to 1000000000, not"),
-        (["out", "{prepared}", "--beam", "0"], "--beam wants a positive whole number, not '0'"),
-        (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has no more than 2"),
-        (["out", "{prepared}", "--lenpen", "much"], "--lenpen wants a number, not 'much'"),
-        (["out", "{prepared}", "--against", "stubs"], "stubs: no 'evaluation' in it; evaluate that run first"),
+        (["out", "{prepared}", "--checkpoints", "../x.pt"], "--checkpoints ../x.pt: not last:N, best:N or"),
+        (["out", "{prepared}", "--results", ".."], "--results must be a name (letters, digits and _-.+=), not"),
+        (["out", "{prepared}", "--split", "../test"], "--split must be a name (letters, digits and _-.+=), not"),
+        (["out", "{prepared}", "--beam", "9999999999"], "--beam must be a positive whole number up to 1000000000, not"),
+        (["out", "{prepared}", "--beam", "0"], "--beam must be a positive whole number, not '0'"),
+        (["out", "{prepared}", "--beam", "2", "--nbest", "3"], "--nbest 3: a beam of 2 has at most 2"),
+        (["out", "{prepared}", "--lenpen", "much"], "--lenpen must be a number, not 'much'"),
+        (["out", "{prepared}", "--against", "stubs"], "stubs: no 'evaluation'; evaluate that run first"),
         (["out", "{prepared}", "--greedy"], "unknown option --greedy"),
     ],
 )

@@ -141,21 +141,21 @@ def test_reproduce(tmp_path, monkeypatch, capsys, option):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_the_issue(place):
+def test_values_that_once_ran_code_are_harmless(place):
     """What ran code through train.sh and evaluate.sh, and what left the run folder."""
     mark = place.root / "mark"
     text = f"nodes[$(touch {mark})]"
     content = {**CONFIG, "optimization": {"max_update": text}}
     (place.root / "config.yaml").write_text(yaml.safe_dump(content))
     process = place.prepare("config.yaml", "data/bin", "out")
-    assert place.refused(process, "optimization.max_update wants a whole number from 0 on, not 'nodes[$(touch ")
+    assert place.refused(process, "optimization.max_update must be a whole number from 0 on, not 'nodes[$(touch ")
     (place.root / "run" / "settings").write_text(f"checkpoint.keep_last_epochs {text}\n")
     place.script = "evaluate.sh"
     process = place.prepare("run", "data")
     assert place.refused(
-        process, "/run, its settings: checkpoint.keep_last_epochs wants a whole number from -1 on, not"
+        process, "/run, its settings: checkpoint.keep_last_epochs must be a whole number from -1 on, not"
     )
     (place.root / "run" / "settings").unlink()
     process = place.prepare("run", "data", "--results", "..")
-    assert place.refused(process, "--results wants a name (letters, digits and _-.+=), not '..'")
+    assert place.refused(process, "--results must be a name (letters, digits and _-.+=), not '..'")
     assert not mark.exists()

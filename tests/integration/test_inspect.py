@@ -60,7 +60,14 @@ def test_sentences_of_the_data_beside_a_plain_model(inspect, data, tmp_path, pla
         assert archive["against.cross_attention"].shape[2:] == archive["cross_attention"].shape[2:]
     assert (tmp_path / "out/test-3-cross-attention.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "out/test-3.html").read_text(encoding="utf-8")
-    for told in ("capsule_transformer", f"Checkpoint: {plain}", str(data), "BLEU ", "other model's", "routes nothing"):
+    for told in (
+        "capsule_transformer",
+        f"Checkpoint: {plain}",
+        str(data),
+        "BLEU ",
+        "other translation",
+        "routes nothing",
+    ):
         assert told in page
 
 
@@ -139,7 +146,7 @@ def test_an_empty_line_and_a_file_where_a_folder_should_be_are_named(inspect, tm
 
 
 @pytest.mark.parametrize("arguments", [[], ["--ids", "a"], ["--ids", "-1"], ["--ids", "1", "--text", "a"]])
-def test_sentences_of_one_kind_are_wanted(inspect, arguments):
+def test_exactly_one_source_of_sentences_is_required(inspect, arguments):
     with pytest.raises(SystemExit):
         inspect(*arguments)
 
@@ -179,7 +186,7 @@ def test_models_of_other_dictionaries_are_not_compared(data, trained, tmp_path):
 def test_an_ensemble_is_refused(data, trained):
     hub = load(trained / "checkpoint3.pt", data)
     hub.models.append(hub.models[0])
-    with pytest.raises(UserError, match="an ensemble of several checkpoints: look into one of them"):
+    with pytest.raises(UserError, match="an ensemble of several checkpoints cannot be inspected"):
         hub.inspect("a")
 
 

@@ -91,7 +91,7 @@ def whole(clone):
     return clone
 
 
-def test_two_files_to_a_score_and_a_page(clone):
+def test_the_commands_give_a_score_and_a_page(clone):
     output = clone.output("runs/my-capsules data/my --against")
     assert re.search(r"detokenised sacreBLEU = \d+\.\d\d", output)
     assert "paired bootstrap, 1000 samples" in output
@@ -129,7 +129,7 @@ def test_a_student_s_translations_are_scored_as_text(whole):
     assert "▁" not in (whole.folder / "runs/my-capsnmt/evaluation/test/translations.fr").read_text()
 
 
-def test_python_says_little(clone):
+def test_the_python_example_prints_little(clone):
     output = clone.output("hub.translate")
     assert len(output.splitlines()) < 10, output
     assert "sentence 1: " in output

@@ -27,7 +27,12 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
         ("nowhere/a.png", [], "a b", "nowhere: no such folder to write a.png in; create it"),
         ("a.png", ["--codes", "missing"], "a b", "missing: No such file or directory"),
         ("a.png", ["--codes", __file__], "a b", "line 1: "),
-        ("a.png", ["--show", "assignment"], "a b", "the model has no past_future to show; it has: encoder_attention, "),
+        (
+            "a.png",
+            ["--show", "assignment"],
+            "a b",
+            "the model has no view past_future; choose from: encoder_attention, ",
+        ),
     ],
 )
 def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arguments, text, message):

@@ -159,7 +159,7 @@ def test_interrupted_at_every_stage(prepared, archives, workplace):
     assert contents(out) == contents(prepared.out)
 
 
-def test_orphans_of_a_killed_run_do_no_harm(archives, workplace):
+def test_child_processes_of_a_killed_run_do_not_damage_the_next(archives, workplace):
     out = workplace.root / "out"
     workplace.stub(
         "sacremoses", f"touch {workplace.root}/begun; sleep 1; echo an orphan wrote this; touch {workplace.root}/ended"

@@ -197,7 +197,7 @@ def test_bad_documents_are_named(workplace, archive, part, documents, wanted):
         (lambda content: content.decode().encode("gb18030"), "PART_I.txt, line 3: not UTF-8 at byte "),
     ],
 )
-def test_spoilt_files_are_named(workplace, archive, spoil, wanted):
+def test_corrupt_files_are_named(workplace, archive, spoil, wanted):
     file = archive / "PART_I.txt"
     file.write_bytes(spoil(file.read_bytes()))
     assert workplace.refused(workplace.prepare("--from", archive, "out"), wanted)

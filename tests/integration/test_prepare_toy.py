@@ -85,7 +85,7 @@ HALF_DONE = {
 }
 
 
-def test_goes_on_after_an_interruption(prepared, workplace):
+def test_an_interrupted_run_is_resumed(prepared, workplace):
     for stage, (tool, body) in HALF_DONE.items():
         workplace.stub(tool, body)
         assert workplace.prepare(*OPTIONS, "out").returncode == -9

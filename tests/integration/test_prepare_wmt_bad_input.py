@@ -101,8 +101,7 @@ def test_dead_address_and_half_a_download(romanian):
 
 def test_full_disk(romanian):
     romanian.stub("tar", "echo 'tar: europarl: Cannot write: No space left on device' >&2; exit 2")
-    failed = romanian.prepare("--from", "archives", "out")
-    assert romanian.refused(failed, "No space left on device", "free some disk space")
+    assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "free some disk")
     assert nothing_made(romanian.out)
 
 
@@ -124,7 +123,7 @@ def test_wrong_options(romanian, arguments, wanted):
 
 
 @pytest.mark.parametrize("valid", ["newstest2014", "2013", "newstest2013+2012"])
-def test_a_validation_set_that_is_none(tmp_path, valid):
+def test_an_unknown_validation_set_is_refused(tmp_path, valid):
     workplace = Workplace(tmp_path, "prepare-wmt14-en-de.sh")
     process = workplace.prepare("--valid", valid, "out")
     assert workplace.refused(process, f"--valid must be newstest2013 or newstest2012+2013, not '{valid}'")

@@ -65,7 +65,7 @@ def test_no_outputs_are_committed():
             assert cell.outputs == [] and cell.execution_count is None
 
 
-def test_its_links_lead_somewhere():
+def test_links_have_existing_targets():
     import re
 
     links = re.findall(r"\]\(([^)#]+)", NOTEBOOK.read_text(encoding="utf-8"))

@@ -74,7 +74,7 @@ def test_a_whole_run(trained_run):
     assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
 
 
-def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, data):
+def test_two_processes_equal_one_with_twice_the_accumulation(place, trained_run, data):
     process = place.prepared(*SCRIPTED, "--processes", 2, data)
     assert "400 tokens × 2 × accumulation 1 = 800 tokens" in process.output
     for epoch in (1, 2, 3):
@@ -82,7 +82,7 @@ def test_two_processes_are_one_with_twice_the_accumulation(place, trained_run, d
         assert len(one) == 2 and two == pytest.approx(one, abs=1e-5)
 
 
-def test_killed_and_started_again_it_is_never_stopped(place, trained_run, data):
+def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
     """Killed by a signal that no one can catch, while fairseq copies a checkpoint to checkpoint_last.pt."""
     real = shutil.which("fairseq-hydra-train", path=place.path)
     place.stub(
@@ -99,7 +99,7 @@ def test_killed_and_started_again_it_is_never_stopped(place, trained_run, data):
     place.unstub()
     process = place.prepare(*command)
     assert process.returncode == 0, process.errors
-    assert "checkpoint_last.pt was cut short by an interruption: going on from checkpoint" in process.output
+    assert "checkpoint_last.pt was truncated by an interruption: continuing from checkpoint" in process.output
     assert "Loaded checkpoint" in process.output
     assert_same_parameters(last, trained_run.out / "checkpoint_last.pt")
     first, second = starts(place.out)
@@ -130,7 +130,7 @@ class TestAFinishedRun:
         process = finished.prepare(*SCRIPTED, other, "out")
         assert finished.refused(process, "out was prepared with data ", ", not data ")
 
-    def test_with_all_updates_saved_is_finished(self, finished, data):
+    def test_a_run_with_all_updates_saved_is_finished(self, finished, data):
         """Killed between its last checkpoint and its end: fairseq would make one update more."""
         (finished.out / "finished").unlink()
         folder = RunFolder(finished.out)
@@ -141,9 +141,9 @@ class TestAFinishedRun:
         assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")
 
 
-def test_checkpoints_of_another_s_are_left_alone(place, trained, data):
+def test_checkpoints_of_other_programs_are_not_changed(place, trained, data):
     process = place.prepare(*SCRIPTED, data, trained)
-    assert place.refused(process, f"{trained} holds checkpoints, but not of this script")
+    assert place.refused(process, f"{trained} has checkpoints that are not of this script")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_effective_tokens(asked, place, arguments, accumulation):
     found = [line.partition("=")[2] for line in arguments if line.startswith("optimization.update_freq=")]
     assert found == ([accumulation] if accumulation else [])
     if "4000" in arguments:
-        assert "(rounded: 4000 were asked for)" in (place.out / "train.log").read_text()
+        assert "(rounded from 4000)" in (place.out / "train.log").read_text()
 
 
 def test_gpus(asked, place):
@@ -204,7 +204,7 @@ def test_a_first_node_that_slurm_does_not_name(place, data):
     assert not place.out.exists()
 
 
-def test_another_node_than_the_first_leaves_its_books_alone(place, data):
+def test_only_the_first_node_writes_records(place, data):
     place.stub("torchrun", "echo 'ValueError: out of luck'; exit 3")
     process = place.prepare(*SCRIPTED, data, "out", "--nodes", 2, NODE_RANK="1", MASTER_ADDR="first")
     assert place.refused(process, "ValueError: out of luck (full log: ", "train.node1.log); see the first node")
@@ -217,7 +217,7 @@ def test_gpus_that_torch_does_not_see(place, data):
     assert place.refused(process, "--gpus 1: torch does not see them")
 
 
-def test_a_failure_before_the_first_checkpoint_binds_the_folder_to_nothing(place, data):
+def test_a_failure_before_the_first_checkpoint_does_not_bind_the_folder(place, data):
     error = "OSError: [Errno 28] No space left on device"
     place.stub("fairseq-hydra-train", f"echo x >out/checkpoint1.pt.tmp; echo '{error}'")
     process = place.prepare(*SCRIPTED, data, "out")
@@ -247,29 +247,38 @@ def test_an_interruption_ends_the_training_too(place, data):
     [
         (["toy/transformer.yml", "{data}", "out"], "toy/transformer.yml: no such YAML file"),
         (["{config}", "nowhere", "out"], "nowhere: no such data folder"),
-        (["{config}", ".", "out"], ".: no binarised training set in it"),
+        (["{config}", ".", "out"], ".: no binarised training set;"),
         (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
         (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
         (["{config}", "{data}", "out", "model.nosuch=1"], "no such setting in the file; +model.nosuch=1 adds it"),
-        (["{config}", "{data}", "out", "+model.dropout=1"], "+model.dropout=1: it is in the file; leave out the plus"),
-        (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de: say task.target_lang=de behind OUT"),
+        (
+            ["{config}", "{data}", "out", "+model.dropout=1"],
+            "+model.dropout=1: the setting is in the file; leave out the plus",
+        ),
+        (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de; give task.target_lang=de after OUT"),
         (["{config}", "{data}", "out", "--processes", "10000000000"], "a positive whole number up to 1024, not"),
-        (["{config}", "{data}", "${{oc.env:HOME}}"], "fairseq does not take a path with '$' in it; rename it"),
-        (["{config}", "{data}", "out", "--gpus", "9"], "--gpus 9: 0 can be seen here"),
-        (["{config}", "{data}", "out", "--gpus", "two"], "--gpus wants a positive whole number, not 'two'"),
-        (["{config}", "{data}", "out", "--precision", "bf16"], "--precision bf16: fairseq has that on GPUs alone"),
-        (["{config}", "{data}", "out", "--precision", "int8"], "--precision wants fp32, fp16 or bf16, not 'int8'"),
-        (["{config}", "{data}", "out", "--nodes", "2"], "--nodes 2: which of them is this?"),
-        (["{config}", "{data}", "out", "checkpoint.save_dir=x"], "checkpoint.save_dir=x: that is set by OUT"),
+        (["{config}", "{data}", "${{oc.env:HOME}}"], "fairseq cannot open a path with '$'; rename it"),
+        (["{config}", "{data}", "out", "--gpus", "9"], "--gpus 9: only 0 visible here"),
+        (["{config}", "{data}", "out", "--gpus", "two"], "--gpus must be a positive whole number, not 'two'"),
+        (["{config}", "{data}", "out", "--precision", "bf16"], "--precision bf16: fairseq supports it only on GPUs"),
+        (["{config}", "{data}", "out", "--precision", "int8"], "--precision must be fp32, fp16 or bf16, not 'int8'"),
+        (["{config}", "{data}", "out", "--nodes", "2"], "--nodes 2: the number of this node is unknown"),
+        (["{config}", "{data}", "out", "checkpoint.save_dir=x"], "checkpoint.save_dir=x: OUT sets this"),
         (["{config}", "{data}", "out", "model.dropout=[0"], "no viable alternative"),
-        (["{config}", "{data}", "out", "--effective-tokens", "0"], "--effective-tokens wants a positive whole number"),
+        (
+            ["{config}", "{data}", "out", "--effective-tokens", "0"],
+            "--effective-tokens must be a positive whole number",
+        ),
         (
             ["{config}", "{data}", "out", "--effective-tokens", "1400"],
             "--effective-tokens 1400 cannot be met: 1 × dataset.max_tokens=1024 is 1024 tokens",
         ),
-        (["{config}", "{data}", "out", "optimization.update_freq=4"], "optimization.update_freq wants a list, [4]"),
-        (["{baseline}", "{data}", "out"], "task.init_from_baseline is to be given: task.init_from_baseline=..."),
-        (["{sentences}", "{data}", "out", "--effective-tokens", "9"], "batches are of dataset.batch_size=50 sentences"),
+        (
+            ["{config}", "{data}", "out", "optimization.update_freq=4"],
+            "optimization.update_freq must be a list such as [4]",
+        ),
+        (["{baseline}", "{data}", "out"], "task.init_from_baseline is required; give task.init_from_baseline=..."),
+        (["{sentences}", "{data}", "out", "--effective-tokens", "9"], "the batch is dataset.batch_size=50 sentences"),
     ],
 )
 def test_wrong_arguments(place, data, arguments, message):
@@ -291,7 +300,7 @@ def test_a_folder_whose_name_is_a_pattern_to_a_shell(place, data):
     process = place.prepare(SCRIPTED[0], "data [1]", "out")
     assert place.refused(process, "ValueError: out of luck")
     process = place.prepare(SCRIPTED[0], "data 1", "out")
-    assert place.refused(process, "data 1: no binarised training set in it")
+    assert place.refused(process, "data 1: no binarised training set;")
 
 
 def test_without_the_plugin(place, data):

@@ -39,7 +39,7 @@ DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "gdr_lstm"
 @pytest.mark.parametrize(
     "arch", [pytest.param(a, marks=() if a in DISTINCT else pytest.mark.slow) for a in ARCHITECTURES]
 )
-def test_resuming_is_never_stopping(data, tmp_path, arch):
+def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
     """Bit for bit, from the middle of an epoch that is not the one the run began in."""
     ours = ("--task", "capsule_translation", *SHORT_BATCHES)  # fairseq's own task forms its batches once a run
     train(data, tmp_path / "stopped", *ours, "--max-update", 15, arch=arch)

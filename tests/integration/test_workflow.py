@@ -98,7 +98,7 @@ def figures(output):
     return {line.split("|")[1].strip(): line.split("|")[2].strip() for line in output.splitlines() if "|" in line}
 
 
-def test_a_failed_row_leaves_out_those_that_wait_for_it_and_is_made_up_for(checkout):
+def test_a_failed_row_skips_its_dependents_and_is_repeated(checkout):
     status, output, errors = checkout.run(fails="toy-smoke/transformer/")
     assert status == 1 and "error: some jobs failed" in errors
     assert "python -m snakemake --snakefile" in output

@@ -63,7 +63,7 @@ def test_any_settings_are_read_or_refused(tmp_path_factory, text):
             try:
                 value = read("generation.beam", 5)
             except RunError as error:
-                assert one_line(error) and str(error).startswith("generation.beam wants ")
+                assert one_line(error) and str(error).startswith("generation.beam must be ")
             else:
                 assert type(value) in (int, float, str)
         try:
@@ -126,7 +126,7 @@ def test_before_the_first_checkpoint_it_is_bound_to_nothing(folder):
     folder.last_checkpoint.touch()
     assert "x 2, not x 1" in refused(folder.bind, Settings({"x": 1}), "out")
     folder.settings_file.unlink()
-    assert "holds checkpoints, but not of this script" in refused(folder.bind, Settings({"x": 1}), "out")
+    assert "has checkpoints that are not of this script" in refused(folder.bind, Settings({"x": 1}), "out")
 
 
 def test_a_damaged_last_checkpoint(folder):
@@ -140,7 +140,7 @@ def test_a_damaged_last_checkpoint(folder):
     assert folder.recover_last("out") is None
     for path in folder.path.glob("*.pt"):
         path.write_bytes(b"PK half")
-    assert "no other checkpoint there is whole" in refused(folder.recover_last, "out")
+    assert "no other checkpoint is intact" in refused(folder.recover_last, "out")
 
 
 def test_checkpoints_are_counted_by_kind(folder):

@@ -111,7 +111,7 @@ def test_any_environment(asked, name):
     def plan(text):
         found = planned(asked, **{**usual, name: text})
         if isinstance(found, str):
-            assert name in found or "which of them is this?" in found
+            assert name in found or "the number of this node is unknown" in found
         else:
             assert not {"--help", "-n"} & set(found.command[1:11])
 
@@ -147,16 +147,16 @@ def test_any_place(asked, tmp_path, place):
     [
         ("model.nosuch=1", "model.nosuch=1: no such setting in the file; +model.nosuch=1 adds it"),
         ("task.nosuch=a", "if task 'translation' has it"),
-        ("+model.dropout=0", "+model.dropout=0: it is in the file; leave out the plus"),
-        ("~model.dropout", "~model.dropout: give one value, key=value"),
-        ("model.dropout=1,2", "give one value, key=value"),
-        ("hydra.run.dir=x", "that is set by train.sh; leave it out"),
-        ("optimization.update_freq=[0]", "optimization.update_freq wants a positive whole number, not '0'"),
-        ("dataset.max_tokens=1.5", "dataset.max_tokens wants a whole number from 0 on, not '1.5'"),
+        ("+model.dropout=0", "+model.dropout=0: the setting is in the file; leave out the plus"),
+        ("~model.dropout", "~model.dropout: not a single value; give key=value"),
+        ("model.dropout=1,2", "not a single value; give key=value"),
+        ("hydra.run.dir=x", "train.sh sets this; leave it out"),
+        ("optimization.update_freq=[0]", "optimization.update_freq must be a positive whole number, not '0'"),
+        ("dataset.max_tokens=1.5", "dataset.max_tokens must be a whole number from 0 on, not '1.5'"),
         ("task.target_lang=fr", "it translates en-fr, and "),
-        ("task.source_lang=fr", "has en-de: say task.source_lang=en behind OUT, or name other data"),
+        ("task.source_lang=fr", "has en-de; give task.source_lang=en after OUT, or name other data"),
         ("model.dropout=${oc.env:NO_SUCH_VARIABLE}", "NO_SUCH_VARIABLE"),
-        ("model.dropout=inf", "model.dropout: neither a text nor a finite number: inf"),
+        ("model.dropout=inf", "model.dropout: not a text and not a finite number: inf"),
     ],
 )
 def test_wrong_overrides(asked, override, message):
@@ -218,7 +218,7 @@ def test_what_the_configuration_says(run):
 @pytest.mark.parametrize(
     "keep, taken, note",
     [
-        ({"keep_last_epochs": 10}, "last3", "has 3 of the 10 checkpoints that are averaged by default; taking last:3"),
+        ({"keep_last_epochs": 10}, "last3", "has 3 of the 10 checkpoints that are averaged by default; using last:3"),
         ({"keep_last_epochs": 2}, "last2", ""),
         ({"keep_last_epochs": -1}, "best", ""),
         ({}, "best", ""),
@@ -230,20 +230,20 @@ def test_as_many_checkpoints_as_there_are(run, keep, taken, note):
     RunFolder(folder).write_settings(Settings({**CONFIG, "checkpoint": keep}))
     plan = evaluated(run)
     assert plan.checkpoint.stem.endswith(taken) and plan.note.endswith(note) and bool(plan.note) == bool(note)
-    asked = "last:4 averages 4; say --checkpoints last:3 or checkpoint_"
+    asked = "last:4 averages 4; give --checkpoints last:3 or checkpoint_"
     assert asked in evaluated({**run, "checkpoints": "last:4"})
     for path in folder.glob("checkpoint[0-9]*.pt"):
         path.unlink()
     assert evaluated(run).checkpoint.name == "checkpoint_best.pt"
     (folder / "checkpoint_best.pt").unlink()
-    assert evaluated(run).endswith("; say --checkpoints checkpoint_last.pt")
+    assert evaluated(run).endswith("; give --checkpoints checkpoint_last.pt")
     assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
 
 
 def test_a_number_of_checkpoints_that_is_none(run):
     keep = {"keep_last_epochs": 10**30}
     RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))
-    assert "checkpoint.keep_last_epochs wants a whole number from -1 on up to 1000000000" in evaluated(run)
+    assert "checkpoint.keep_last_epochs must be a whole number from -1 on up to 1000000000" in evaluated(run)
 
 
 @pytest.mark.parametrize(

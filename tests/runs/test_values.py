@@ -25,7 +25,7 @@ def test_whole_numbers(value, low, high):
     try:
         found = values.whole("--beam", value, low, high)
     except RunError as error:
-        assert one_line(error) and str(error).startswith("--beam wants ")
+        assert one_line(error) and str(error).startswith("--beam must be ")
     else:
         assert type(found) is int and low <= found <= high and int(value) == found and type(value) in (int, str)
 
@@ -35,7 +35,7 @@ def test_numbers(value):
     try:
         found = values.number("--lenpen", value)
     except RunError as error:
-        assert one_line(error) and str(error).startswith("--lenpen wants ")
+        assert one_line(error) and str(error).startswith("--lenpen must be ")
     else:
         assert abs(found) <= 1000 and float(value) == found
 
@@ -52,7 +52,7 @@ def test_names(value):
 
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", b"1", None])
 def test_what_is_no_whole_number(value):
-    with pytest.raises(RunError, match="^--beam wants a positive whole number"):
+    with pytest.raises(RunError, match="^--beam must be a positive whole number"):
         values.whole("--beam", value)
 
 

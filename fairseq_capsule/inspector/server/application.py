@@ -1,12 +1,12 @@
-"""The routes. Starlette answers; every refusal is an object of JSON with one line, `error`.
+"""The routes, as a Starlette application. Every refusal is a JSON object with one line, `error`.
 
 | route | |
 |---|---|
-| `GET /` | the page with the text box; `live.js` and `live.css` are its files |
-| `GET /model` | what the models are and what they accept |
+| `GET /` | the page with the text box; its files are `live.js` and `live.css` |
+| `GET /model` | facts about the models and the limits of requests |
 | `POST /translate` | the n-best lists |
 | `POST /inspect` | the best translation and the arrays of what was routed |
-| `GET /page?text=…&beam=…` | the inspector's page of a sentence |
+| `GET /page?text=…&beam=…` | the page of the inspector for a sentence |
 """
 
 import asyncio
@@ -42,9 +42,9 @@ def application(translator: Translator, names: FrozenSet[str], waiting: int, per
     """The server as an ASGI application.
 
     Args:
-        names: of the server, besides `localhost` and addresses.
-        waiting: requests in the queue, besides the one that is being translated.
-        per_minute: requests of one address.
+        names: host names of the server, besides `localhost` and addresses.
+        waiting: maximum requests in the queue, without the one in progress.
+        per_minute: maximum requests from one address in a minute.
     """
     queue, rate = Queue(waiting), Rate(per_minute)
     policy = guards.page_policy(translator.page_scripts)
@@ -86,7 +86,7 @@ def application(translator: Translator, names: FrozenSet[str], waiting: int, per
 
 
 class Guarded:
-    """Checks the Host of every request and adds the headers that every answer has; an error never ends the server."""
+    """Checks the Host of every request and adds the headers of every answer. An error never ends the server."""
 
     def __init__(self, app: ASGIApp, names: FrozenSet[str]):
         self._app = app
@@ -127,8 +127,8 @@ async def _body(request: Request) -> bytes:
         Refusal: 415, 413 or 408.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":  # which pages of other sites cannot send unasked
-        raise Refusal(415, "the body is not declared as JSON; send Content-Type: application/json")
+    if kind != "application/json":  # pages of other sites cannot send JSON without a preflight
+        raise Refusal(415, "the content type is not JSON; send Content-Type: application/json")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and int(declared[:20]) > MOST_BYTES:
         raise _too_long()
@@ -145,7 +145,7 @@ async def _body(request: Request) -> bytes:
 
 
 def _too_long() -> Refusal:
-    # What is left of the body is not read: the connection has to end.
+    # The rest of the body is not read, so the connection must close.
     return Refusal(413, f"the body has more than {MOST_BYTES} bytes; send one sentence", {"Connection": "close"})
 
 

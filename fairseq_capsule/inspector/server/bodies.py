@@ -1,4 +1,4 @@
-"""What a request may ask for. One function reads each kind of request; what it does not allow is a `Refusal`."""
+"""Validation of requests. One function reads each kind of request; an invalid request raises a `Refusal`."""
 
 import json
 import re
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Dict, Tuple
 
-MOST_BYTES = 64 * 1024  # of a body
-MOST_CHARACTERS = 5_000  # of a sentence
+MOST_BYTES = 64 * 1024  # maximum size of a body
+MOST_CHARACTERS = 5_000  # maximum length of a sentence
 MOST_BEAM = 20
 ALL = "all"
 
 
 class Refusal(Exception):
-    """A request that is answered with a 4xx or 5xx status and one line that says what is wrong and what to do."""
+    """A 4xx or 5xx answer, with one line: what is wrong, then what to do."""
 
     def __init__(self, status: int, message: str, headers: Mapping[str, str] = {}):
         super().__init__(message)
@@ -28,7 +28,7 @@ class Asked:
 
     Attributes:
         text: one sentence, with single spaces and without control characters.
-        beam: None takes the server's.
+        beam: the beam size; None for the default of the server.
         arrays: the names of arrays to return; `("all",)` returns all.
     """
 
@@ -41,34 +41,34 @@ def read_body(body: bytes, fields: Tuple[str, ...]) -> Asked:
     """Read the JSON body of a request.
 
     Args:
-        fields: the names that the route allows besides `text`.
+        fields: the allowed names besides `text`.
 
     Raises:
-        Refusal: 400 for what is not such an object, 422 for a text that cannot be a sentence.
+        Refusal: 400 if the body is not such an object, 413 if the text is too long, 422 if it is not a sentence.
     """
     try:
         found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         raise Refusal(400, "the body is not UTF-8; send JSON in UTF-8") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits is a ValueError too
+    except (ValueError, RecursionError):  # a number with thousands of digits also raises ValueError
         raise Refusal(400, 'the body is not JSON; send an object such as {"text": "a sentence"}') from None
     if not isinstance(found, dict):
-        raise Refusal(400, 'the body is not an object of JSON; send one such as {"text": "a sentence"}')
+        raise Refusal(400, 'the body is not a JSON object; send one such as {"text": "a sentence"}')
     unknown = sorted(found.keys() - {"text", *fields})
     if unknown:
-        raise Refusal(400, f"no field {unknown[0][:40]!r} here; the fields are: text, {', '.join(fields)}")
+        raise Refusal(400, f"unknown field {unknown[0][:40]!r}; the fields are: text, {', '.join(fields)}")
     return _asked(found)
 
 
 def read_query(query: Mapping[str, str]) -> Asked:
-    """Read the parameters of an address: `text` and `beam`.
+    """Read the query parameters `text` and `beam`.
 
     Raises:
-        Refusal: as `read_body`.
+        Refusal: the same as for `read_body`.
     """
     found: Dict[str, Any] = dict(query)
     if not found.keys() <= {"text", "beam"}:
-        raise Refusal(400, "the parameters of this address are text and beam; leave out the others")
+        raise Refusal(400, "unknown parameter; the parameters are text and beam")
     if "beam" in found:
         if not re.fullmatch(r"\d{1,6}", found["beam"], re.ASCII):
             raise Refusal(400, f"beam is not a whole number from 1 to {MOST_BEAM}; correct it")
@@ -80,7 +80,7 @@ def _asked(found: Mapping[str, Any]) -> Asked:
     if "text" not in found:
         raise Refusal(400, "text is missing; give the sentence to translate")
     beam, arrays = found.get("beam"), found.get("arrays", [])
-    if beam is not None and (type(beam) is not int or not 1 <= beam <= MOST_BEAM):  # True is an int to isinstance
+    if beam is not None and (type(beam) is not int or not 1 <= beam <= MOST_BEAM):  # isinstance accepts True as an int
         raise Refusal(400, f"beam is not a whole number from 1 to {MOST_BEAM}; correct it")
     if arrays == ALL:
         arrays = [ALL]
@@ -91,16 +91,16 @@ def _asked(found: Mapping[str, Any]) -> Asked:
 
 def _sentence(text: Any) -> str:
     if type(text) is not str:
-        raise Refusal(400, "text is not a string; send the sentence as a string of JSON")
+        raise Refusal(400, "text is not a string; send the sentence as a JSON string")
     if len(text) > MOST_CHARACTERS:
         raise Refusal(
             413, f"text has {len(text)} characters, more than {MOST_CHARACTERS}; send a sentence, not a document"
         )
-    text = " ".join(text.split())  # line ends and tabs are spaces, as to fairseq
+    text = " ".join(text.split())  # line ends and tabs become spaces, as in fairseq
     if not text:
         raise Refusal(422, "text is empty; type a sentence")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
-        raise Refusal(422, "text has control characters or halves of surrogate pairs; remove them")
+        raise Refusal(422, "text has control characters or unpaired surrogates; remove them")
     return text
 
 

@@ -1,4 +1,4 @@
-"""Which hosts and origins may ask, and the headers of every answer."""
+"""Checks of the host and the origin of a request, and the headers of every answer."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from fairseq_capsule.inspector.server.bodies import Refusal
 
 LOCAL = "localhost"
 
-# Every answer. Nothing is shared with other origins; there are no CORS headers anywhere.
+# The headers of every answer. There are no CORS headers: other origins cannot read answers.
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
@@ -20,7 +20,7 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 }
-# The page with the text box: files of this server alone.
+# The page with the text box: only files of this server.
 LIVE_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -29,13 +29,13 @@ SCRIPT = re.compile(r"<script\b(?P<attributes>[^>]*)>(?P<text>.*?)</script>", re
 
 
 def require_host(host: str, names: FrozenSet[str]) -> None:
-    """Refuse a page of another name that resolves to this computer (DNS rebinding).
+    """Refuse a request by another host name that resolves to this computer (DNS rebinding).
 
-    An address in digits cannot be rebound; of names only this computer's own are allowed.
+    A numeric address cannot be rebound. Of host names, only the names of this computer are allowed.
 
     Args:
-        host: the request's Host header.
-        names: what the server may be called besides `localhost` and addresses in digits.
+        host: the Host header of the request.
+        names: the allowed names of the server besides `localhost` and numeric addresses.
 
     Raises:
         Refusal: 421.
@@ -48,12 +48,12 @@ def require_host(host: str, names: FrozenSet[str]) -> None:
         ipaddress.ip_address(name)
     except ValueError:
         raise Refusal(
-            421, "this server is not known by that Host; use its address in digits, or start it with --name NAME"
+            421, "unknown Host; use the numeric address of the server, or start it with --name NAME"
         ) from None
 
 
 def require_own_origin(headers: Mapping[str, str]) -> None:
-    """Refuse requests that a page of another site makes its reader's browser send.
+    """Refuse requests that a browser sends for a page of another site.
 
     Raises:
         Refusal: 403.
@@ -61,11 +61,11 @@ def require_own_origin(headers: Mapping[str, str]) -> None:
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     own = origin is None or origin in (f"{scheme}://{headers.get('host')}" for scheme in ("http", "https"))
     if not own or site not in ("none", "same-origin"):
-        raise Refusal(403, "the request comes from a page of another site; open this server's own page")
+        raise Refusal(403, "the request comes from a page of another site; open the page of this server")
 
 
 def scripts_of(page: str) -> Tuple[str, ...]:
-    """The hashes of a page's scripts, as a Content-Security-Policy names them; blocks of data are no scripts."""
+    """The hashes of a page's scripts for a Content-Security-Policy. Data blocks are not scripts."""
     return tuple(
         f"'sha256-{base64.b64encode(hashlib.sha256(match['text'].encode()).digest()).decode()}'"
         for match in SCRIPT.finditer(page)
@@ -74,10 +74,10 @@ def scripts_of(page: str) -> Tuple[str, ...]:
 
 
 def page_policy(scripts: Iterable[str]) -> str:
-    """The policy of a page of the inspector, which has its scripts and styles in it and fetches nothing.
+    """The policy of a page of the inspector. The page contains its scripts and styles and loads nothing.
 
     Args:
-        scripts: the hashes of those that may run.
+        scripts: the hashes of the scripts that may run.
     """
     return (
         f"default-src 'none'; script-src {' '.join(scripts)}; style-src 'unsafe-inline'; img-src data: blob:; "

@@ -1,4 +1,4 @@
-"""How much the server does: one piece of work at a time, a bounded queue, and a rate for each address."""
+"""Limits of the server: one task at a time, a bounded queue, and a rate for each address."""
 
 import asyncio
 import math
@@ -10,21 +10,21 @@ from typing import Any, Tuple
 
 from fairseq_capsule.inspector.server.bodies import Refusal
 
-MOST_ADDRESSES = 10_000  # whose rates are remembered
-CLOSED = 499  # what other servers log for a client that has gone; nobody reads the answer
+MOST_ADDRESSES = 10_000  # addresses with a stored rate
+CLOSED = 499  # the status that other servers log if the client has disconnected
 
 
 class Queue:
-    """Runs functions one after the other, in the order of the calls, in a thread of their own.
+    """Runs functions one by one, in the order of the calls, in a separate thread.
 
     Args:
-        length: how many may wait besides the one that runs.
+        length: the maximum number of waiting calls, without the running one.
     """
 
     def __init__(self, length: int):
         self._length = length
         self._inside = 0
-        self._turn = asyncio.Lock()  # its waiters are served in their order
+        self._turn = asyncio.Lock()  # first come, first served
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="translate")
 
     async def run(self, gone: Callable[[], Awaitable[bool]], function: Callable[..., Any], *arguments: Any) -> Any:
@@ -44,8 +44,8 @@ class Queue:
         try:
             async with self._turn:
                 if await gone():
-                    raise Refusal(CLOSED, "the client has hung up")
-                # A cancelled request must not let the next one in while its work still runs in the thread.
+                    raise Refusal(CLOSED, "the client has disconnected")
+                # After a request is cancelled, the next one must wait until the thread has finished the work.
                 return await _finished(asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments))
         finally:
             self._inside -= 1
@@ -61,16 +61,16 @@ async def _finished(work: "asyncio.Future[Any]") -> Any:
 
 
 class Rate:
-    """At most so many requests a minute from an address: a bucket of tokens that fills evenly.
+    """A limit of requests per minute for each address: a token bucket.
 
     Args:
-        per_minute: both the size of the bucket and what flows into it in a minute.
+        per_minute: the size of the bucket, and the tokens that are added in a minute.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._most = per_minute
         self._clock = clock
-        self._buckets: OrderedDict[str, Tuple[float, float]] = OrderedDict()  # address → tokens, when
+        self._buckets: OrderedDict[str, Tuple[float, float]] = OrderedDict()  # address → (tokens, time)
 
     def take(self, address: str) -> None:
         """Count a request.
@@ -84,7 +84,7 @@ class Rate:
         enough = tokens >= 1
         self._buckets[address] = (tokens - enough, now)
         if len(self._buckets) > MOST_ADDRESSES:
-            self._buckets.popitem(last=False)  # the one that asked longest ago
+            self._buckets.popitem(last=False)  # the address with the oldest last request
         if not enough:
             wait = math.ceil((1 - tokens) * 60 / self._most)
             raise Refusal(

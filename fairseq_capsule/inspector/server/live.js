@@ -9,7 +9,7 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
-/** The answer of a route as an object; an Error with the server's own line otherwise. */
+/** The answer of a route as an object; throws an Error with the message of the server. */
 async function ask(path, body, signal) {
   const options = body && {
     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal,
@@ -61,7 +61,7 @@ async function translate() {
     if (model.views.length) {
       at("page").src = at("alone").href = `/page?${query}`;
     } else {
-      say("This model has neither attention nor capsules to show.");
+      say("This model has no attention or capsules to show.");
     }
   } catch (error) {
     if (error.name !== "AbortError") say(error.message, true);
@@ -70,7 +70,7 @@ async function translate() {
   }
 }
 
-/** On a narrow window the frame is as high as what it holds: nobody scrolls well within a page that scrolls. */
+/** In a narrow window the frame is as high as its content, because nested scrolling is hard to use. */
 at("page").addEventListener("load", () => {
   const frame = at("page"), inside = frame.contentDocument?.documentElement;
   if (!inside) return;

@@ -1,4 +1,4 @@
-"""The port, and the server's start and end."""
+"""The port, and the start and end of the server."""
 
 import os
 import socket
@@ -9,40 +9,42 @@ from starlette.applications import Starlette
 from fairseq_capsule.errors import UserError
 
 MOST_CONNECTIONS = 200
-MOST_HEADER_BYTES = 64 * 1024  # a sentence in an address has up to nine bytes a character
-SECONDS_TO_END = 10  # for what is being translated when the server is told to end
+MOST_HEADER_BYTES = 64 * 1024  # a character in a URL takes up to nine bytes
+SECONDS_TO_END = 10  # for the translation in progress when the server is stopped
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens; the port is taken before anything is loaded.
+    """A listening socket. The port is bound before a model is loaded.
 
     Raises:
-        UserError: the address is not this computer's, or the port is not to be had.
+        UserError: the address does not belong to this computer, or the port is not available.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
-    except (socket.gaierror, UnicodeError):  # the latter of a name that is no host's, such as a very long one
-        raise UserError(f"--host {host[:100]}: no such host; name an address of this computer, as 127.0.0.1") from None
+    except (socket.gaierror, UnicodeError):  # UnicodeError: an invalid host name, such as a very long one
+        raise UserError(
+            f"--host {host[:100]}: no such host; give an address of this computer, such as 127.0.0.1"
+        ) from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise UserError(
-            f"port {port} of {host}: {reason}; choose another one, such as --port {min(port + 1, 65535)}"
+            f"port {port} of {host}: {reason}; choose another, such as --port {min(port + 1, 65535)}"
         ) from None
 
 
 def address(listening: socket.socket) -> str:
-    """Where a browser finds it."""
+    """The URL of the server for a browser."""
     host, port, *_ = listening.getsockname()
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def run(app: Starlette, listening: socket.socket) -> None:
-    """Serve until Ctrl-C or SIGTERM; what is being translated then is finished first."""
+    """Serve until Ctrl-C or SIGTERM. A translation in progress is finished first."""
     config = uvicorn.Config(
         app,
         log_level="error",
-        access_log=False,  # which would keep what readers typed
+        access_log=False,  # the log would store the text of users
         server_header=False,
         limit_concurrency=MOST_CONNECTIONS,
         h11_max_incomplete_event_size=MOST_HEADER_BYTES,

@@ -1,4 +1,4 @@
-"""The loaded models: a valid request in, an answer out. Runs in one thread; knows nothing of HTTP."""
+"""The loaded models. They answer valid requests in one thread; HTTP is in other modules."""
 
 import math
 import time
@@ -17,13 +17,13 @@ from fairseq_capsule.inspector.server.bodies import ALL, Asked, Refusal
 from fairseq_capsule.inspector.server.guards import scripts_of
 from fairseq_capsule.inspector.text import text_of
 
-SHORTEST = 2  # subwords of a sentence, its end included
-DIGITS = 6  # significant ones of a number in an answer
+SHORTEST = 2  # minimum subwords of a sentence, with end of sentence
+DIGITS = 6  # significant digits of a number in an answer
 
 
 @dataclass(frozen=True)
 class System:
-    """A loaded model, and what readers call it: its checkpoint."""
+    """A loaded model, named by its checkpoint."""
 
     name: str
     hub: GeneratorHubInterface
@@ -41,18 +41,18 @@ class System:
 
 
 class Translator:
-    """Translates and inspects sentences with one model, or with one beside another.
+    """Translates and inspects sentences with one or two models.
 
-    The constructor inspects a word. That finds out at once whether the models fit together, makes the
-    first request as quick as the others, and gives the scripts of a page that holds no text of a reader's.
+    The constructor inspects one word. This checks that the models are compatible, makes the first request as fast as
+    the others, and gives the scripts of a page without text of a user.
 
     Args:
-        system, against: the model, and another one of the same dictionaries.
-        beam: where a request names none.
-        longest: subwords of a sentence, its end included; a model may read fewer.
+        system, against: the model, and a second model with the same dictionaries.
+        beam: the beam size of a request without one.
+        longest: maximum subwords of a sentence, with end of sentence; the limit of a model may be lower.
 
     Raises:
-        UserError: models that do not fit together, or a limit that no sentence meets.
+        UserError: the models are not compatible, or the limit is too low for any sentence.
     """
 
     def __init__(self, system: System, against: Optional[System] = None, beam: int = 5, longest: int = 256):
@@ -60,13 +60,15 @@ class Translator:
         self.beam = beam
         self.longest = min(longest, *(each.hub.models[0].max_positions()[0] for each in self.systems))
         if self.longest < SHORTEST:
-            raise UserError(f"--longest {longest}: a word and the end of its sentence are {SHORTEST}; allow more")
+            raise UserError(
+                f"--longest {longest}: a sentence has at least {SHORTEST} subwords with its end; give a larger number"
+            )
         inspection = self._inspection(Asked("a"))
         self.views: Tuple[str, ...] = tuple(view.title for view in inspection.views)
         self.page_scripts = scripts_of(page_html(inspection)) if self.views else ()
 
     def facts(self) -> Dict[str, Any]:
-        """What the models are and what they accept."""
+        """Facts about the models and the limits of requests."""
         return {
             "systems": [system.facts() for system in self.systems],
             "beam": self.beam,
@@ -85,17 +87,17 @@ class Translator:
         }
 
     def inspect(self, asked: Asked) -> Dict[str, Any]:
-        """The best translation, the views that the model offers, and the arrays that were asked for.
+        """The best translation, the views of the model, and the requested arrays.
 
         Raises:
-            Refusal: 422, an array that the model does not have.
+            Refusal: 422 if the model does not have a requested array.
         """
         inspection = self._inspection(asked)
         names = inspection.arrays.keys() if asked.arrays == (ALL,) else asked.arrays
         missing = sorted(set(names) - inspection.arrays.keys())
         if missing:
             there = ", ".join(inspection.arrays) or "none"
-            raise Refusal(422, f"no array {missing[0][:40]!r}; the model has: {there}")
+            raise Refusal(422, f"no array {missing[0][:40]!r}; choose from: {there}")
         return {
             "text": asked.text,
             "source": list(inspection.source),
@@ -106,13 +108,13 @@ class Translator:
         }
 
     def page(self, asked: Asked) -> str:
-        """The inspector's page of a sentence.
+        """The page of the inspector for a sentence.
 
         Raises:
-            Refusal: 404, the model has nothing to show.
+            Refusal: 404 if the model has nothing to show.
         """
         if not self.views:
-            raise Refusal(404, "this model has neither attention nor capsules to show; only its translations are there")
+            raise Refusal(404, "this model has no attention or capsules to show; use only its translations")
         return page_html(self._inspection(asked))
 
     def _inspection(self, asked: Asked) -> Inspection:
@@ -125,7 +127,7 @@ class Translator:
     def _source(self, text: str) -> Source:
         (source,) = sentences_of_text(self.systems[0].hub, [text])
         if len(source.tokens) < 2:  # the end alone
-            raise Refusal(422, "the tokeniser leaves nothing of the text; type a sentence")
+            raise Refusal(422, "the text is empty after tokenising; type a sentence")
         if len(source.tokens) > self.longest:
             raise Refusal(
                 413, f"the sentence has {len(source.tokens)} subwords, more than {self.longest}; type a shorter one"
@@ -135,7 +137,7 @@ class Translator:
     def _translated(self, system: System, source: Source, beam: int) -> Dict[str, Any]:
         start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader asks for it without a GPU too
+            warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader requests it also without a GPU
             hypotheses = system.hub.generate(source.tokens.to(system.hub.device), beam=beam)
         listed = [_hypothesis(system.hub, hypothesis) for hypothesis in hypotheses]
         seconds = time.perf_counter() - start
@@ -162,5 +164,5 @@ def _shortened(values: Any) -> List[Any] | float | None:
 
 
 def _short(value: float) -> float | None:
-    """A number of few digits; None where it is not finite, for which JSON has no word."""
+    """A number with `DIGITS` significant digits; None if it is not finite, which JSON cannot represent."""
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

@@ -134,7 +134,7 @@ def build_aggregation(config: Any) -> nn.Module:
 
 
 def _refuse_other_votes(aggregation: CapsuleAggregation, own: bool) -> None:
-    """Refuse a checkpoint whose vote weights do not fit: another kind, or another number of iterations."""
+    """Refuse a checkpoint with vote weights of another kind or for another number of iterations."""
 
     def before_loading(module, state_dict, prefix, *_):
         saved = state_dict.get(f"{prefix}vote_weight")

@@ -98,7 +98,7 @@ def test_sentences(page):
 
 
 @pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_nothing_is_wider_than_the_window(page, report, width):
+def test_the_page_is_not_wider_than_the_window(page, report, width):
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
@@ -107,5 +107,5 @@ def test_nothing_is_wider_than_the_window(page, report, width):
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_the_page_says_nothing_to_the_console(page):
+def test_the_page_logs_nothing_to_the_console(page):
     assert page.get_log("browser") == []

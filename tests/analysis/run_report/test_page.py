@@ -57,7 +57,7 @@ def page(tmp_path_factory):
     return (folder / "out/report.html").read_text(encoding="utf-8")
 
 
-def test_nothing_of_a_text_is_markup(page):
+def test_text_is_escaped_in_the_page(page):
     structure = Structure(page)
     scripts = [attributes for tag, attributes in structure.elements if tag == "script"]
     assert scripts == [{"type": "application/json", "id": "data"}, {}]
@@ -66,7 +66,7 @@ def test_nothing_of_a_text_is_markup(page):
     assert not any(name.startswith("on") for _, attributes in structure.elements for name in attributes)
 
 
-def test_it_fetches_nothing(page):
+def test_the_page_loads_nothing_from_elsewhere(page):
     for _, attributes in Structure(page).elements:
         for name in ("src", "href", "xlink:href", "action", "srcset"):
             assert not re.match(r"\w+:|//", attributes.get(name) or "")
@@ -92,7 +92,7 @@ def test_tables(page):
     assert sum(int(row[1]) for row in tables["lengths-table"][1:]) == 30
 
 
-def test_charts_take_their_ink_from_the_page():
+def test_charts_use_the_text_colour_of_the_page():
     drawn = dots(["a", "$b$ <x>"], [Estimate(20, 1, None, None), Estimate(22, 1, 0.01, None)], "BLEU")
     assert "currentColor" in drawn and "#012345" not in drawn and "#000000" not in drawn
     assert "$b$ &lt;x&gt;" in drawn and "<style" not in drawn and "<metadata" not in drawn

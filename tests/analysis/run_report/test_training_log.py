@@ -48,7 +48,7 @@ def test_after_a_restart_the_later_value_counts(tmp_path):
 
 
 @given(st.lists(st.text(st.sampled_from('[]|{}":, -0123456789.eINFvalidtran_num_updates\0é'), max_size=60)))
-def test_whatever_stands_in_it_is_passed_over(tmp_path_factory, texts):
+def test_unknown_lines_are_skipped(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_bytes(b"\n".join(f"[x][valid][INFO] - {text}".encode() for text in texts) + b"\xff\n")
     read_training_log(path)

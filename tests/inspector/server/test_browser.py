@@ -40,7 +40,7 @@ def find(browser, selector):  # noqa: F811
     return browser.find_element("css selector", selector)
 
 
-def test_typed_text_is_translated_and_looked_into(page, wait, server):
+def test_typed_text_is_translated_and_inspected(page, wait, server):
     from selenium.webdriver.common.keys import Keys
 
     assert "gdr_transformer_tiny" in find(page, "#systems").text
@@ -84,7 +84,7 @@ def test_a_server_that_has_ended(browser, opened, translator, wait):  # noqa: F8
 
 
 @pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_nothing_is_wider_than_the_window(page, wait, width):
+def test_the_page_is_not_wider_than_the_window(page, wait, width):
     size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     try:
@@ -109,7 +109,7 @@ def test_what_the_page_may_do(page, wait):
     assert page.execute_script("return [window.bad, document.querySelector('#page').contentWindow.bad]") == [None, None]
 
 
-def test_neither_page_breaks_its_policy(page, wait):
+def test_no_page_violates_its_policy(page, wait):
     find(page, "#text").send_keys("a b")
     find(page, "button").click()
     wait("return document.querySelector('#page')?.contentDocument?.body?.dataset.drawn")

@@ -107,7 +107,7 @@ class TestManyAtOnce:
         assert [answer.json["text"] for answer in answers] == texts
         assert max(most) == 1 and len(most) == 50
 
-    def test_those_that_do_not_fit_are_told_to_come_again(self, translator, monkeypatch):
+    def test_requests_beyond_the_queue_get_503(self, translator, monkeypatch):
         begun, going_on = threading.Event(), threading.Event()
 
         def slow(asked):
@@ -130,7 +130,7 @@ class TestManyAtOnce:
         for answer in full:
             assert "requests are waiting already" in refused(answer, 503) and answer.headers["retry-after"] == "1"
 
-    def test_an_address_that_asks_too_often(self, translator):
+    def test_an_address_over_its_rate_gets_429(self, translator):
         with serving(translator, per_minute=3) as own:
             answers = [own.translate("a") for _ in range(5)]
             assert [answer.status for answer in answers] == [200, 200, 200, 429, 429]
@@ -228,7 +228,7 @@ class TestMalformed:
         for path in ("/no", "/live.html", "/../pyproject.toml", "/%2e%2e/x"):
             refused(server.ask("GET", path), 404)
 
-    def test_bytes_that_are_no_http(self, server):
+    def test_invalid_http_is_refused(self, server):
         with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
             connection.sendall(b"\x16\x03\x01 hello\r\n\r\n")
             assert b" 400 " in connection.recv(1000)
@@ -241,7 +241,7 @@ class TestMalformed:
             connection.sendall(head.encode() + b"Content-Length: 20\r\n\r\n{")
             assert b" 408 " in connection.recv(1000)
 
-    def test_an_error_of_ours_ends_nothing(self, translator, monkeypatch, capsys):
+    def test_an_internal_error_does_not_stop_the_server(self, translator, monkeypatch, capsys):
         with serving(translator) as own:
             with monkeypatch.context() as patch:
                 patch.setattr(translator, "translate", lambda asked: 1 / 0)

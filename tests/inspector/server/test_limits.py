@@ -43,7 +43,7 @@ def test_one_at_a_time_in_order_and_no_more_than_fit(pauses, length):
     assert all(result.status == 503 and "Retry-After" in result.headers for result in results[accepted:])
 
 
-def test_an_error_lets_the_next_one_in():
+def test_an_error_does_not_block_the_queue():
     async def two():
         queue = Queue(0)
         with pytest.raises(ZeroDivisionError):
@@ -53,7 +53,7 @@ def test_an_error_lets_the_next_one_in():
     assert asyncio.run(two()) == 2
 
 
-def test_nothing_is_done_for_a_client_that_has_gone():
+def test_requests_of_disconnected_clients_are_skipped():
     async def one():
         with pytest.raises(Refusal):
             await Queue(0).run(gone, lambda: pytest.fail("it ran"))
@@ -61,7 +61,7 @@ def test_nothing_is_done_for_a_client_that_has_gone():
     asyncio.run(one())
 
 
-def test_a_cancelled_request_keeps_the_others_out_until_its_work_has_ended():
+def test_a_cancelled_request_blocks_the_queue_until_its_work_ends():
     ending = threading.Event()
     order = []
 
@@ -97,7 +97,7 @@ def test_the_rate_of_an_address():
         rate.take("a")
 
 
-def test_addresses_are_not_kept_for_ever():
+def test_old_addresses_are_dropped():
     rate = Rate(1, lambda: 0.0)
     for number in range(MOST_ADDRESSES + 5):
         rate.take(str(number))
