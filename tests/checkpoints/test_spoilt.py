@@ -1,4 +1,4 @@
-"""A real checkpoint in which one value is another one, wherever it stands: it loads, or one line says why not."""
+"""A real checkpoint with one changed value at any place: it loads, or one line reports the reason."""
 
 import math
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 
-# Numbers that no machine could build are excluded: SECURITY.md promises nothing of time and memory.
+# Sizes that no machine can allocate are excluded: SECURITY.md makes no promise about time and memory.
 WRONG = st.sampled_from(
     [None, "", "x", "???", "-1", -1, 0, -(10**30), math.nan, math.inf, True, 0.5, [], [1], ["x"], {}, {"x": 1}, {1: 1}]
 )
 
 
 def places(state, path=()):
-    """Every place in nested dicts, and of lists of them."""
+    """Every place in nested dicts and in lists of them."""
     items = state.items() if isinstance(state, dict) else enumerate(state)
     for key, value in items:
         yield (*path, key)

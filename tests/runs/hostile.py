@@ -1,4 +1,4 @@
-"""Texts that a shell, Hydra, OmegaConf or a path could take for more than a text, and what may be in a file of JSON."""
+"""Texts with a special meaning in a shell, Hydra, OmegaConf or a path, and values for JSON files."""
 
 from hypothesis import strategies
 
