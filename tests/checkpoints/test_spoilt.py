@@ -24,7 +24,7 @@ def places(state, path=()):
             yield from places(value, (*path, key))
 
 
-def spoilt(state, path, value):
+def corrupted(state, path, value):
     owner = state
     for key in path[:-1]:
         owner = owner[key]
@@ -45,7 +45,7 @@ def test_one_value_is_wrong(place, data, value, way):
     state["last_optimizer_state"] = None
     part = data.draw(st.sampled_from([part for part in state if state[part]]))
     path = data.draw(st.sampled_from(list(places({part: state[part]}))))
-    checkpoint = place.write("spoilt.pt", spoilt(state, path, value))
+    checkpoint = place.write("corrupted.pt", corrupted(state, path, value))
     try:
         getattr(place, way)(checkpoint)
     except UserError as error:

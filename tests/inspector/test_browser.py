@@ -460,10 +460,10 @@ def test_pages_of_any_width_scroll_in_one_direction_alone(opened, wide_as, width
         page = opened(number, **({"view": view} if view else {}))
         assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width, (number, view)
     gate = "document.querySelector('canvas[data-array=global_gate]').parentElement"
-    needed, room, cells = page.browser.execute_script(
+    needed, space, cells = page.browser.execute_script(
         f"return [{gate}.scrollWidth, {gate}.clientWidth, page.arrays.global_gate.shape.at(-1)]"
     )
-    assert needed <= room and cells == 512
+    assert needed <= space and cells == 512
     page.open_index()
     assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width
 

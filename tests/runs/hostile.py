@@ -65,13 +65,13 @@ PARTS = [
 
 
 def texts(mark):
-    """Texts of a few hostile parts; what runs one of them makes the file `mark`."""
+    """Texts of a few hostile parts. A program that runs one of them creates the file `mark`."""
     parts = strategies.sampled_from([part.format(mark=mark) for part in PARTS])
     return strategies.lists(parts, min_size=1, max_size=3).map("".join)
 
 
 def values(mark):
-    """What a value of JSON or YAML may be."""
+    """Values of JSON or YAML."""
     plain = strategies.one_of(
         texts(mark),
         strategies.text(max_size=10),
