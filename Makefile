@@ -11,7 +11,8 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 	evaluation.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md style.md systems.md training.md) \
 	scripts/docs.sh scripts/site/hooks.py \
 	fairseq_capsule/__init__.py fairseq_capsule/cli \
-	fairseq_capsule_runs $(addprefix fairseq_capsule/,analysis corpora criterions environment evaluation inspector losses modules routing) \
+	fairseq_capsule_runs $(addprefix tests/,analysis data evaluation runs) \
+	$(addprefix fairseq_capsule/,analysis corpora criterions environment evaluation inspector losses modules routing) \
 	scripts/check-package.sh scripts/install-browser.sh scripts/install.sh
 
 help:            ## list the targets

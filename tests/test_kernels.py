@@ -5,7 +5,7 @@ from kernels import kernels_of
 
 from tests.zoo import ARCHITECTURES
 
-# Maximum kernels in a training step and in a decoding step. Lower a limit after kernels are saved; do not raise it lightly.
+# Maximum kernels in a training step and in a decoding step. Lower a limit after kernels are saved. Avoid raising it.
 CEILINGS = {
     "capsule_transformer": (1960, 260),
     "gdr_transformer": (1270, 226),
