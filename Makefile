@@ -6,11 +6,9 @@
 PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxprocesses 8 --dist loadfile
 
 # Files that follow docs/style.md. Add what you rewrite.
-PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci \
-	$(addprefix docs/,analyzing.md capsnmt.md capsule-transformer.md commands.md concepts.md corpora.md dynamic-past-future.md \
-	evaluation.md extending.md faq.md getting-started.md gret.md index.md inspecting.md pytorch.md reproducing.md \
-	results.md serving-and-reports.md speed.md style.md systems.md training.md your-own-corpus.md) \
-	fairseq_capsule fairseq_capsule_runs benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples
+PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci docs/*.md \
+	fairseq_capsule fairseq_capsule_runs benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
+	$(addprefix tests/,analysis data evaluation runs)
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28

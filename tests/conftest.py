@@ -1,4 +1,4 @@
-"""What every test shares: the same numbers everywhere, since a suite that fails now and then tells of luck alone."""
+"""Shared fixtures. The seed is fixed, so that the tests are deterministic."""
 
 import pytest
 import torch
@@ -10,5 +10,5 @@ settings.load_profile("suite")
 
 @pytest.fixture(autouse=True)
 def seed():
-    """Whatever ran before in this process."""
+    """Set the seed before each test."""
     torch.manual_seed(1)

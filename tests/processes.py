@@ -1,4 +1,4 @@
-"""Commands in processes of their own that do not import torch and fairseq again, which takes seconds of CPU time each.
+"""Commands in separate processes that do not import torch and fairseq again, which takes seconds of CPU time.
 
 A server process imports both once. Each command runs in a fork of it, with its own arguments, folder, environment,
 input and output, as `python -m` runs it.

@@ -1,4 +1,4 @@
-"""Every configuration of configs/ builds its model: systems, and the pieces that they are composed of."""
+"""Every configuration in configs/ builds its model: systems, and the config groups that they use."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +30,7 @@ def composed(folder, name, *overrides):
 
 
 def built(config):
-    """The model without its numbers: building a Big one then takes no time."""
+    """The model without parameter values, so that building a Big model takes no time."""
     model = OmegaConf.create(OmegaConf.to_container(config.model, resolve=True))
     with torch.device("meta"):
         return build_model(model, make_task())

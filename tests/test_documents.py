@@ -165,7 +165,7 @@ def options(words):
 
 
 def test_most_commands_are_known():
-    """What the tests below do not look at is the shell's own, and pip, make and Python."""
+    """The tests below skip only shell builtins, pip, make and Python."""
     known = {"fairseq-capsule", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-hydra-train"}
     programs = {words[0] for _, words in COMMANDS if not words[0].startswith("scripts/")}
     assert known <= programs

@@ -1,4 +1,4 @@
-"""An error is one line, whatever is in it."""
+"""An error is one line for every text."""
 
 import pickle
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The house rules that a machine can check."""
+"""Rules of the project that a test can check."""
 
 import ast
 import importlib
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "fairseq_capsule"
 
-# What a package may import of the others: those that are listed before it, and of them no more than these.
+# The packages that each package may import. They are listed before it.
 ALLOWED = {
     "routing": set(),
     "corpora": set(),
@@ -33,10 +33,10 @@ ALLOWED = {
         *("evaluation", "analysis", "inspector", "tables"),
     },
 }
-# Modules that are no package's: what every module may import, and the faces, which nothing imports.
+# Modules outside the packages: FOR_ALL may be imported by every module, FACES by none.
 FOR_ALL = {"fairseq_capsule", "fairseq_capsule.errors", "fairseq_capsule.number_sets"}
 FACES = {"fairseq_capsule": {"criterions", "models", "tasks", "checkpoints"}, "fairseq_capsule.hub": {"checkpoints"}}
-# A hub has `inspect`, which imports the inspector by name when it is called.
+# `inspect` of a hub imports the inspector by name when it is called.
 BY_NAME = {("fairseq_capsule.checkpoints.hub", "fairseq_capsule.inspector")}
 WITHOUT_FAIRSEQ = {"routing", "losses", "corpora", "modules"}
 

@@ -1,6 +1,6 @@
-"""Nothing that a script has not checked is evaluated by bash: what is allowed, and that the check bites.
+"""bash evaluates only values that a script has checked. The tests also show that the check works.
 
-bash's arithmetic, array subscripts and some builtins run commands that stand in a value, as in `a[$(touch x)]`.
+Arithmetic, array subscripts and some builtins of bash run commands inside a value, such as `a[$(touch x)]`.
 """
 
 import re
@@ -30,7 +30,7 @@ def code_of(text):
 
 
 def evaluated(text, name=""):
-    """What in a script might be evaluated."""
+    """The parts of a script that bash may evaluate."""
     code = code_of(text)
     for allowed in INDIRECT.get(name, ()):
         code = code.replace(allowed, "")
@@ -91,7 +91,7 @@ def test_scripts_evaluate_nothing(script):
         "mapfile -t files < <(find x)",
     ],
 )
-def test_the_check_bites(line):
+def test_the_check_finds_unchecked_values(line):
     assert evaluated(f"{line}\n"), line
 
 
@@ -128,7 +128,7 @@ done <texts
 
 
 def test_what_common_sh_checks_runs_nothing(tmp_path):
-    """One shell for many texts, which hypothesis makes."""
+    """One shell runs many texts from hypothesis."""
     mark, found = tmp_path / "mark", set()
 
     @settings(max_examples=150, database=None)
@@ -160,7 +160,7 @@ fairseq-capsule table --help
 
 
 def test_modules_in_the_working_directory_are_not_imported(tmp_path):
-    """The scripts work inside of run folders and prepared folders."""
+    """The scripts work inside run folders and prepared folders."""
     mark = tmp_path / "mark"
     (tmp_path / "folder").mkdir()
     for module in MODULES:

@@ -1,4 +1,4 @@
-"""Every registered architecture of the package, with the options that its tests go through."""
+"""Every registered architecture of the package, with the options for its tests."""
 
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 
@@ -24,7 +24,7 @@ ARCHITECTURES = sorted(
 FEW_CAPSULES = {"global_capsules": 4}  # of the 32 units that the tests' models have
 SMALL = {**SIZES, **FEW_CAPSULES}
 
-# Beside the architectures as they are: every option that changes what is computed.
+# Besides the default architectures: every option that changes the computation.
 OPTIONS = [
     ("capsule_transformer", {"encoder_routing": "vertical", "decoder_routing": "none"}),
     ("capsule_transformer", {"encoder_routing": "horizontal", "decoder_routing": "none"}),
@@ -68,7 +68,7 @@ OPTIONS = [
     ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
 ]
 
-# For each architecture of fairseq's families: the options that leave nothing of ours, and which model it is then.
+# For each architecture of fairseq's families: the options that switch off our parts, and the resulting fairseq model.
 OFF = {
     arch: (options_off(MODEL_DATACLASS_REGISTRY[arch]()), "lstm" if arch.endswith("lstm") else "transformer")
     for arch in ARCHITECTURES
@@ -84,7 +84,7 @@ def case_name(value):
 
 
 def build(arch, options=PRESET, task=None, seed=1):
-    """`build_small`, with as few capsules of a layer as a small model has room for."""
+    """`build_small` with few enough capsules per layer for a small model."""
     return build_small(arch, with_few_capsules(arch, options), task, seed)
 
 

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _check(folder: Path, limits: Limits) -> Checked:
     """Check the text and the binarised data, or only the binarised data if the folder has no text."""
-    if final_text(folder) or (folder / "settings").is_file():  # a prepared folder whose text is missing is damaged
+    if final_text(folder) or (folder / "settings").is_file():  # a prepared folder without its text is damaged
         return check_folder(folder, limits)
     return check_binarised_folder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
 

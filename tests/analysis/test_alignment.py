@@ -1,4 +1,4 @@
-"""Word alignments: two directions made one by hand, and eflomal on a text of which there is no doubt."""
+"""Word alignments: two directions merged by hand, and eflomal on an unambiguous text."""
 
 import builtins
 import random

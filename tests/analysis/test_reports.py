@@ -1,4 +1,4 @@
-"""Tables, and files that are whole."""
+"""Tables, and complete files."""
 
 import csv
 import io

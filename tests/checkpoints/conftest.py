@@ -10,7 +10,7 @@ watched = []
 
 
 def watch(event, arguments):
-    """An audit hook stays for ever; it notes what happens while somebody watches."""
+    """Record audit events while a test watches. An audit hook cannot be removed."""
     if watched:
         watched[-1].append(event)
 
@@ -30,7 +30,7 @@ sys.addaudithook(watch)
 
 @pytest.fixture(scope="session")
 def nothing_starts():
-    """No process is started, and nothing connects to anywhere."""
+    """Check that no process starts and no connection is opened."""
 
     @contextlib.contextmanager
     def guarded():
@@ -43,7 +43,7 @@ def nothing_starts():
 
 @pytest.fixture(scope="session")
 def audited():
-    """What Python reports of a block of code: files, processes, connections, imports."""
+    """The audit events of a block of code: files, processes, connections, imports."""
     return watching
 
 

@@ -1,4 +1,4 @@
-"""Python's expressions as hypothesis strategies: an open grammar, each form of which may stand in each other."""
+"""Python expressions as hypothesis strategies: a grammar in which every form can contain every other form."""
 
 import json
 
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.checkpoints.marker import OPEN
 
-# What fairseq's own modules see when they evaluate: names that exist, and do something when they are called.
+# Names that fairseq's modules can resolve when they evaluate text, and that have an effect when called.
 NAMES = st.sampled_from(["open", "utils", "torch", "os", "x", "eval", "__import__", "print", "nn", "list", "dict"])
 
 LEAVES = (

@@ -1,4 +1,4 @@
-"""Hostile files: what a pickle calls, what an archive holds, tensors that are none."""
+"""Hostile files: calls in pickles, damaged archives, invalid tensors."""
 
 import argparse
 import io
@@ -37,7 +37,7 @@ def saved(state, **options):
 
 
 def pickled(code):
-    """Whatever the pickle of an archive says."""
+    """An archive with this pickle."""
 
     def rewrite(state):
         content = io.BytesIO()
@@ -61,7 +61,7 @@ def repacked(change=lambda name, record: record, compression=zipfile.ZIP_STORED)
 
 
 def damaged(state):
-    """A bit of a parameter is another one."""
+    """A checkpoint with one flipped bit in a parameter."""
     content = bytearray(saved(state))
     name = next(name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if "/data/" in name)
     record = zipfile.ZipFile(io.BytesIO(content)).getinfo(name)

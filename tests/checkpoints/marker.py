@@ -1,4 +1,4 @@
-"""`MARKER` is a file that must never appear: whatever runs makes it."""
+"""`MARKER` is a file that must never exist: hostile code creates it when it runs."""
 
 import os
 import tempfile

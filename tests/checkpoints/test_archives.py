@@ -1,4 +1,4 @@
-"""Archives that the hub unpacks: nothing is written, moved or linked outside of their folder."""
+"""Archives that the hub unpacks: nothing is written, moved or linked outside their folder."""
 
 import io
 import shutil

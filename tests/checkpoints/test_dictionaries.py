@@ -1,4 +1,4 @@
-"""fairseq's own commands on dictionaries that are broken or of another run, whatever task is named."""
+"""fairseq's commands on dictionaries that are broken or of another run, with every task."""
 
 import shutil
 
@@ -60,7 +60,7 @@ def test_a_broken_dictionary(place, data, monkeypatch, command, task, kind):
 
 
 class TestOtherWords:
-    """As many words as the checkpoint's dictionary has, and other ones."""
+    """A dictionary of the same size as the checkpoint's, with other words."""
 
     @pytest.fixture
     def others(self, data):

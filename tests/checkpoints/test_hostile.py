@@ -1,4 +1,4 @@
-"""Hostile checkpoints are refused by every way in: nothing runs, is written, fetched or read from the environment."""
+"""Every entry point refuses hostile checkpoints: nothing runs, is written, fetched or read from the environment."""
 
 import subprocess
 import sys
@@ -53,7 +53,7 @@ def test_hostile_checkpoints_are_refused_by_every_entry_point(place, written, no
 
 
 def test_all_kinds_and_entry_points_are_covered():
-    """Of the kinds that stand before the first colon, and by every way."""
+    """The kinds are the texts before the first colon. Every entry point is tried."""
     assert len({kind.partition(":")[0] for kind in hostile.HOSTILE}) >= 12
     assert len(list(hostile.HOSTILE)[::4]) >= 60
 

@@ -1,4 +1,4 @@
-"""A real checkpoint in which one value is another one, wherever it stands: it loads, or one line says why not."""
+"""A real checkpoint with one changed value at any place: it loads, or one line reports the reason."""
 
 import math
 
@@ -9,14 +9,14 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 
-# Numbers that no machine could build are excluded: SECURITY.md promises nothing of time and memory.
+# Sizes that no machine can allocate are excluded: SECURITY.md makes no promise about time and memory.
 WRONG = st.sampled_from(
     [None, "", "x", "???", "-1", -1, 0, -(10**30), math.nan, math.inf, True, 0.5, [], [1], ["x"], {}, {"x": 1}, {1: 1}]
 )
 
 
 def places(state, path=()):
-    """Every place in nested dicts, and of lists of them."""
+    """Every place in nested dicts and in lists of them."""
     items = state.items() if isinstance(state, dict) else enumerate(state)
     for key, value in items:
         yield (*path, key)
@@ -24,7 +24,7 @@ def places(state, path=()):
             yield from places(value, (*path, key))
 
 
-def spoilt(state, path, value):
+def corrupted(state, path, value):
     owner = state
     for key in path[:-1]:
         owner = owner[key]
@@ -45,7 +45,7 @@ def test_one_value_is_wrong(place, data, value, way):
     state["last_optimizer_state"] = None
     part = data.draw(st.sampled_from([part for part in state if state[part]]))
     path = data.draw(st.sampled_from(list(places({part: state[part]}))))
-    checkpoint = place.write("spoilt.pt", spoilt(state, path, value))
+    checkpoint = place.write("corrupted.pt", corrupted(state, path, value))
     try:
         getattr(place, way)(checkpoint)
     except UserError as error:

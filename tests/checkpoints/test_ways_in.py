@@ -1,4 +1,4 @@
-"""What fairseq and this package really write comes in, by every way; what calls something does not."""
+"""Every entry point loads what fairseq and this package write, and refuses text that calls something."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""Every way by which a checkpoint comes in, each in this process, on a model and data that are made in a moment."""
+"""Every entry point for a checkpoint, run in this process on a small generated model and data."""
 
 import copy
 import runpy
@@ -29,7 +29,7 @@ SHORT = ["--max-source-positions", "12", "--max-target-positions", "12"]  # an u
 
 
 class Place:
-    """A folder with binarised data, a small trained model's state, and the ways in."""
+    """A folder with binarised data, the state of a small trained model, and the entry points."""
 
     def __init__(self, folder):
         self.folder, self.data, self.configs = folder, folder / "bin", {}
@@ -65,14 +65,14 @@ class Place:
                 builder.finalize(f"{prefix}.idx")
 
     def state(self):
-        """What the trainer would save."""
+        """The state that the trainer saves."""
         return copy.deepcopy(self._state)
 
     def write(self, name, state):
         torch.save(state, self.folder / name)
         return self.folder / name
 
-    # Each way takes a checkpoint and raises whatever stops it, or returns.
+    # Each entry point takes a checkpoint, and returns or raises the error that stops it.
 
     def command(self, *arguments):
         parsed = cli.build_parser(arguments[0]).parse_args([str(argument) for argument in arguments])

@@ -16,7 +16,7 @@ WORDS = ["ein", "der", "hund", "ha@@ us", "läuft", "sieht", "rot@@ es", "kind",
 
 @pytest.fixture
 def command(capsys):
-    """Run a whole command line; its exit status, its output and what it says on stderr."""
+    """Run a command line. Returns its exit status, its output and its stderr."""
 
     def run(*arguments):
         status = main([str(argument) for argument in arguments])
@@ -28,7 +28,7 @@ def command(capsys):
 
 @pytest.fixture
 def refused(command):
-    """Run a command line that must fail with one line; that line, less the command's name."""
+    """Run a command line that must fail with one line. Returns the line without the command's name."""
 
     def run(*arguments):
         result = command(*arguments)
@@ -76,7 +76,7 @@ def training(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def generate(training):
-    """`fairseq-generate` on the test sentences, once for the same checkpoint and options; the file of its output."""
+    """`fairseq-generate` on the test sentences, once per checkpoint and options. Returns the output file."""
 
     @functools.cache
     def run(checkpoint, options):
@@ -91,7 +91,7 @@ def generate(training):
 
 @pytest.fixture(scope="session")
 def world(tmp_path_factory):
-    """What `tests.cli.world` makes; to be left as it is."""
+    """The files of `tests.cli.world`. Tests must not change them."""
     folder = tmp_path_factory.mktemp("world")
     make_world(folder)
     return folder

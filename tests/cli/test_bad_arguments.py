@@ -1,6 +1,6 @@
 """Every argument of every command, found in the parsers, with every kind of wrong value: one clear line, no traceback.
 
-A command that is added later is covered by itself: its arguments have types, and a type says what is wrong for it.
+A new command is covered automatically: its arguments have types, and each type has its wrong values.
 """
 
 import shutil
@@ -64,7 +64,7 @@ def bytes_of(change):
 
 
 def folder_of(pattern, change):
-    """A copy of a folder in which files are spoilt."""
+    """A copy of a folder with corrupt files."""
 
     def make(place, valid):
         shutil.copytree(valid, place)
@@ -138,7 +138,7 @@ FAULTS_OF = {
 
 
 def faults_of(action):
-    """The wrong values of an argument, by its type: what takes "1" for a number is one of numbers."""
+    """The wrong values of an argument by its type. A type that accepts "1" as a number is numeric."""
     if action.choices:
         return {"no choice": (True, lambda place, valid: "nothing-of-that-name")}
     if action.type in FAULTS_OF:
@@ -178,7 +178,7 @@ CASES = [
 
 
 def value_of(names, action, world):
-    """A right value of an argument."""
+    """A valid value of an argument."""
     if action.choices:
         return list(action.choices)[0]
     for key in ((names[0], action.dest), action.dest):
@@ -190,7 +190,7 @@ def value_of(names, action, world):
 
 
 def command_line(names, parser, world, tmp_path, dest=None, wrong=None):
-    """The arguments that there must be, with right values, and `dest`'s wrong one."""
+    """The required arguments with valid values, and the wrong value of `dest`."""
     required = [group._group_actions for group in parser._mutually_exclusive_groups if group.required]
     firsts = [actions[0].dest for actions in required if dest not in [action.dest for action in actions]]
     firsts += ["output"] if names == ("average",) else []
@@ -236,7 +236,7 @@ def run(argv, capsys):
 
 @pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
 def test_right_arguments(names, parser, world, tmp_path, capsys):
-    """So that what is refused below is refused for what is wrong with it."""
+    """With valid values the commands succeed, so the refusals below are due to the wrong value."""
     status, error = run(command_line(names, parser, world, tmp_path), capsys)
     assert status == 0 or names in [("reproduce",), ("doctor",), ("check-data",), ("report",)], error
     assert "Traceback" not in error
@@ -286,7 +286,7 @@ PLUGINS = {
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("fault", PLUGINS)
 def test_wrong_plugins(fault, before, world, tmp_path, capsys):
-    """`--user-dir` is the program's own, not a command's."""
+    """`--user-dir` belongs to the program, not to a command."""
     must_refuse, make = PLUGINS[fault]
     plugin = f"--user-dir={make(tmp_path / f'plugin_{before}_{len(fault)}', world / 'data')}"
     command = ["score", str(world / "first.out"), str(world / "text.de"), "--samples", "10"]
@@ -305,5 +305,5 @@ def test_a_plugin_without_a_value(capsys):
 
 @pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
 def test_every_argument_has_a_type(names, parser):
-    """One without is checked late, or never."""
+    """An argument without a type is checked late or not at all."""
     assert not [action.dest for action in taking_values(parser) if action.type is None and not action.choices]

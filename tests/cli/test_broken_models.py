@@ -1,4 +1,4 @@
-"""Checkpoints, dictionaries and data that do not belong together, or are no checkpoints: each is named in one line."""
+"""Checkpoints, dictionaries and data that are invalid or do not match: one line names each."""
 
 import shutil
 import time
@@ -182,7 +182,7 @@ class TestData:
         assert "test.en-de.en.idx: 4 sentences, but test.en-de.de.idx has 5" in line
 
     def test_the_tasks_report_the_same_errors(self, world, data):
-        """Whoever uses fairseq's commands."""
+        """For users of fairseq's commands."""
         hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
         (data / "test.en-de.de.idx").write_bytes(b"MMIDIDX\0\0")
         with pytest.raises(UserError, match="test.en-de.de.idx: cut short, only 9 bytes: binarise the text again"):

@@ -1,4 +1,4 @@
-"""`check-data` finds every kind of damage to a prepared folder, names the file, and needs neither luck nor memory."""
+"""`check-data` finds every kind of damage to a prepared folder and names the file, in bounded memory."""
 
 import hashlib
 import shutil
@@ -258,7 +258,7 @@ def test_every_damage_is_found_and_named(command, data, other, kind):
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.data())
 def test_no_changed_byte_of_binarised_data_is_overlooked(sound, tmp_path, draw):
-    """Also where no manifest tells."""
+    """Also without a manifest."""
     folder = tmp_path / "changed"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sound, folder)

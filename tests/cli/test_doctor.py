@@ -33,7 +33,7 @@ sys.meta_path = [Hidden(finder) for finder in sys.meta_path]
 
 @pytest.fixture
 def doctor(tmp_path):
-    """Run the doctor in a process of its own, before whose other packages `tmp_path` stands."""
+    """Run the doctor in a separate process with `tmp_path` first on its path."""
 
     def run(*arguments):
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])

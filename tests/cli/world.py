@@ -1,4 +1,4 @@
-"""A little of everything that the commands read, made without a training in seconds."""
+"""Small inputs of every kind for the commands, made in seconds without training."""
 
 import torch
 from fairseq import options, tasks
@@ -19,7 +19,7 @@ def preprocess_texts(folder):
 
 
 def save_checkpoint(data, path):
-    """A model of this package that nothing was taught, as a training would write it."""
+    """Write an untrained model of this package in the format of a training."""
     small = [f"--{side}-{name}" for side in ("encoder", "decoder") for name in ("embed-dim", "ffn-embed-dim")]
     words = [str(data), "--arch", "gdr_transformer_tiny", "--task", "capsule_translation", "-s", "en", "-t", "de"]
     words += [word for name in small for word in (name, "8")]

@@ -1,4 +1,4 @@
-"""Make the checkpoints of this folder. They were made by commit 6d76632 and stay as they are: what loads them changes.
+"""Make the checkpoints of this folder. Commit 6d76632 made them, and they must not change.
 
     python tests/compatibility/make_checkpoints.py OUT
 

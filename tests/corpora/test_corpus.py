@@ -1,4 +1,4 @@
-"""The corpus as a whole: always the same, no sentence twice, rich enough, well written."""
+"""The whole corpus: reproducible, without repeated sentences, varied, well formed."""
 
 import hashlib
 import os

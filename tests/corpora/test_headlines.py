@@ -1,4 +1,4 @@
-"""The summarisation corpus: always the same, texts that hold what their headlines say, shorter headlines."""
+"""The summarisation corpus: reproducible; texts contain the content of their shorter headlines."""
 
 import hashlib
 import re

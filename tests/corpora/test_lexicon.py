@@ -1,4 +1,4 @@
-"""The tables hold no word that would leave two translations to choose from."""
+"""Every word in the tables has exactly one translation."""
 
 import re
 from collections import defaultdict

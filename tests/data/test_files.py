@@ -1,4 +1,4 @@
-"""Files: whole or not at all, and errors that name the place."""
+"""Files are written completely or not at all, and errors name the place."""
 
 import os
 

@@ -41,7 +41,7 @@ def test_words_are_not_pieces(tmp_path):
 @pytest.mark.parametrize("number", ["9" * 10, "9" * 18, "9" * 19, "9" * 5000])
 @pytest.mark.parametrize("kind", "SH")
 def test_an_impossible_sentence_number_is_refused(tmp_path, kind, number):
-    """At once: neither time nor memory goes by the number."""
+    """The refusal is immediate: time and memory do not depend on the number."""
     path = tmp_path / "generate.out"
     path.write_text(f"H-0\t-0.1\ta\nS-0\ta\n{kind}-{number}\t-0.1\ta\n")
     with pytest.raises(UserError, match="sentences missing|the line of no sentence"):

@@ -1,4 +1,4 @@
-"""What is gathered of a sentence alone is what the model computes of it in a padded batch."""
+"""The arrays of a single sentence equal those that the model computes in a padded batch."""
 
 from argparse import Namespace
 from unittest import mock
@@ -246,7 +246,7 @@ def operations(model):
 
 
 def contents(model):
-    """All that modules hold beside parameters, and what would be called in a forward pass."""
+    """Everything that modules hold besides parameters, and the hooks of a forward pass."""
     return {
         name: {key: value for key, value in vars(module).items() if key not in ("_parameters", "_modules")}
         for name, module in model.named_modules()

@@ -138,7 +138,7 @@ class Page:
         return self.find("#readout").get_property("textContent").split("\n")
 
     def quiet(self):
-        """Neither an error nor anything fetched but the list beside the page."""
+        """Check that there is no error and that only the list of sentences was loaded."""
         assert self.browser.get_log("browser") == []
         fetched = self.browser.execute_script(
             "return performance.getEntriesByType('resource').map((each) => each.name)"
@@ -460,10 +460,10 @@ def test_pages_of_any_width_scroll_in_one_direction_alone(opened, wide_as, width
         page = opened(number, **({"view": view} if view else {}))
         assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width, (number, view)
     gate = "document.querySelector('canvas[data-array=global_gate]').parentElement"
-    needed, room, cells = page.browser.execute_script(
+    needed, space, cells = page.browser.execute_script(
         f"return [{gate}.scrollWidth, {gate}.clientWidth, page.arrays.global_gate.shape.at(-1)]"
     )
-    assert needed <= room and cells == 512
+    assert needed <= space and cells == 512
     page.open_index()
     assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width
 

@@ -1,4 +1,4 @@
-"""fairseq's real command lines, each in a process of its own: fairseq keeps state in its modules."""
+"""fairseq's real command lines, each in its own process, because fairseq keeps state in its modules."""
 
 import os
 import sys
@@ -57,7 +57,7 @@ def train(data, save_dir, *arguments, arch="capsule_transformer_tiny", **options
 
 
 def wait_for(path, process=None, seconds=300):
-    """Until a file is there, which the process, if one is named, is to make."""
+    """Wait for a file. If `process` is given, it must create the file."""
     end = time.monotonic() + seconds
     while not path.exists():
         assert time.monotonic() < end, f"no {path}"

@@ -45,7 +45,7 @@ def run_place(tmp_path):
 
 @pytest.fixture(scope="session")
 def trained_run(data, tmp_path_factory):
-    """A run folder of `train.sh`, three epochs on one process; what the script said is its `output`."""
+    """A run folder of `train.sh`: three epochs in one process. `output` is the output of the script."""
     place = with_plugin(Workplace(tmp_path_factory.mktemp("run"), "train.sh"))
     return place.prepared(*SCRIPTED, data)
 

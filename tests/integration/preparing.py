@@ -1,4 +1,4 @@
-"""What the tests of all `scripts/prepare-*.sh` share."""
+"""Shared helpers of the tests of `scripts/prepare-*.sh`."""
 
 import os
 import shutil
@@ -14,7 +14,7 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 class Workplace:
-    """The scripts copied away from the checkout, so that a stub can stand in for any tool they call."""
+    """A copy of the scripts outside the checkout, so that stubs can replace the tools that they call."""
 
     def __init__(self, root, script):
         self.root, self.stubs, self.out, self.script = root, root / "stubs", root / "out", script
@@ -63,7 +63,7 @@ class Workplace:
         return self.run("bash", "-c", f"source scripts/common.sh; {code}")
 
     def refused(self, process, *wanted):
-        """One clear line that says what is wanted of it, and no success."""
+        """Check that the process failed with one line that contains `wanted`."""
         assert process.returncode not in (0, None)
         assert process.errors.count("\n") == 1, process.errors
         assert process.errors.startswith(f"{self.script}: ")
@@ -73,7 +73,7 @@ class Workplace:
 
 
 def contents(out):
-    """Every file of a prepared folder but the logs, which hold times."""
+    """Every file of a prepared folder except the logs, which contain times."""
     files = (file for file in out.rglob("*") if file.is_file() and file.suffix != ".log")
     return {str(file.relative_to(out)): file.read_bytes() for file in files}
 

@@ -1,4 +1,4 @@
-"""The scripts, whole, with hostile texts wherever a value enters: nothing in them runs, and a refusal is one line."""
+"""The complete scripts with hostile texts in every input: nothing in the text runs, and a refusal is one line."""
 
 import json
 
@@ -142,7 +142,7 @@ def test_reproduce(tmp_path, monkeypatch, capsys, option):
 
 
 def test_values_that_once_ran_code_are_harmless(place):
-    """What ran code through train.sh and evaluate.sh, and what left the run folder."""
+    """Values that once ran code in train.sh and evaluate.sh, or wrote outside the run folder."""
     mark = place.root / "mark"
     text = f"nodes[$(touch {mark})]"
     content = {**CONFIG, "optimization": {"max_update": text}}

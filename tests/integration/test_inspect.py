@@ -90,12 +90,12 @@ def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypat
 
     def save(self, path):
         if self.number == 2:
-            raise UserError("no room")
+            raise UserError("no space")
         written(self, path)
 
     monkeypatch.setattr(inspection.Inspection, "save", save)
     assert inspect("--ids", "1,2") == 1
-    assert "no room" in capsys.readouterr().err
+    assert "no space" in capsys.readouterr().err
     assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")
 
 

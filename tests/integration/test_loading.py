@@ -1,4 +1,4 @@
-"""What is no checkpoint is refused by name, and nothing in it runs."""
+"""Files that are not checkpoints are refused by name, and nothing in them runs."""
 
 import os
 import subprocess

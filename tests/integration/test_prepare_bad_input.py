@@ -83,12 +83,12 @@ def no_lines(folder):
 
 
 @pytest.mark.parametrize(
-    "spoil", [missing, unequal, wrong_encoding, empty_on_one_side, half_an_archive, no_archive, no_lines]
+    "corrupt", [missing, unequal, wrong_encoding, empty_on_one_side, half_an_archive, no_archive, no_lines]
 )
-def test_bad_archives(archives, workplace, spoil):
+def test_bad_archives(archives, workplace, corrupt):
     folder, out = workplace.root / "archives", workplace.root / "out"
     shutil.copytree(archives, folder)
-    wanted = spoil(folder)
+    wanted = corrupt(folder)
     workplace.refused(workplace.prepare("--from", folder, "out"), *([wanted] if isinstance(wanted, str) else wanted))
     assert not finished(out)
     assert not list(out.glob("*.part.*"))

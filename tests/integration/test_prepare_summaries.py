@@ -190,14 +190,14 @@ def test_bad_documents_are_named(workplace, archive, part, documents, wanted):
 
 
 @pytest.mark.parametrize(
-    "spoil, wanted",
+    "corrupt, wanted",
     [
         (lambda content: content[:-8], "PART_I.txt, doc 11: has no </doc>, so"),
         (lambda content: content.replace(b"</doc>\n", b"", 1), "PART_I.txt, doc 0: has no </doc>, so"),
         (lambda content: content.decode().encode("gb18030"), "PART_I.txt, line 3: not UTF-8 at byte "),
     ],
 )
-def test_corrupt_files_are_named(workplace, archive, spoil, wanted):
+def test_corrupt_files_are_named(workplace, archive, corrupt, wanted):
     file = archive / "PART_I.txt"
-    file.write_bytes(spoil(file.read_bytes()))
+    file.write_bytes(corrupt(file.read_bytes()))
     assert workplace.refused(workplace.prepare("--from", archive, "out"), wanted)

@@ -1,4 +1,4 @@
-"""On the embedded corpus PAST and FUTURE learn what they are to know."""
+"""On the embedded corpus, PAST and FUTURE learn to predict their bags of words."""
 
 import os
 import re
@@ -36,7 +36,7 @@ def overlaps(toy, save_dir, *overrides):
 
 @pytest.mark.slow
 def test_overlap_of_a_trained_and_of_an_untrained_model(toy, tmp_path):
-    """The paper: 0.72 and 0.70. That an untrained model has next to nothing says that no small vocabulary passes."""
+    """The paper has 0.72 and 0.70. An untrained model is near 0, so a small vocabulary alone does not pass."""
     untrained = overlaps(toy, tmp_path / "untrained", "optimization.max_update=1", "optimization.lr=[0.0]")
     trained = overlaps(toy, tmp_path / "trained")
     assert max(untrained) < 0.2

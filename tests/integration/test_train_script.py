@@ -1,4 +1,4 @@
-"""`scripts/train.sh`, whole, on a CPU; what it asks of fairseq and torchrun on GPUs and nodes, by stubs."""
+"""`scripts/train.sh` on a CPU; for GPUs and nodes, the arguments that stubs of fairseq and torchrun receive."""
 
 import re
 import shutil
@@ -46,7 +46,7 @@ def starts(out):
 
 
 def losses(checkpoint):
-    """The sums over the epoch that the checkpoint ends, not rounded as the log's."""
+    """The sums over the last epoch of a checkpoint. The log has only rounded values."""
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["extra_state"]["metrics"]["train"]
     meters = {name: meter for _, name, _, meter in state if name in ("loss", "nll_loss")}
     return {name: float(meter["sum"] / meter["count"]) for name, meter in meters.items()}
@@ -83,7 +83,7 @@ def test_two_processes_equal_one_with_twice_the_accumulation(place, trained_run,
 
 
 def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
-    """Killed by a signal that no one can catch, while fairseq copies a checkpoint to checkpoint_last.pt."""
+    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt."""
     real = shutil.which("fairseq-hydra-train", path=place.path)
     place.stub(
         "fairseq-hydra-train",
@@ -131,7 +131,7 @@ class TestAFinishedRun:
         assert finished.refused(process, "out was prepared with data ", ", not data ")
 
     def test_a_run_with_all_updates_saved_is_finished(self, finished, data):
-        """Killed between its last checkpoint and its end: fairseq would make one update more."""
+        """The training was killed between its last checkpoint and its end. fairseq alone makes one more update."""
         (finished.out / "finished").unlink()
         folder = RunFolder(finished.out)
         settings = folder.settings()

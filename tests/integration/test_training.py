@@ -1,4 +1,4 @@
-"""Train, stop, resume, average, translate, validate: the ways a user goes, on the real command lines."""
+"""Train, stop, resume, average, translate and validate with the real command lines."""
 
 import re
 import tempfile
@@ -40,7 +40,7 @@ DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "gdr_lstm"
     "arch", [pytest.param(a, marks=() if a in DISTINCT else pytest.mark.slow) for a in ARCHITECTURES]
 )
 def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
-    """Bit for bit, from the middle of an epoch that is not the one the run began in."""
+    """The result is bitwise equal, from the middle of an epoch after the first."""
     ours = ("--task", "capsule_translation", *SHORT_BATCHES)  # fairseq's own task forms its batches once a run
     train(data, tmp_path / "stopped", *ours, "--max-update", 15, arch=arch)
     output = train(data, tmp_path / "stopped", *ours, "--max-update", 26, arch=arch)

@@ -1,4 +1,4 @@
-"""The engine around the scripts, in a checkout whose scripts train nothing: failures, interruptions, clusters."""
+"""The workflow with stub scripts that do not train: failures, interruptions, clusters."""
 
 import json
 import os
@@ -117,7 +117,7 @@ def test_a_failed_row_skips_its_dependents_and_is_repeated(checkout):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interruption_ends_everything(checkout, number):
-    """What does not heed SIGTERM is killed, a second later."""
+    """A process that ignores SIGTERM is killed after a second."""
     train = checkout.folder / "scripts" / "train.sh"
     train.write_text(train.read_text().replace("set -euo pipefail", "trap '' TERM INT; set -euo pipefail"))
     process = checkout.start("--cores", "2", seconds="600")
@@ -191,7 +191,7 @@ os.execvp(words[0], words)
 
 @pytest.mark.slow
 def test_slurm_gets_the_steps_in_order_of_dependence(checkout):
-    """Programs that stand for Slurm's: sbatch runs what it is handed, and keeps what it was asked for."""
+    """Stubs of Slurm's programs: sbatch runs its script and records its arguments."""
     stubs = checkout.folder / "stubs"
     stubs.mkdir()
     for name, text in {"sbatch": SBATCH, "sacct": SACCT, "srun": SRUN}.items():

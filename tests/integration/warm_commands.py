@@ -1,4 +1,4 @@
-"""fairseq's commands and `fairseq-capsule` for shell scripts, without the seconds in which each imports torch.
+"""fairseq's commands and `fairseq-capsule` for shell scripts, without the seconds of importing torch each time.
 
 A command of that name is a client of a socket in this process, which forks the command from the server of
 `tests/processes.py`, with the client's arguments, folder, environment, input and outputs.

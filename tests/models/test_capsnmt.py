@@ -12,7 +12,7 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
 def test_alignments_are_refused():
-    """What fairseq's generator with alignments asks before it reads attention."""
+    """fairseq's generator with alignments checks this before it reads attention."""
     with pytest.raises(UserError, match="CapsNMT has no attention to source words for --print-alignment"):
         getattr(build("capsnmt"), "full_context_alignment", False)
 

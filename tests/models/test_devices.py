@@ -1,7 +1,7 @@
 """Whether the models are ready for a GPU, tested without one, on torch's meta device, whose tensors have no values.
 
-A tensor made on the CPU does not go with those of the meta device, as it would not with a GPU's. Where a value is asked
-for, a GPU would have to finish all that it was given: such questions are answered with a constant, and counted.
+A tensor on the CPU cannot be combined with a tensor on the meta device, as with one on a GPU. Reading a value from a
+GPU waits for all its work. Such reads return a constant here, and they are counted.
 """
 
 import functools
@@ -72,7 +72,7 @@ def to_meta(batch):
 
 
 def training(model, task) -> int:
-    """How often a value is asked for in a training step."""
+    """The number of value reads in a training step."""
     batch, criterion = to_meta(make_batch(make_sentences(LENGTHS))), make_criterion(model, task)
     with Synchronisations() as asked:
         criterion(model.train(), batch)[0].backward()
@@ -82,7 +82,7 @@ def training(model, task) -> int:
 
 @torch.no_grad()
 def decoding(model) -> list:
-    """How often a value is asked for in each of three steps of decoding."""
+    """The number of value reads in each of three decoding steps."""
     model.eval()
     if hasattr(model, "set_beam_size"):
         model.set_beam_size(BEAM)
@@ -113,7 +113,7 @@ def fairseqs_own(arch: str) -> tuple:
 
 @every_case
 def test_on_another_device(arch, options):
-    """Nothing is made on the CPU, and the GPU is waited for once more, at most, than by fairseq's own model."""
+    """No tensor is made on the CPU, and there is at most one synchronisation more than in fairseq's own model."""
     task = make_task()
     model = build(arch, options, task).to("meta")
     of_training, of_decoding = fairseqs_own("lstm" if arch in LSTMS else "transformer")

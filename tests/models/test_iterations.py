@@ -60,7 +60,7 @@ def test_weights_of_one_iteration_are_not_called_shared():
 
 
 def test_agreements_are_left_for_one_iteration_alone():
-    """Another scoring is no other number of iterations: what has no place is still named."""
+    """Another scoring is not another number of iterations: unexpected parameters are still named."""
     trained = build("capsnmt", SHARED).state_dict()
     with pytest.raises(RuntimeError, match="score"):
         build("capsnmt", {**SHARED, "aggregation_scoring": "votes"}).load_state_dict(trained)

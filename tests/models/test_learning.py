@@ -1,4 +1,4 @@
-"""A tiny model must learn to turn sentences around."""
+"""A tiny model must learn to reverse sentences."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""CapsNMT's aggregation beside the paper's loops, and its rival by hand."""
+"""CapsNMT's aggregation against the paper's loops, and its baseline (simple aggregation) by hand."""
 
 import pytest
 import torch

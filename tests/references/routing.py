@@ -25,11 +25,11 @@ def _shares(logits, competition, n_inputs, n_outputs):
     for m in range(n_inputs):
         for n in range(n_outputs):
             if competition == "input":
-                rivals = [logits[other][n].exp() for other in range(n_inputs)]
+                competing = [logits[other][n].exp() for other in range(n_inputs)]
             else:
-                rivals = [logits[m][other].exp() for other in range(n_outputs)]
+                competing = [logits[m][other].exp() for other in range(n_outputs)]
             leak = 1 if competition == "leaky" else 0
-            coupling[m][n] = logits[m][n].exp() / (sum(rivals) + leak)
+            coupling[m][n] = logits[m][n].exp() / (sum(competing) + leak)
     return coupling
 
 

@@ -1,4 +1,4 @@
-"""Texts that a shell, Hydra, OmegaConf or a path could take for more than a text, and what may be in a file of JSON."""
+"""Texts with a special meaning in a shell, Hydra, OmegaConf or a path, and values for JSON files."""
 
 from hypothesis import strategies
 
@@ -65,13 +65,13 @@ PARTS = [
 
 
 def texts(mark):
-    """Texts of a few hostile parts; what runs one of them makes the file `mark`."""
+    """Texts of a few hostile parts. A program that runs one of them creates the file `mark`."""
     parts = strategies.sampled_from([part.format(mark=mark) for part in PARTS])
     return strategies.lists(parts, min_size=1, max_size=3).map("".join)
 
 
 def values(mark):
-    """What a value of JSON or YAML may be."""
+    """Values of JSON or YAML."""
     plain = strategies.one_of(
         texts(mark),
         strategies.text(max_size=10),

@@ -1,4 +1,4 @@
-"""The run folder: what is written is read, what is damaged is refused by name, whatever is in it."""
+"""The run folder: written files are read back, and damaged files are refused by name."""
 
 import json
 import zipfile

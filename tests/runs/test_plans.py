@@ -1,4 +1,4 @@
-"""What train.sh and evaluate.sh compute: right for what is right, one line for everything else."""
+"""The plans of train.sh and evaluate.sh: correct for valid input, one line for invalid input."""
 
 import shutil
 from pathlib import Path
@@ -31,7 +31,7 @@ FEW = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scop
 
 @pytest.fixture
 def asked(tmp_path):
-    """What train.sh hands over; `config` is to be written."""
+    """The arguments of train.sh. The test writes `config`."""
     data = tmp_path / "data"
     data.mkdir()
     for name in ("train.en-de.en.bin", "train.en-de.de.bin", "dict.en.txt", "dict.de.txt", "valid.en-de.en.bin"):
@@ -47,7 +47,7 @@ def write(asked, config=CONFIG):
 
 
 def planned(asked, *overrides, **environment):
-    """A plan, or the one line that refuses it."""
+    """The plan, or the one line of the error."""
     try:
         return training.plan(asked, overrides, environment)
     except RunError as error:
@@ -120,7 +120,7 @@ def test_any_environment(asked, name):
 
 @pytest.mark.parametrize("place", ["config", "data", "out"])
 def test_any_place(asked, tmp_path, place):
-    """Each is where it is said to be, or refused by name."""
+    """Each path is used unchanged, or refused by name."""
     write(asked)
 
     @FEW
@@ -181,7 +181,7 @@ def test_a_file_that_is_no_configuration(asked):
 
 @pytest.fixture
 def run(tmp_path):
-    """What evaluate.sh hands over, of a run with three checkpoints."""
+    """The arguments of evaluate.sh for a run with three checkpoints."""
     for name in ("checkpoint1.pt", "checkpoint2.pt", "checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt"):
         (tmp_path / "run").mkdir(exist_ok=True)
         (tmp_path / "run" / name).touch()

@@ -1,4 +1,4 @@
-"""Every value is what is allowed, or refused by name in one line."""
+"""Every value is allowed, or refused by name in one line."""
 
 import sys
 

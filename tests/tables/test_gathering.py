@@ -112,16 +112,16 @@ def test_why_a_figure_is_missing(runs):
     runs.score(TRANSFORMER, 30.0)
     put(runs.folder(ENCODER) / "settings.json", {"config": {}})
     runs.finish("capsule_transformer")
-    put(runs.folder(TRANSFORMER) / "log" / "measure-size.log", "many words\nno room\n")
+    put(runs.folder(TRANSFORMER) / "log" / "measure-size.log", "many words\nno space\n")
     put(runs.folder(DECODER) / "log" / "train.log", "train.sh: no such corpus\n")
     cells = runs.gathered("duan-table2").cells
-    assert cells["Transformer"][1][""].missing == "no room"
+    assert cells["Transformer"][1][""].missing == "no space"
     assert cells["encoder"][0][""].missing == "its training is not finished"
     assert cells["decoder"][0][""].missing == "train.sh: no such corpus"
     assert cells["encoder and decoder"][0][""].missing == "test is not scored"
     text = markdown(runs.gathered("duan-table2"))
     assert "- Missing: decoder, BLEU, parameters: train.sh: no such corpus.\n" in text
-    assert "- Missing: Transformer, parameters: no room.\n" in text
+    assert "- Missing: Transformer, parameters: no space.\n" in text
 
 
 def test_a_row_that_waits_for_a_failed_one_says_so(runs):

@@ -1,4 +1,4 @@
-"""What Snakemake is told of a table: files and words of commands. Nothing is run."""
+"""The targets of a table for Snakemake: files and command words. Nothing is run."""
 
 import importlib
 import os
@@ -240,7 +240,7 @@ def test_directions_are_runs_of_their_own_at_the_papers_scale(places):
 
 @pytest.mark.parametrize("measure", RATIOS)
 def test_no_model_has_a_ratio_to_itself(measure, places):
-    """It would be a 1.00 that nobody measured; every table with such a column has a row without one."""
+    """Its ratio is 1.00 by definition and is not measured. Every table with such a column has a row without it."""
     found = 0
     for name in table_names():
         table = load_table(name)

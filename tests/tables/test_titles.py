@@ -1,4 +1,4 @@
-"""Runs that differ never share a folder."""
+"""Different runs never share a folder."""
 
 import dataclasses
 from itertools import combinations

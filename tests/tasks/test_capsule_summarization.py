@@ -26,7 +26,7 @@ def make_model(task):
 
 
 def validated(task, model, batches):
-    """What fairseq logs of a validation."""
+    """The values that fairseq logs for a validation."""
     criterion = make_criterion(model, task)
     with metrics.aggregate() as meters:
         task.reduce_metrics([task.valid_step(batch, model, criterion)[2] for batch in batches], criterion)

@@ -32,7 +32,7 @@ def save_baseline(folder, arch="transformer", words=40, data=None, **options):
 
 
 def save(path, **content):
-    """With what fairseq's reader wants to find."""
+    """A folder with the files that fairseq's reader requires."""
     history = {"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 1}
     state = {"optimizer_history": [history], "extra_state": {"train_iterator": {"epoch": 1}}}
     torch.save({**state, **content}, path)

@@ -1,4 +1,4 @@
-"""--log-routing: what is logged is what the routing did, and costs nothing when it is off."""
+"""--log-routing: it logs what the routing computes, and costs nothing when it is off."""
 
 import math
 from argparse import Namespace

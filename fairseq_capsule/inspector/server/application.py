@@ -121,7 +121,7 @@ class Guarded:
 
 
 async def _body(request: Request) -> bytes:
-    """A body of JSON that is neither too long nor too slow.
+    """Read the JSON body of a request, within the limits of size and time.
 
     Raises:
         Refusal: 415, 413 or 408.

@@ -85,7 +85,7 @@ def _asked(found: Mapping[str, Any]) -> Asked:
     if arrays == ALL:
         arrays = [ALL]
     if type(arrays) is not list or any(type(name) is not str for name in arrays):
-        raise Refusal(400, 'arrays is neither "all" nor a list of names; correct it')
+        raise Refusal(400, 'arrays is not "all" or a list of names; correct it')
     return Asked(_sentence(found["text"]), beam, tuple(arrays))
 
 

@@ -1,4 +1,4 @@
-"""Run folders as train.sh and evaluate.sh leave them, made of sentences in milliseconds."""
+"""Run folders in the format of train.sh and evaluate.sh, generated from sentences in milliseconds."""
 
 import json
 import random
@@ -7,7 +7,7 @@ WORDS = "der die das haus hund mann frau kind sieht läuft schläft auf unter ne
 
 
 def make_data(folder, sentences=40, seed=1, split="test"):
-    """A prepared data folder; its references."""
+    """Make a prepared data folder, and return its references."""
     rng = random.Random(seed)
     references = [" ".join(rng.choices(WORDS, k=rng.randint(3, 60))).capitalize() + "." for _ in range(sentences)]
     (folder / "raw").mkdir(parents=True, exist_ok=True)
@@ -19,7 +19,7 @@ def make_data(folder, sentences=40, seed=1, split="test"):
 
 
 def make_run(folder, data, references, error, split="test", seed=1, scores=None, log=True):
-    """An evaluated run that gets a word of every `1 / error` wrong."""
+    """Make an evaluated run with a wrong word in every `1 / error` words."""
     rng = random.Random(seed)
     evaluation = folder / "evaluation" / split
     evaluation.mkdir(parents=True)

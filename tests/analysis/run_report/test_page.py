@@ -1,4 +1,4 @@
-"""The page as text: escaped, whole in one file, with the figures it was given."""
+"""The page as text: escaped, in one file, with the given figures."""
 
 import re
 from html.parser import HTMLParser

@@ -97,7 +97,7 @@ def test_the_page_is_not_wider_than_the_window(page, wait, width):
 
 
 def test_what_the_page_may_do(page, wait):
-    """Neither scripts of others' nor requests to others: the policy is in force in the frame too."""
+    """The policy forbids foreign scripts and requests, also in the frame."""
     find(page, "#text").send_keys("a b")
     find(page, "button").click()
     wait("return document.querySelector('#page')?.contentDocument?.body?.dataset.drawn")
