@@ -8,6 +8,7 @@ from typing import Any, Dict, Optional, Tuple, Union
 
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
@@ -71,9 +72,14 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
     folder, languages = trained_on(state)
     for side, dictionary in (("encoder", source), ("decoder", target)):
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
-        if embeddings is not None and len(embeddings) != len(dictionary):
+        if embeddings is None:
+            continue
+        if not isinstance(embeddings, Tensor) or not embeddings.dim():
+            raise UserError(f"{label}: its {side}.embed_tokens.weight is not a matrix; train or copy it again")
+        entries = len(embeddings)
+        if entries != len(dictionary):
             raise UserError(
-                f"{label}: its {side}'s dictionary has {len(embeddings)} entries, but the data's has "
+                f"{label}: its {side}'s dictionary has {entries} entries, but the data's has "
                 f"{len(dictionary)}; binarise the data with the checkpoint's dictionary"
             )
     _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -52,6 +53,16 @@ def test_one_value_is_wrong(place, data, value, way):
         assert str(error).isprintable()
     except OSError as error:
         assert error.filename
+
+
+@pytest.mark.parametrize("value", [-1, "x", [], torch.tensor(1.0), torch.zeros(0), torch.zeros(1, 1, 1)])
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "average_best"])  # it builds no model
+def test_a_wrong_embedding_is_refused(place, way, value):
+    state = place.state()
+    state["model"]["encoder.embed_tokens.weight"] = value
+    checkpoint = place.write("corrupted.pt", state)
+    with pytest.raises(UserError):
+        getattr(place, way)(checkpoint)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
