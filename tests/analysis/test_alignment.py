@@ -27,11 +27,11 @@ from fairseq_capsule.errors import UserError
         (set(), set(), set()),
     ],
 )
-def test_grow_diag_final_and_by_hand(forward, backward, both):
+def test_grow_diag_final_and_equals_a_result_by_hand(forward, backward, both):
     assert grow_diag_final_and(forward, backward) == both
 
 
-def test_eflomal_finds_words_and_their_places():
+def test_eflomal_aligns_words_in_reverse_order():
     pytest.importorskip("eflomal")
     generator = random.Random(1)
     sources = [" ".join(generator.sample("abcdefgh", 4)) for _ in range(300)]

@@ -8,7 +8,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.translations import Outputs
 
 
-def test_rates_by_hand():
+def test_rates_equal_a_result_by_hand():
     """Two sentences of 4 and 6 source words. The reference covers 0, 1, 2 of the first and 0, 5 of the second."""
     reference = [{(0, 0), (1, 1), (1, 2), (2, 3)}, {(0, 0), (5, 1)}]
     # Missed: word 2 of the first, word 5 of the second. Word 1 has two links, as to the reference; word 0 of the first
@@ -28,7 +28,7 @@ def test_the_reference_covers_itself_completely():
     assert coverage_rates([2], links, links) == (1, 0, 0)
 
 
-def test_no_aligned_word():
+def test_a_reference_without_links_is_refused():
     with pytest.raises(UserError, match="no source word could be aligned"):
         coverage_rates([2], [set()], [{(0, 0)}])
 

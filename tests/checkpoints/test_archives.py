@@ -66,7 +66,7 @@ def test_files_that_are_not_archives_are_refused(tmp_path, content):
         CapsuleTransformerModel.from_pretrained(str(tmp_path / "nothing"))
 
 
-def test_an_archive_of_a_model(place, tmp_path):
+def test_an_archive_of_a_model_loads(place, tmp_path):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         archive.add(place.good, "model/model.pt")

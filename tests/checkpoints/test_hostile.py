@@ -65,7 +65,7 @@ def test_all_kinds_and_entry_points_are_covered():
         ("generate", "value: bytes: decoder_attention, args"),
     ],
 )
-def test_by_a_command_line(place, written, command, kind):
+def test_a_command_line_refuses_them(place, written, command, kind):
     if command == "size":
         output = run_ours("size", written[kind], "--data", place.data)
     else:

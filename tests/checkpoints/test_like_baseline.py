@@ -103,7 +103,7 @@ def test_a_model_takes_the_baseline_s_architecture_and_parameters(tmp_path, base
     assert {name: value.shape for name, value in again.items()} == {name: value.shape for name, value in ours.items()}
 
 
-def test_a_model_of_this_package_is_a_baseline_too(tmp_path):
+def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
     both = dictionaries({})
     task = CapsuleTranslationTask(CapsuleTranslationConfig(), *both)
     for arch, wanted, own in (
@@ -120,7 +120,7 @@ def test_a_model_of_this_package_is_a_baseline_too(tmp_path):
         assert own.items() <= dict(taken).items()
 
 
-def test_it_needs_a_baseline_of_the_same_kind(tmp_path):
+def test_a_baseline_of_another_kind_is_refused(tmp_path):
     both = dictionaries({})
     save_baseline(tmp_path / "base.pt", "lstm", LSTM, both)
     with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*attention_heads; name a base"):

@@ -58,7 +58,7 @@ def test_every_architecture_loads(place, arch):
 
 @settings(max_examples=60)
 @given(CALLED, st.sampled_from(WAYS), st.sampled_from(["decoder_attention", "adaptive_softmax_cutoff"]), st.booleans())
-def test_text_with_a_call_does_not_load(place, nothing_starts, text, way, option, older):
+def test_text_with_a_call_is_refused(place, nothing_starts, text, way, option, older):
     state = place.state()
     state["last_optimizer_state"] = None
     form = hostile.option(option, text)[f"{option}, {'args' if older else 'cfg'}"]

@@ -235,7 +235,7 @@ def run(argv, capsys):
 
 
 @pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
-def test_right_arguments(names, parser, world, tmp_path, capsys):
+def test_valid_arguments_are_accepted(names, parser, world, tmp_path, capsys):
     """With valid values the commands succeed, so the refusals below are due to the wrong value."""
     status, error = run(command_line(names, parser, world, tmp_path), capsys)
     assert status == 0 or names in [("reproduce",), ("doctor",), ("check-data",), ("report",)], error
@@ -243,7 +243,7 @@ def test_right_arguments(names, parser, world, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("names, dest, fault", CASES)
-def test_wrong_arguments(names, dest, fault, world, tmp_path, capsys):
+def test_wrong_values_are_refused_in_one_line(names, dest, fault, world, tmp_path, capsys):
     parser = dict(leaves())[names]
     action = next(action for action in taking_values(parser) if action.dest == dest)
     must_refuse, make = faults_of(action)[fault]
@@ -285,7 +285,7 @@ PLUGINS = {
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("fault", PLUGINS)
-def test_wrong_plugins(fault, before, world, tmp_path, capsys):
+def test_wrong_plugins_are_refused_in_one_line(fault, before, world, tmp_path, capsys):
     """`--user-dir` belongs to the program, not to a command."""
     must_refuse, make = PLUGINS[fault]
     plugin = f"--user-dir={make(tmp_path / f'plugin_{before}_{len(fault)}', world / 'data')}"
@@ -297,7 +297,7 @@ def test_wrong_plugins(fault, before, world, tmp_path, capsys):
         assert line.startswith("fairseq-capsule") and "error: " in line and len(line) < 1000
 
 
-def test_a_plugin_without_a_value(capsys):
+def test_user_dir_without_a_value_is_refused(capsys):
     status, error = run(["size", "--user-dir"], capsys)
     assert status == 2
     assert error.splitlines()[-1] == "fairseq-capsule: error: argument --user-dir: expected one argument"

@@ -257,7 +257,7 @@ def test_every_damage_is_found_and_named(command, data, other, kind):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.data())
-def test_no_changed_byte_of_binarised_data_is_overlooked(sound, tmp_path, draw):
+def test_every_changed_byte_of_binarised_data_is_found(sound, tmp_path, draw):
     """Also without a manifest."""
     folder = tmp_path / "changed"
     shutil.rmtree(folder, ignore_errors=True)

@@ -92,7 +92,7 @@ def test_a_misspelt_note_is_refused():
         (lambda word: german_forms.superlative(word, True), {"groß": "größt", "alt": "ältest", "kurz": "kürzest"}),
     ],
 )
-def test_spelling_rules(rule, expected):
+def test_spelling_rules_are_applied(rule, expected):
     assert {word: rule(word) for word in expected} == expected
 
 
@@ -110,7 +110,7 @@ def test_spelling_rules(rule, expected):
         ("eat", "esse isst isst essen aß aßest aß aßen"),
     ],
 )
-def test_conjugation(english, expected):
+def test_verbs_are_conjugated(english, expected):
     verb = next(entry.verb.german for entry in VERBS if entry.verb.english.base == english)
     persons = ((1, "singular"), (2, "singular"), (3, "singular"), (3, "plural"))
     forms = [inflection.finite(verb, tense, *person) for tense in ("present", "past") for person in persons]
@@ -129,6 +129,6 @@ def test_conjugation(english, expected):
         ("pray", "gebetet", "zu beten"),
     ],
 )
-def test_nonfinite_forms(english, participle, zu):
+def test_nonfinite_forms_are_correct(english, participle, zu):
     verb = next(entry.verb.german for entry in VERBS if entry.verb.english.base == english)
     assert (verb.prefix + verb.participle, inflection.zu_infinitive(verb)) == (participle, zu)

@@ -134,7 +134,7 @@ def test_verbs_govern_prepositions():
     check(clause, "He will wait for the dog.", "Er wird auf den Hund warten.")
 
 
-def test_two_objects():
+def test_verbs_with_two_objects_are_translated():
     clause = Clause(verb("give"), Pronoun("we"), PERFECT, indirect=np("the child"), object=np("a book"), time=TODAY)
     check(clause, "We have given the child a book today.", "Wir haben heute dem Kind ein Buch gegeben.")
     pronoun = replace(clause, indirect=Pronoun("she"))
@@ -149,7 +149,7 @@ def who(phrase):
     return RelativePronoun(phrase.noun, phrase.number)
 
 
-def test_relative_clauses_stand_between_commas_with_the_verb_last():
+def test_relative_clauses_are_between_commas_with_the_verb_last():
     man = np("the man")
     subject = relative(man, Clause(verb("sleep"), who(man)))
     check(replace(SEES, subject=subject), "The man who sleeps sees the dog.", "Der Mann, der schläft, sieht den Hund.")
@@ -169,7 +169,7 @@ def test_relative_pronouns_agree_with_their_noun(phrase, name, expected_english,
     check(replace(SEES, object=described), f"The man sees {expected_english}.", f"Der Mann sieht {expected_german}.")
 
 
-def test_the_relative_clause_of_an_object_leaves_the_bracket():
+def test_the_relative_clause_of_an_object_follows_the_last_verb():
     dog = np("the dog")
     described = relative(dog, Clause(verb("sleep"), who(dog)))
     clause = replace(SEES, object=described, inflection=PERFECT, time=TODAY, fronted="time")
@@ -180,7 +180,7 @@ def test_the_relative_clause_of_an_object_leaves_the_bracket():
     )
 
 
-def test_comparison():
+def test_comparisons_are_translated():
     clause = Clause(None, np("the dog"), predicate=Predicate(adjective("bigger"), np("a cat")))
     check(clause, "The dog is bigger than a cat.", "Der Hund ist größer als eine Katze.")
     check(
@@ -225,7 +225,7 @@ def test_compounds_are_one_word_in_german(first, head, expected_english, expecte
         ("friendliness", "Freundlichkeit"),
     ],
 )
-def test_derived_nouns(word, expected):
+def test_derived_nouns_are_translated(word, expected):
     assert noun(word).german == expected
 
 
@@ -243,5 +243,5 @@ def test_derived_nouns(word, expected):
         ("most dangerous", "gefährlichst"),
     ],
 )
-def test_derived_adjectives(word, expected):
+def test_derived_adjectives_are_translated(word, expected):
     assert adjective(word).german == expected

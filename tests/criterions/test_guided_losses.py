@@ -47,7 +47,7 @@ def test_the_loss_is_the_sum_of_its_terms(arch):
     assert torch.equal(log["nll_loss"], plain_log["nll_loss"]) and sample_size == BATCH["ntokens"]
 
 
-def test_what_is_logged():
+def test_losses_are_logged_as_means_in_bits():
     logs = [
         {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8 * math.log(2), "bca_loss": 3.0, "ntokens": 4, "nsentences": 2},
         {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8 * math.log(2), "bca_loss": 6.0, "ntokens": 4, "nsentences": 1},

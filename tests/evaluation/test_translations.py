@@ -27,11 +27,11 @@ def test_pieces_are_joined_to_untokenised_text(output, subwords):
     assert read_translations(output, subwords, tokenised=True).tokenised
 
 
-def test_subwords_are_detected_in_cases(output):
+def test_subwords_of_outputs_are_detected(output):
     assert [each.sentences[0] for each in read_outputs([output, output])] == ["He comes."] * 2
 
 
-def test_words_are_not_pieces(tmp_path):
+def test_a_piece_mark_inside_a_line_is_not_sentencepiece(tmp_path):
     path = tmp_path / "generate.out"
     path.write_text("H-0\t-0.1\tein Ha@@ us ▁ da\n", encoding="utf-8")
     found = read_translations(path)

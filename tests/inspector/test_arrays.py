@@ -73,7 +73,7 @@ def couplings(monkeypatch):
         ("capsule_transformer", ALL_THREE),
     ],
 )
-def test_past_and_future(arch, options, left_pad):
+def test_past_and_future_equal_those_of_the_batch(arch, options, left_pad):
     model = build(arch, options)
     forward = Forward(model, left_pad)
     arrays = gathered(model)
@@ -114,7 +114,7 @@ def test_a_model_without_past_and_future_is_reported():
         ("capsule_transformer", ALL_THREE),
     ],
 )
-def test_the_global_representation(arch, options, left_pad, couplings, monkeypatch):
+def test_the_global_representation_equals_that_of_the_batch(arch, options, left_pad, couplings, monkeypatch):
     model = build(arch, options)
     gates, pooled = [], []
     together = CapsulePooling.together
@@ -177,7 +177,7 @@ def capsules_of(model, number):
         {"aggregation_iterations": 1},
     ],
 )
-def test_capsules_at_each_iteration(options, left_pad, couplings):
+def test_capsules_at_each_iteration_equal_those_of_the_batch(options, left_pad, couplings):
     model = build("capsnmt", options)
     forward = Forward(model, left_pad)
     own = torch.stack([each[forward.row][forward.inside] for each in couplings])
@@ -187,7 +187,7 @@ def test_capsules_at_each_iteration(options, left_pad, couplings):
     np.testing.assert_allclose(coupling.values, own.numpy(), atol=1e-5)
 
 
-def test_fewer_iterations_of_shared_weights_are_those_of_a_model_that_has_fewer():
+def test_early_iterations_with_shared_weights_equal_a_model_with_fewer_iterations():
     options = {"aggregation_weights": "shared", "aggregation_scoring": "votes"}
     model, fewer = (build("capsnmt", {**options, "aggregation_iterations": count}) for count in (3, 2))
     fewer.load_state_dict(model.state_dict())
@@ -196,7 +196,7 @@ def test_fewer_iterations_of_shared_weights_are_those_of_a_model_that_has_fewer(
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
-def test_the_attention_of_a_sentence_in_a_batch_is_that_of_the_sentence(left_pad):
+def test_attention_equals_that_of_the_batch(left_pad):
     model = build("capsule_transformer", {**ALL_THREE, "encoder_routing_layers": "2"})
     forward = Forward(model, left_pad)
     arrays = gathered(model)

@@ -254,7 +254,7 @@ def test_all_numbers_of_the_page_are_those_of_the_archive(opened, number):
         np.testing.assert_allclose(found, expected, atol=0.501 * 10.0**-decimals, err_msg=name)
 
 
-def test_whole_words(opened):
+def test_subwords_can_be_joined_to_words(opened):
     page = opened(1, view="cross_attention", head=2, words="parts")
     apart = page.pixels()
     page.changing(lambda: page.press("w"))
@@ -276,12 +276,12 @@ def test_whole_words(opened):
         (["a@@", "b@@", "c", "d", "</s>"], ["abc", "d", "</s>"]),
     ],
 )
-def test_words_of_either_kind_of_subwords(opened, labels, joined):
+def test_words_of_both_kinds_of_subwords_are_joined(opened, labels, joined):
     script = "return words(arguments[0]).map((group) => word(arguments[0], group))"
     assert opened(1).browser.execute_script(script, labels) == joined
 
 
-def test_stepping_through_a_translation(opened):
+def test_a_reader_can_step_through_a_translation(opened):
     page = opened(1, view="past_future", words="parts")
     assert page.find("[aria-current]").text == "مرحبا"
     top = [page.find("#future-words li").text]
@@ -307,12 +307,12 @@ def test_parts_of_only_the_second_model_can_be_stepped_through(opened):
     assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
 
 
-def test_of_a_deeper_model_the_other_shows_a_layer_that_both_have(opened):
+def test_a_comparison_opens_on_a_layer_of_both_models(opened):
     page = opened(5, view="encoder_attention")
     assert page.value("#choice-layer") == "1" and page.count("canvas[data-array=encoder_attention]") == 1
 
 
-def test_everything_by_the_keyboard(opened):
+def test_the_page_can_be_used_by_keyboard(opened):
     from selenium.webdriver.common.keys import Keys
 
     page = opened(1)
@@ -332,7 +332,7 @@ def test_everything_by_the_keyboard(opened):
     assert page.value("#view") == "decoder_attention"
 
 
-def test_light_and_dark(opened):
+def test_the_page_has_a_light_and_a_dark_theme(opened):
     page = opened(1)
     background = "return getComputedStyle(document.body).backgroundColor"
     white, dark = "rgb(255, 255, 255)", "rgb(22, 24, 27)"
@@ -344,7 +344,7 @@ def test_light_and_dark(opened):
     assert page.wait(f"{background} == '{dark}'") and "theme=dark" in page.browser.current_url
 
 
-def test_text_is_never_markup(opened):
+def test_text_is_never_interpreted_as_markup(opened):
     page = opened(1)
     assert page.find("#source").get_property("textContent") == "<b>bold</b> </script> שלום 你好 subword &amp;"
     assert page.count("b") == 0 and page.browser.title.startswith("test 1: <b>bold</b> </script>")
@@ -380,7 +380,7 @@ def test_short_and_long_sentences_are_readable(opened, number, words):
 @pytest.mark.parametrize(
     "number, view, axis, labels", [(1, "encoder_attention", "head", 4), (2, "capsules", "iteration", 3)]
 )
-def test_all_heads_are_there_at_once_and_a_click_enlarges_one(opened, number, view, axis, labels):
+def test_all_heads_are_shown_and_a_click_enlarges_one(opened, number, view, axis, labels):
     page = opened(number, view=view)
     figures = page.count(".small")
     assert figures == (8 if number == 1 else 1) and page.count(".multiple") == figures * labels
@@ -398,7 +398,7 @@ def mean_entropy(text):
     return float(text.removeprefix("Entropy of the rows, mean: ").removesuffix("."))
 
 
-def test_entropy_of_each_head_and_of_shares_over_parts(opened):
+def test_the_entropy_of_heads_and_of_parts_is_shown(opened):
     page = opened(1, view="encoder_attention", layer=2, words="parts")
     shares = page.arrays["encoder_attention"][1]
     expected = (-(shares * np.log(shares)).sum(-1) / np.log(shares.shape[-1])).mean(-1)
@@ -418,7 +418,7 @@ def test_entropy_of_each_head_and_of_shares_over_parts(opened):
     assert abs(mean_entropy(figure.find_element("css selector", ".entropy").text) - np.mean(rows)) < 0.01
 
 
-def test_whole_words_are_steps_and_the_page_plays_them(opened):
+def test_words_are_the_steps_and_the_page_plays_them(opened):
     page = opened(1, view="past_future")
     assert page.find("#step").get_attribute("max") == "4" and page.find("#step-number").text == "1 of 4"
     page.changing(lambda: page.press("s", "s"))
@@ -454,7 +454,7 @@ def wide_as(browser):
 
 
 @pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_pages_of_any_width_scroll_in_one_direction_alone(opened, wide_as, width):
+def test_pages_of_any_width_scroll_in_one_direction_only(opened, wide_as, width):
     wide_as(width)
     for number, view in ((1, "encoder_attention"), (1, "past_future"), (4, "encoder_attention"), (6, None)):
         page = opened(number, **({"view": view} if view else {}))

@@ -24,7 +24,7 @@ def routed(data, tmp_path_factory):
     return folder, train(data, folder, *parts, arch="gdr_transformer_tiny")
 
 
-def test_overlap_is_what_validation_reported(data, routed, tmp_path, capsys):
+def test_overlap_equals_that_of_the_validation(data, routed, tmp_path, capsys):
     folder, output = routed
     checkpoint = folder / "checkpoint_last.pt"
     found = rows(capsys, "overlap", checkpoint, "--data", data, "--split", "valid", "--out", tmp_path)
@@ -36,7 +36,7 @@ def test_overlap_is_what_validation_reported(data, routed, tmp_path, capsys):
     assert (tmp_path / "overlap.svg").exists()
 
 
-def test_iterations_score_as_generate_and_validate_do(data, trained, tmp_path, capsys):
+def test_iterations_have_the_scores_of_generate_and_validate(data, trained, tmp_path, capsys):
     checkpoint = trained / "checkpoint3.pt"
     arguments = ("--data", data, "--split", "test", "--iterations", "1,3", "--beam", 2, "--out", tmp_path)
     found = rows(capsys, "iterations", checkpoint, *arguments)

@@ -27,7 +27,7 @@ def demo(folder, script, *arguments):
         ("demo-summarization.sh", "ROUGE-L F1 = ", "headline ", "headlines"),
     ],
 )
-def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
+def test_a_short_demo_runs_all_steps_and_resumes(tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
     status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 0, out)
     assert status == 0, output

@@ -67,7 +67,7 @@ def test_an_interrupted_run_is_resumed(workplace, teacher, data):
     assert contents(workplace.out) == before
 
 
-def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data):
+def test_shards_of_another_teacher_are_refused(workplace, trained, teacher, data):
     workplace.stub("fairseq-generate", "echo 'out of luck' >&2; exit 1")
     process = workplace.prepare("--shards", 2, teacher, data, "out")
     assert workplace.refused(process, "the teacher failed: out of luck (full logs: ")
@@ -77,7 +77,7 @@ def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data)
     assert workplace.refused(process, "out was prepared with max-tokens 4096, not max-tokens 99")
 
 
-def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, tmp_path):
+def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teacher, data, tmp_path):
     shutil.copytree(data, tmp_path / "other")
     for language in ("en", "de"):
         file = tmp_path / "other" / f"dict.{language}.txt"
@@ -128,6 +128,6 @@ def test_bad_translations_are_counted(workplace, data, tmp_path):
         (["--lenpen", "much", "{teacher}", ".", "out"], "--lenpen must be a number, not 'much'"),
     ],
 )
-def test_wrong_arguments(workplace, teacher, arguments, message):
+def test_wrong_arguments_are_refused(workplace, teacher, arguments, message):
     process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
     assert workplace.refused(process, message)

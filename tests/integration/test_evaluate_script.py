@@ -59,7 +59,7 @@ def scores(place):
     return json.loads((results(place) / "scores.json").read_text())
 
 
-def test_average_translations_and_scores(evaluated):
+def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     assert [f"checkpoint{epoch}.pt" in evaluated.process.output for epoch in (1, 2, 3)] == [True] * 3
     assert (evaluated.out / "checkpoint_avg_last3.pt").exists()  # what the configuration keeps
     lines = read(results(evaluated) / "generate.out")
@@ -83,12 +83,12 @@ def test_a_second_run_does_nothing(place, prepared):
     assert contents(place.out) == before
 
 
-def test_another_decoding_needs_another_folder(place, prepared):
+def test_another_beam_in_the_same_folder_is_refused(place, prepared):
     process = place.prepare("--beam", 2, "out", prepared)
     assert place.refused(process, "evaluation/test was prepared with ", "beam 3", "not beam 2")
 
 
-def test_against_another_run_and_without_case(place, evaluated, prepared):
+def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepared):
     options = ("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "--lowercase", "--against", evaluated.out)
     process = place.prepare(*options, "out", prepared)
     assert process.returncode == 0, process.errors
@@ -99,7 +99,7 @@ def test_against_another_run_and_without_case(place, evaluated, prepared):
         assert "case:lc" in found["signature"]
 
 
-def test_the_best_checkpoints_of_a_run_that_keeps_no_others(place, prepared):
+def test_a_run_that_keeps_only_best_checkpoints_can_be_evaluated(place, prepared):
     for number in (1, 2, 3):
         (place.out / f"checkpoint{number}.pt").rename(place.out / f"checkpoint.best_loss_{number}.5000.pt")
     place.prepare("--checkpoints", "best:2", "--results", "best", "out", prepared)
@@ -110,7 +110,7 @@ def test_the_best_checkpoints_of_a_run_that_keeps_no_others(place, prepared):
     ]
 
 
-def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
+def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_path):
     run = RunFolder(place.out)
     settings = run.settings()
     settings.config["task"] |= {"_name": "capsule_summarization", "target_lang": "summary"}
@@ -155,7 +155,7 @@ def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
         (["out", "{prepared}", "--greedy"], "unknown option --greedy"),
     ],
 )
-def test_wrong_arguments(evaluated, prepared, data, arguments, message):
+def test_wrong_arguments_are_refused(evaluated, prepared, data, arguments, message):
     process = evaluated.prepare(*(argument.format(prepared=prepared, data=data) for argument in arguments))
     assert process.returncode != 0 and process.errors.count("\n") == 1, process.errors
     assert message in process.errors

@@ -28,15 +28,15 @@ def k_means_routing(tmp_path_factory):
 
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_it_keeps_the_invariants(k_means_routing, arch, invariant):
+def test_the_invariants_hold(k_means_routing, arch, invariant):
     invariant(arch)
 
 
-def test_it_resumes_exactly(k_means_routing):
+def test_training_resumes_exactly(k_means_routing):
     check_resuming(ARCHITECTURES[0], user_dir=k_means_routing)
 
 
-def test_clusters_share_out_every_word_and_centres_are_means(k_means_routing):
+def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
     from k_means_routing import k_means
 
     torch.manual_seed(1)
@@ -57,7 +57,7 @@ def test_clusters_share_out_every_word_and_centres_are_means(k_means_routing):
                 torch.testing.assert_close(found.capsules[b, t], torch.stack(means), rtol=0, atol=1e-10)
 
 
-def test_it_trains_translates_and_is_shown(k_means_routing, data, tmp_path):
+def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_path):
     """By the real commands, from a folder that is no checkout."""
     criterion = ["--criterion", "label_smoothed_cross_entropy_with_progress", "--task", "capsule_translation"]
     arguments = ["--arch", ARCHITECTURES[0], *SMALL, *TRAINING, *criterion, "--max-epoch", 2]

@@ -79,7 +79,7 @@ LOAD = [
 
 
 @pytest.mark.parametrize("load", LOAD, ids=["hub", "from_pretrained"])
-def test_a_program_that_loads_a_model_prints_what_it_says_itself(data, trained, load):
+def test_loading_a_model_prints_nothing(data, trained, load):
     """Neither fairseq's configuration nor what libraries log at DEBUG; the summary of an inspection is short."""
     program = f"""import logging
 before = logging.getLogger().level, logging.getLogger().handlers[:]

@@ -10,7 +10,7 @@ from tests.integration.commands import run
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_nll_is_that_of_validate(data, trained, capsys, split):
+def test_nll_equals_that_of_fairseq_validate(data, trained, capsys, split):
     checkpoint = str(trained / "checkpoint_last.pt")
     assert main(["nll", checkpoint, "--data", str(data), "--split", split, "--json"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]

@@ -99,7 +99,7 @@ def test_the_commands_give_a_score_and_a_page(clone):
     assert len(list((clone.folder / "inspected").glob("*.npz"))) == 3
 
 
-def test_pieces_come_back_as_text(clone):
+def test_pieces_are_joined_to_text(clone):
     output = clone.output("fairseq-interactive")
     assert "inspected-pieces/index.html: sentences: 1" in output
     assert re.search(r"^S-0\t▁", output, re.MULTILINE)
@@ -115,7 +115,7 @@ def test_a_baseline_of_ones_own_gives_its_sizes_and_parameters(whole, baseline, 
     assert re.search(rf"{baseline}/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
 
 
-def test_the_data_are_checked_with_and_without_their_text(clone):
+def test_the_data_are_checked_with_and_without_the_text(clone):
     first, second = clone.output("check-data").split("nothing to fix\n")[:2]
     assert "note: there is no text with the binarised data" in second and "note: " not in first
     assert [line for line in first.splitlines() if line.startswith("train ")] == [

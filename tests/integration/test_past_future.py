@@ -36,7 +36,7 @@ def hypotheses(checkpoint, data):
     "kind, arch, model_class",
     [("transformer", "gdr_transformer_tiny", CapsuleTransformerModel), ("lstm", "gdr_lstm", CapsuleLSTMModel)],
 )
-def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines, kind, arch, model_class):
+def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path, baselines, kind, arch, model_class):
     start = (FROM_BASELINE, baselines[kind], "--eval-overlap")
     output = train(data, tmp_path / "untrained", *start, "--max-update", 1, "--lr", 0, arch=arch)
     assert re.search(r"took \d+ of the model's \d+ parameters; new: decoder.past_future", output)
@@ -68,7 +68,7 @@ def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines,
     assert (tmp_path / "assignment.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_hydra(data, tmp_path, baselines):
+def test_hydra_trains_it(data, tmp_path, baselines):
     small = [
         *("model.encoder_embed_dim=32", "model.decoder_embed_dim=32", "model.encoder_layers=2"),
         *("model.decoder_layers=2", "+model.encoder_ffn_embed_dim=48", "+model.decoder_ffn_embed_dim=48"),
@@ -97,12 +97,12 @@ def test_hydra(data, tmp_path, baselines):
         ([FROM_BASELINE, "missing.pt"], "missing.pt"),
     ],
 )
-def test_wrong_values_are_the_last_line(data, tmp_path, arguments, message):
+def test_the_last_line_names_a_wrong_value(data, tmp_path, arguments, message):
     output = train(data, tmp_path, *arguments, arch="gdr_transformer_tiny", succeeds=False)
     assert message in last_line(output)
     assert not list(tmp_path.glob("*.pt"))
 
 
-def test_a_baseline_of_another_kind_is_the_last_line(data, tmp_path, baselines):
+def test_the_last_line_names_a_baseline_of_another_kind(data, tmp_path, baselines):
     output = train(data, tmp_path, FROM_BASELINE, baselines["lstm"], arch="gdr_transformer_tiny", succeeds=False)
     assert "it must be of the baseline's kind" in last_line(output)

@@ -9,7 +9,7 @@ def picture(trained, data, out, *arguments, text="a b c d"):
     return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
 
 
-def test_it_draws_a_layer(data, trained, tmp_path, capsys):
+def test_a_layer_is_drawn(data, trained, tmp_path, capsys):
     assert picture(trained, data, tmp_path / "top.png") == 0
     assert "5 subwords of the source, " in capsys.readouterr().out
     assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")

@@ -36,7 +36,7 @@ def headlines(tmp_path_factory):
     return Workplace(tmp_path_factory.mktemp("headlines"), "prepare-headlines.sh").prepared(*options)
 
 
-def test_headlines_in_each_stage(headlines):
+def test_every_stage_has_the_expected_headlines(headlines):
     for split, pairs in draw_splits(article_pairs(1), SIZES).items():
         for language, lines in zip(LANGUAGES, zip(*pairs)):
             assert read(headlines.out / "raw" / f"{split}.{language}") == list(lines)
@@ -55,7 +55,7 @@ def test_headlines_in_each_stage(headlines):
         (["--lines", "3", "out"], "unknown option --lines"),
     ],
 )
-def test_wrong_arguments_for_headlines(tmp_path, arguments, wanted):
+def test_wrong_arguments_for_headlines_are_refused(tmp_path, arguments, wanted):
     workplace = Workplace(tmp_path, "prepare-headlines.sh")
     assert workplace.refused(workplace.prepare(*arguments), wanted)
     assert not workplace.out.exists()
@@ -98,7 +98,7 @@ def workplace(tmp_path):
     return Workplace(tmp_path, "prepare-lcsts.sh")
 
 
-def test_lcsts_in_each_stage(workplace, archive):
+def test_every_stage_has_the_expected_text_of_lcsts(workplace, archive):
     out = workplace.prepared("--from", archive).out
     assert [stage for stage in STAGES if (out / stage).exists()] == STAGES
     assert read(out / "raw" / "train.text")[:2] == ["苹果公司发布了 新款 Apple Watch。 价格未定。", PART_I[1][1]]
@@ -113,7 +113,7 @@ def test_lcsts_in_each_stage(workplace, archive):
     assert [row[1] for row in rows if row[0] == "source"] == ["PART_I.txt", "PART_II.txt", "PART_III.txt"]
 
 
-def test_a_smaller_vocabulary_keeps_the_commonest(workplace, archive):
+def test_a_smaller_vocabulary_keeps_the_most_frequent_characters(workplace, archive):
     out = workplace.prepared("--from", archive, "--vocabulary", 9).out
     assert len(read(out / "dict.txt")) == 9
     counts = [int(line.split()[-1]) for line in read(out / "dict.txt")]
@@ -122,7 +122,7 @@ def test_a_smaller_vocabulary_keeps_the_commonest(workplace, archive):
     assert "<unk>" in loaded(out, "train", "text")[0]
 
 
-def test_a_limit_and_an_earlier_dictionary(workplace, archive, tmp_path):
+def test_a_limit_and_an_earlier_dictionary_are_used(workplace, archive, tmp_path):
     out = workplace.prepared("--from", archive).out
     process = workplace.prepare("--from", archive, "--limit", 5, "--dict", out / "dict.txt", "again")
     assert process.returncode == 0, process.errors
@@ -155,7 +155,7 @@ def test_a_second_run_does_nothing(workplace, archive):
         (["--from", ".", "--vocabulary", "many", "out"], "--vocabulary must be a positive whole number, not 'many'"),
     ],
 )
-def test_wrong_arguments_for_lcsts(workplace, arguments, wanted):
+def test_wrong_arguments_for_lcsts_are_refused(workplace, arguments, wanted):
     assert workplace.refused(workplace.prepare(*arguments), wanted)
 
 

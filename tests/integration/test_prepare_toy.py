@@ -24,7 +24,7 @@ def prepared(tmp_path_factory):
     return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh").prepared(*OPTIONS)
 
 
-def test_text_of_each_stage(prepared):
+def test_every_stage_has_the_expected_text(prepared):
     splits = draw_splits(sentence_pairs(1), SIZES)
     for split, pairs in splits.items():
         for lang, sentences in zip(("en", "de"), zip(*pairs)):
@@ -38,7 +38,7 @@ def test_text_of_each_stage(prepared):
             assert [line.replace("@@ ", "") for line in bpe] == tokenised
 
 
-def test_binarised_with_one_dictionary(prepared):
+def test_both_languages_are_binarised_with_one_dictionary(prepared):
     from fairseq.data import Dictionary, data_utils
 
     dictionary = Dictionary.load(str(prepared.out / "dict.txt"))
@@ -52,7 +52,7 @@ def test_binarised_with_one_dictionary(prepared):
                 assert [dictionary.string(line) for line in data] == text
 
 
-def test_manifest(prepared):
+def test_the_manifest_has_the_settings(prepared):
     rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
     assert ["setting", "seed", "1"] in rows
     assert ["setting", "train", "120"] in rows
@@ -112,7 +112,7 @@ def test_an_interrupted_run_is_resumed(prepared, workplace):
         (["/dev/full"], "/dev/full is not a folder"),
     ],
 )
-def test_bad_input_is_one_clear_line(workplace, arguments, wanted):
+def test_bad_input_gives_one_clear_line(workplace, arguments, wanted):
     process = workplace.prepare(*arguments)
     assert workplace.refused(process, wanted)
     assert not (workplace.out / "raw").exists()

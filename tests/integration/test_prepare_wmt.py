@@ -76,7 +76,7 @@ def on(*names):
     return pytest.mark.parametrize("workplace", names, indirect=True)
 
 
-def test_whole(prepared, capsys):
+def test_every_stage_has_the_expected_pairs(prepared, capsys):
     languages, _, raw, clean, sets = EXPECTED[prepared.name]
     out = prepared.out
     assert [stage for stage in stages(prepared.name) if (out / stage).exists()] == stages(prepared.name)
@@ -114,7 +114,7 @@ TOKENISED = {
 }
 
 
-def test_words(prepared):
+def test_words_are_tokenised_as_expected(prepared):
     language, expected = TOKENISED[prepared.name]
     raw, tokenised = (read(prepared.out / stage / f"train.{language}") for stage in ("raw", "tokenised"))
     found = dict(zip(raw, tokenised))
@@ -134,7 +134,7 @@ def test_second_run_does_nothing(prepared):
 
 
 @pytest.mark.slow
-def test_codes_and_dictionary_of_an_earlier_run(prepared):
+def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
     workplace, out = prepared.workplace, prepared.out
     earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
     process = workplace.prepare(*options(prepared.name), *earlier, "--limit", 8, "again")
@@ -162,7 +162,7 @@ HALF_DONE = {
 
 
 @pytest.mark.slow
-def test_interrupted_at_every_stage(prepared):
+def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared):
     workplace = prepared.workplace
     out = workplace.root / "interrupted"
     before = "settings.part"

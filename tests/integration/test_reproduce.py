@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("reproduce")
 
 
-def test_a_table_from_nothing(folder):
+def test_a_table_is_made_from_nothing(folder):
     output, _ = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
     encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
     _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
@@ -47,7 +47,7 @@ def test_a_table_from_nothing(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", table_names())
-def test_every_table(folder, name):
+def test_every_table_can_be_reproduced(folder, name):
     output, _ = reproduce(folder, name)
     missing = [line for line in output.splitlines() if line.startswith("- Missing") and "no split" not in line]
     # Alignments need eflomal, an optional extra.

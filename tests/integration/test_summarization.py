@@ -54,7 +54,7 @@ def test_the_best_checkpoint_needs_rouge(headlines, tmp_path):
     assert not list((tmp_path / "run").glob("*.pt"))
 
 
-def test_a_larger_vocabulary_is_the_last_line(headlines, tmp_path):
+def test_the_last_line_names_a_vocabulary_that_is_too_large(headlines, tmp_path):
     arguments = ("--task", "capsule_summarization", "--vocabulary", 50, "--arch", "gret_transformer_tiny")
     output = run(
         "train", headlines / "bin", *arguments, "--optimizer", "adam", "--max-tokens", 999, "--cpu", succeeds=False

@@ -41,7 +41,7 @@ def check(outputs, tour):
     assert (tour / "sentence.html").is_file() and (tour / "sentence.npz").is_file()
 
 
-def test_with_a_model_that_is_there(tmp_path, monkeypatch):
+def test_the_tour_runs_with_an_existing_model(tmp_path, monkeypatch):
     make_world(tmp_path)
     (tmp_path / "run").mkdir()
     (tmp_path / "model.pt").rename(tmp_path / "run/checkpoint_last.pt")
@@ -51,7 +51,7 @@ def test_with_a_model_that_is_there(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_with_a_model_that_it_trains(tmp_path, monkeypatch):
+def test_the_tour_runs_with_a_model_that_it_trains(tmp_path, monkeypatch):
     outputs = execute(tmp_path / "tour", monkeypatch, TOUR_UPDATES=4, TOUR_PAIRS=300)
     assert "4 updates" in text_of(outputs["train"])
     check(outputs, tmp_path / "tour")

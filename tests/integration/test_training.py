@@ -49,7 +49,7 @@ def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 
-def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
+def test_checkpoints_are_averaged_and_translate_and_validate(data, trained, tmp_path, capsys):
     average = tmp_path / "average.pt"
     assert main(["average", str(trained), "--last", "2", "--output", str(average)]) == 0
     second, third, mean = (
@@ -76,7 +76,7 @@ def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
         hub.translate(["a " * 1100])
 
 
-def test_hydra(data, tmp_path):
+def test_hydra_trains_a_model(data, tmp_path):
     overrides = [
         f"task.data={data}",
         f"checkpoint.save_dir={tmp_path}/run",
@@ -138,7 +138,7 @@ def test_the_plugin_can_be_named_by_any_path(data, tmp_path):
     assert "done training" in output
 
 
-def test_a_wrong_option_is_the_last_line(data, tmp_path):
+def test_the_last_line_names_a_wrong_option(data, tmp_path):
     output = train(data, tmp_path, "--encoder-routing-layers", "1-9", succeeds=False)
     assert last_line(output).endswith(
         "--encoder-routing-layers: '1-9' must name layers from 1 to 2; write all, 1-3 or 1,4-6"
@@ -148,7 +148,7 @@ def test_a_wrong_option_is_the_last_line(data, tmp_path):
     assert not list(tmp_path.glob("*.pt"))
 
 
-def test_missing_data_and_a_full_disk_are_the_last_line(data, tmp_path):
+def test_the_last_line_names_missing_data_and_a_bad_folder(data, tmp_path):
     output = train(tmp_path / "nowhere", tmp_path / "run", succeeds=False)
     assert last_line(output).endswith(f"No such file or directory: '{tmp_path}/nowhere'")
     output = train(data, "/dev/full/run", succeeds=False)

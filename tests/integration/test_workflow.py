@@ -131,7 +131,7 @@ def test_an_interruption_ends_everything(checkout, number):
 
 
 @pytest.mark.slow
-def test_a_second_start_waits_and_says_so(checkout):
+def test_a_second_start_waits_and_reports_it(checkout):
     first = checkout.start("--cores", "2", seconds="0.5")
     wait_for(checkout.started, first)
     second = checkout.start("--cores", "2")
@@ -142,7 +142,7 @@ def test_a_second_start_waits_and_says_so(checkout):
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_a_table_still_ends_with_the_same_figures(checkout):
+def test_a_table_that_is_killed_at_random_moments_ends_with_the_same_figures(checkout):
     moments = random.Random(1)
     for _ in range(10):
         process = checkout.start("--cores", "2", seconds="0.2")
@@ -190,7 +190,7 @@ os.execvp(words[0], words)
 
 
 @pytest.mark.slow
-def test_slurm_gets_the_steps_in_order_of_dependence(checkout):
+def test_slurm_receives_the_steps_in_order_of_dependence(checkout):
     """Stubs of Slurm's programs: sbatch runs its script and records its arguments."""
     stubs = checkout.folder / "stubs"
     stubs.mkdir()
@@ -231,7 +231,7 @@ elif sys.argv[1] == "get":
 
 
 @pytest.mark.slow
-def test_kubernetes_gets_a_job_for_each_step(checkout, monkeypatch):
+def test_kubernetes_receives_a_job_for_each_step(checkout, monkeypatch):
     stubs = checkout.folder / "stubs"
     stubs.mkdir()
     checkout.script(stubs / "kubectl", KUBECTL.format(python=sys.executable))

@@ -49,7 +49,7 @@ def test_bag_of_words_equals_the_literal_sum(side, block, monkeypatch):
     assert_same(bag_of_words_loss(*arguments), literal.bag_of_words_loss(*arguments), inputs)
 
 
-def test_bag_of_words_by_hand():
+def test_bag_of_words_equals_a_result_by_hand():
     """Two words of a vocabulary of two: `y = (0, 1)`, embeddings 0 and 1, features of one number."""
     past = torch.tensor([[[5.0], [0.0]]], requires_grad=True)
     future = torch.tensor([[[0.0], [math.log(3)]]], requires_grad=True)
@@ -65,7 +65,7 @@ def test_bag_of_words_by_hand():
 
 
 @every_side
-def test_a_share_of_the_steps_estimates_it_without_bias(side):
+def test_a_sample_of_the_steps_estimates_the_loss_without_bias(side):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     arguments = (*inputs, target(), masks(side))
     whole = bag_of_words_loss(*arguments)
@@ -78,7 +78,7 @@ def test_a_share_of_the_steps_estimates_it_without_bias(side):
 
 
 @pytest.mark.parametrize("steps", [0.0, -1.0, 1.5])
-def test_no_share_of_the_steps(steps):
+def test_a_share_of_steps_out_of_range_is_refused(steps):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     with pytest.raises(ValueError, match="steps must be above 0 and at most 1"):
         bag_of_words_loss(*inputs, target(), steps=steps)
@@ -99,7 +99,7 @@ def test_content_agreement_equals_the_literal_sum(side):
     assert_same(content_agreement_loss(*inputs, mask), literal.content_agreement_loss(*inputs, mask), inputs)
 
 
-def test_content_agreement_by_hand():
+def test_content_agreement_equals_a_result_by_hand():
     """Two steps, one number each: z = (1, 3), W^P = 2, W^F = 1."""
     past = torch.tensor([[[2.0], [5.0]]], requires_grad=True)
     future = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
@@ -129,7 +129,7 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
 
 
 @pytest.mark.parametrize("how", ["float16", "bfloat16", "autocast"])
-def test_gradients_in_half_precision(how):
+def test_gradients_in_half_precision_equal_those_in_float32(how):
     """They are near those of float32 even where a word's probability is too small for float16."""
     torch.manual_seed(1)
     past, future, embeddings = (torch.randn(2, 6, 8), torch.randn(2, 6, 8), 0.1 * torch.randn(60_000, 8))
@@ -151,7 +151,7 @@ def test_gradients_in_half_precision(how):
     assert (got[2][rare] - expected[2][rare]).norm() < 0.02 * expected[2][rare].norm()
 
 
-def test_no_gradient_is_taken_where_none_is_wanted():
+def test_no_gradient_is_computed_if_none_is_required():
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     with torch.no_grad():
         loss = bag_of_words_loss(past, future, embeddings, target())
@@ -159,7 +159,7 @@ def test_no_gradient_is_taken_where_none_is_wanted():
     torch.testing.assert_close(loss, bag_of_words_loss(past, future, embeddings, target()).detach())
 
 
-def test_content_agreement_under_autocast():
+def test_content_agreement_is_computed_in_float32_under_autocast():
     inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (CAPSULES, SIZE), (CAPSULES, SIZE))
     inputs = [tensor.detach().float() for tensor in inputs]
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -176,7 +176,7 @@ def test_overlap_equals_the_literal_count(side, top):
     assert [float(value) for value in got] == pytest.approx([float(value) for value in want])
 
 
-def test_overlap_by_hand():
+def test_overlap_equals_a_result_by_hand():
     """The identity as embeddings: features are the logits. One sentence, `y = (0, 0, 2)`, a vocabulary of four."""
     past = torch.tensor([[[9.0, 9, 9, 9], [1, 4, 3, 2], [4, 3, 2, 1]]])
     future = torch.tensor([[[1.0, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4]]])
@@ -188,7 +188,7 @@ def test_overlap_by_hand():
     assert int(overlap.past_sentences) == int(overlap.future_sentences) == 1
 
 
-def test_overlap_in_half_precision_tells_words_apart():
+def test_overlap_in_half_precision_distinguishes_close_logits():
     """Logits 256 and 257 are one number in bfloat16, and the second is the more probable."""
     features = torch.ones(1, 1, 2, dtype=torch.bfloat16)
     embeddings = torch.tensor([[256.0, 0], [256, 1]], dtype=torch.bfloat16)

@@ -74,7 +74,7 @@ def test_tables_are_copied_in_three_forms(page):
     assert any(line.startswith(r"base\_line \& co & ") and r"$\pm$" in line for line in tex)
 
 
-def test_sentences(page):
+def test_sentences_are_sorted_and_more_can_be_shown(page):
     from selenium.webdriver.support.ui import Select
 
     def differences():

@@ -80,7 +80,7 @@ def test_identifiers_are_unique(page):
     assert len(ours) == len(set(ours))
 
 
-def test_tables(page):
+def test_the_page_has_all_tables_with_their_figures(page):
     tables = Structure(page).tables
     assert list(tables) == ["scores-table", "lengths-table", "ratios-table", "speeds-table", "runs-table"]
     head, base, _ = tables["scores-table"]

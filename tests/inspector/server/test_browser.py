@@ -75,7 +75,7 @@ def test_a_refusal_is_shown_and_the_next_sentence_is_translated(page, wait):
     assert find(page, "#status").text == ""
 
 
-def test_a_server_that_has_ended(browser, opened, translator, wait):  # noqa: F811
+def test_the_page_says_that_the_server_has_ended(browser, opened, translator, wait):  # noqa: F811
     with serving(translator) as own:
         opened(own)
     find(browser, "#text").send_keys("a")
@@ -96,7 +96,7 @@ def test_the_page_is_not_wider_than_the_window(page, wait, width):
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_what_the_page_may_do(page, wait):
+def test_added_scripts_do_not_run(page, wait):
     """The policy forbids foreign scripts and requests, also in the frame."""
     find(page, "#text").send_keys("a b")
     find(page, "button").click()
