@@ -33,7 +33,7 @@ def anchors(text):
 
 
 @each_document
-def test_links_lead_somewhere(name):
+def test_links_have_existing_targets(name):
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(TEXTS[name])):
         if re.match(r"\w+:", link):
             continue
@@ -242,6 +242,6 @@ def test_a_benchmark_has_its_options(name, words):
 
 
 @of("make")
-def test_a_target_exists(name, words):
+def test_a_make_target_exists(name, words):
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {word for word in words[1:] if "=" not in word} <= set(targets), f"{name}: {words}"

@@ -58,7 +58,7 @@ def evaluated(text, name=""):
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
-def test_scripts_evaluate_nothing(script):
+def test_scripts_evaluate_no_unchecked_value(script):
     assert evaluated(script.read_text(encoding="utf-8"), script.name) == []
 
 
@@ -95,7 +95,7 @@ def test_the_check_finds_unchecked_values(line):
     assert evaluated(f"{line}\n"), line
 
 
-def test_what_the_check_leaves_alone():
+def test_the_check_accepts_safe_code():
     text = """
     [ "$x" -gt 1 ]  # ((x))
     [[ $x == a && ! $y =~ ^[0-9]+$ ]]
@@ -127,7 +127,7 @@ done <texts
 """
 
 
-def test_what_common_sh_checks_runs_nothing(tmp_path):
+def test_values_that_common_sh_checks_run_nothing(tmp_path):
     """One shell runs many texts from hypothesis."""
     mark, found = tmp_path / "mark", set()
 

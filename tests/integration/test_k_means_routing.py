@@ -28,7 +28,7 @@ def k_means_routing(tmp_path_factory):
 
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_invariants_hold(k_means_routing, arch, invariant):
+def test_it_keeps_the_invariants(k_means_routing, arch, invariant):
     invariant(arch)
 
 

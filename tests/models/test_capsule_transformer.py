@@ -35,7 +35,7 @@ def routed_layers(stack):
     return [number for number, layer in enumerate(layers, 1) if isinstance(layer.self_attn, RoutingSelfAttention)]
 
 
-def test_which_layers_route():
+def test_the_chosen_layers_route():
     model = build("capsule_transformer", {"encoder_layers": 6, "decoder_layers": 3, "encoder_routing_layers": "1,4-5"})
     assert routed_layers(model.encoder) == [1, 4, 5]
     assert routed_layers(model.decoder) == [1, 2, 3]
@@ -49,7 +49,7 @@ def test_which_layers_route():
 @pytest.mark.parametrize(
     "text, expected", [("all", [1, 2, 3, 4, 5, 6]), ("1-3", [1, 2, 3]), ("4-6", [4, 5, 6]), ("6, 1-2,2", [1, 2, 6])]
 )
-def test_sets_of_layers(text, expected):
+def test_sets_of_layers_are_read(text, expected):
     assert layer_set("encoder_routing_layers", text, 6) == expected
 
 
@@ -80,7 +80,7 @@ def test_a_checkpoint_of_another_dictionary_is_named(arch):
         build(arch).load_state_dict(state)
 
 
-def test_explain_gives_what_forward_used():
+def test_explain_returns_the_weights_of_the_forward_pass():
     model = build("capsule_transformer")
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     with torch.no_grad():
@@ -96,7 +96,7 @@ def test_explain_gives_what_forward_used():
             assert (shown.vertical[padded] == 0).all() and (shown.horizontal[padded] == 0).all()
 
 
-def test_explain_leaves_nothing_behind():
+def test_explain_leaves_no_state_in_the_module():
     model = build("capsule_transformer")
     attention = model.decoder.layers[0].self_attn
     before = {name: value for name, value in vars(attention).items() if not name.startswith("_")}
@@ -109,7 +109,7 @@ def test_explain_leaves_nothing_behind():
 
 @pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
 @pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
-def test_the_source_is_projected_once_a_sentence(arch, hint, rows):
+def test_the_source_is_projected_once_for_each_sentence(arch, hint, rows):
     """Keys and values of the attentions to it; what is kept of them is what fairseq keeps, for every beam."""
     model, projected = build(arch), []
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
@@ -155,7 +155,7 @@ def test_a_source_without_padding_is_decoded_without_a_mask(arch, hint):
             assert (kept["prev_key_padding_mask"] is not None) == masked
 
 
-def test_any_layer_gives_the_alignment():
+def test_any_layer_can_give_the_alignment():
     """Other layers are not asked for their attention."""
     model = build("capsule_transformer")
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
@@ -174,7 +174,7 @@ def test_any_layer_gives_the_alignment():
             torch.testing.assert_close(extra["attn"][0], used[layer].mean(0))
 
 
-def test_packed_projections_are_the_projections():
+def test_packed_projections_equal_separate_ones():
     """In training queries, keys and values are one product; a module that something is hooked into is called."""
     torch.manual_seed(1)
     attention = RoutingSelfAttention(12, 3, AttentionRouting(3)).double()
@@ -192,7 +192,7 @@ def test_packed_projections_are_the_projections():
         torch.testing.assert_close(packed, apart, rtol=0, atol=1e-12)
 
 
-def test_decoding_beyond_a_block():
+def test_decoding_beyond_a_block_equals_one_pass():
     """Step by step equals at once on both sides of the blocks' ends, under reorderings within the beams and when a
     sentence is dropped; what is kept grows linearly; a step changes nothing of what an earlier one kept."""
     model = build("capsule_transformer", {"decoder_layers": 1})
@@ -233,7 +233,7 @@ def test_decoding_beyond_a_block():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_decoding_beyond_a_block_in_half_precision(dtype):
+def test_decoding_beyond_a_block_in_half_precision_equals_one_pass(dtype):
     model = build("capsule_transformer", {"decoder_layers": 1}).to(dtype)
     batch = make_batch(make_sentences([(7, 5)]))
     tokens = torch.randint(4, 40, (1, WHOLE + 3), generator=torch.Generator().manual_seed(1))

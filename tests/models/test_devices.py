@@ -112,7 +112,7 @@ def fairseqs_own(arch: str) -> tuple:
 
 
 @every_case
-def test_on_another_device(arch, options):
+def test_models_run_on_another_device_without_further_synchronisations(arch, options):
     """No tensor is made on the CPU, and there is at most one synchronisation more than in fairseq's own model."""
     task = make_task()
     model = build(arch, options, task).to("meta")

@@ -32,7 +32,7 @@ def test_parameters_at_base():
 
 
 @pytest.mark.parametrize("normalize_before", [False, True])
-def test_the_vector_is_made_of_every_layers_output(normalize_before):
+def test_the_vector_is_computed_from_the_output_of_every_layer(normalize_before):
     model = build("gret_transformer_base", {"encoder_normalize_before": normalize_before})
     encoded = model.encoder(*SOURCE, return_all_hiddens=True)
     assert len(encoded["encoder_states"]) == 3  # the embeddings, and two layers
@@ -41,7 +41,7 @@ def test_the_vector_is_made_of_every_layers_output(normalize_before):
     torch.testing.assert_close(encoded["global_representation"][0], vector)
 
 
-def test_the_vector_travels_with_the_encoders_output():
+def test_the_vector_is_part_of_the_encoder_s_output():
     model = build("gret_transformer_base")
     encoded = model.encoder(*SOURCE)
     assert encoded["encoder_states"] == []  # else a generator would reorder them at every step
@@ -51,7 +51,7 @@ def test_the_vector_travels_with_the_encoders_output():
     assert "global_representation" not in build("capsule_transformer").encoder(*SOURCE)
 
 
-def test_it_is_computed_once_a_sentence(monkeypatch):
+def test_the_vector_is_computed_once_for_each_sentence(monkeypatch):
     model, calls = build("gret_transformer_base"), []
     monkeypatch.setattr(
         type(model.encoder.global_representation),
@@ -67,7 +67,7 @@ def test_it_is_computed_once_a_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"global_representation": "mean"}, {"global_aggregation": "none"}])
-def test_a_fresh_model_is_its_baseline(options):
+def test_a_new_model_equals_its_baseline(options):
     """A vector of zeros: nothing is added at the start, whatever the gate."""
     torch.manual_seed(1)
     task, small = make_task(), {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}

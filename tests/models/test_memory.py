@@ -58,7 +58,7 @@ glibc = pytest.mark.skipif(
     ],
     ids=str,
 )
-def test_large_tensors_are_mapped_anew(command, settings, mapped):
+def test_large_tensors_are_mapped_again_unless_memory_is_kept(command, settings, mapped):
     """Before a command always, also with what a hub prepares; in it only where a user has made settings."""
     others = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_") and k != "GLIBC_TUNABLES"}
     run = [sys.executable, "-W", "ignore", "-c", PROGRAM, command]

@@ -78,7 +78,7 @@ def test_an_adaptive_softmax_does_not_go_with_guided_losses(heads):
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
 @pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
-def test_the_source_is_prepared_once_a_sentence(arch, hint, rows, monkeypatch):
+def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeypatch):
     """A true hint of the beam size saves the copies that a generator makes; a false one changes nothing."""
     model = build(arch)
     routing, prepared = model.decoder.past_future.routing, []
@@ -97,7 +97,7 @@ def test_the_source_is_prepared_once_a_sentence(arch, hint, rows, monkeypatch):
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
-def test_copies_of_a_sentence_are_no_beams(arch):
+def test_copies_of_a_sentence_are_not_treated_as_beams(arch):
     """Sampling after a beam search, whose hint is still there: copies end one by one."""
     model = build(arch)
     model.set_beam_size(3)
@@ -117,7 +117,7 @@ def test_copies_of_a_sentence_are_no_beams(arch):
     torch.testing.assert_close(stepwise[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
 
 
-def test_what_is_kept_stays_as_sums_read_it():
+def test_kept_votes_stay_contiguous_for_sums():
     """Finished sentences are dropped, and a capsule's votes are still together in memory."""
     part = build("gdr_transformer_base").decoder.past_future
     part.beam_size = 3
@@ -130,7 +130,7 @@ def test_what_is_kept_stays_as_sums_read_it():
     assert torch.equal(after, before[1:3]) and after.transpose(1, 2).is_contiguous()
 
 
-def test_nothing_is_kept_between_calls():
+def test_no_state_is_kept_between_calls():
     model = build("gdr_transformer_base")
     before = set(model.decoder.past_future.__dict__)
     model(**make_batch(make_sentences(LENGTHS))["net_input"])

@@ -37,7 +37,7 @@ def test_the_command_line_takes_the_presets_own_values(arch):
 
 
 @pytest.mark.parametrize("size, width, layers", [("base", 512, 6), ("big", 1024, 6), ("tiny", 128, 4)])
-def test_sizes_and_mechanisms(size, width, layers):
+def test_presets_have_their_sizes_and_mechanisms(size, width, layers):
     for mechanism, past_future, encoder_routing in (
         ("capsule", "none", "both"),
         ("gdr", "gdr", "none"),
@@ -72,12 +72,12 @@ def test_the_lstm_alone_has_no_mechanism():
     assert {name: getattr(config, name) for name in off} == off
 
 
-def test_the_base_preset_is_fairseqs_transformer():
+def test_the_base_preset_has_the_sizes_of_fairseq_s_transformer():
     ours, theirs = CapsuleTransformerConfig(), TransformerConfig()
     assert ours.encoder_embed_dim == theirs.encoder.embed_dim and ours.decoder_layers == theirs.decoder.layers
 
 
-def test_an_lstm_of_one_direction():
+def test_an_lstm_can_have_one_direction():
     assert from_command_line("--arch", "gdr_lstm", "--encoder-directions", "1").encoder_directions == 1
     lstm = CapsuleLSTMConfig(encoder_directions=1, encoder_embed_dim=64).lstm_options()
     assert isinstance(lstm, Namespace) and lstm.encoder_bidirectional is False and lstm.encoder_embed_dim == 64

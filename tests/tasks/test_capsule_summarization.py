@@ -37,7 +37,7 @@ def text(dictionary, tokens):
     return dictionary.string(tokens[tokens.ne(dictionary.pad())])
 
 
-def test_rouge_of_a_validation_is_that_of_its_translations():
+def test_rouge_of_a_validation_is_that_of_its_summaries():
     task = make_summarization_task(eval_rouge=True, eval_rouge_args='{"beam": 2, "max_len_b": 6}')
     model = make_model(task)
     other = make_batch(make_sentences([(3, 2), (2, 4)], seed=5))
@@ -115,7 +115,7 @@ def set_up(data, **options):
     return CapsuleSummarizationTask.setup_task(config)
 
 
-def test_a_dictionary_as_large_as_asked(data):
+def test_the_dictionary_has_the_requested_size(data):
     task = set_up(data, vocabulary=11)
     assert len(task.src_dict) == 16  # 4 special symbols, and one word that fills up
     task.load_dataset("valid")

@@ -57,7 +57,7 @@ def test_every_routing_has_entropy_norm_and_dead_capsules():
             assert any(name.endswith(kind) for name in names), (arch, options, list(names))
 
 
-def test_contents_share_out_every_word():
+def test_shares_of_contents_sum_to_one():
     found = means(build("gdr_transformer_base"), SENTENCES)
     shares = [found[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
     assert sum(shares) == pytest.approx(1, abs=2e-4)
@@ -66,7 +66,7 @@ def test_contents_share_out_every_word():
 
 @pytest.mark.parametrize("padded", [0, 2])
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_norms_are_those_of_the_fast_functions(causal, padded):
+def test_attention_norms_equal_those_of_the_fast_functions(causal, padded):
     # The log uses the plain loop; the model adds what the fast functions return.
     torch.manual_seed(1)
     logits = torch.randn(2, 4, 6, 6, dtype=torch.double)
@@ -86,7 +86,7 @@ def test_attention_norms_are_those_of_the_fast_functions(causal, padded):
         torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
 
 
-def test_entropy_by_hand():
+def test_entropy_equals_a_result_by_hand():
     coupling = torch.tensor([[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.25], [0.0, 0.0]]])
     padding = torch.tensor([[False, False], [False, True]]).unsqueeze(-1)
     # Uniform 1, decided 0, uniform up to a factor 1; the padded word does not count.
@@ -98,7 +98,7 @@ def test_entropy_by_hand():
     assert (total.item(), count.item()) == (pytest.approx(third + 0, abs=1e-6), 2)
 
 
-def test_norms_and_means_by_hand():
+def test_norms_and_means_equal_a_result_by_hand():
     norm, dead = capsule_norms(torch.tensor([[3.0, 4.0], [0.0, 0.009], [9.0, 9.0]]), torch.tensor([False, False, True]))
     assert (norm.total.item(), norm.number.item()) == (pytest.approx(5.009), 2)
     assert (dead.total.item(), dead.number.item()) == (1, 2)
@@ -128,7 +128,7 @@ def train_step(interval, update, log=True):
     return count.number, output, gradients
 
 
-def test_off_it_dispatches_nothing_and_on_it_changes_no_gradient():
+def test_logging_off_dispatches_nothing_and_on_changes_no_gradient():
     off, output, gradients = train_step(interval=0, update=4, log=False)
     assert not any(key.startswith("routing_") for key in output)
     between, output, _ = train_step(interval=2, update=3)
