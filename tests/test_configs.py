@@ -1,4 +1,4 @@
-"""Every configuration in configs/ builds its model: systems, and the config groups that they use."""
+"""Every configuration in configs/ builds its model: systems and the config groups that they use."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +30,7 @@ def composed(folder, name, *overrides):
 
 
 def built(config):
-    """The model without parameter values, so that building a Big model takes no time."""
+    """Build the model without parameter values, so that a Big model takes no time."""
     model = OmegaConf.create(OmegaConf.to_container(config.model, resolve=True))
     with torch.device("meta"):
         return build_model(model, make_task())
@@ -55,10 +55,10 @@ def test_every_configuration_builds_its_model(path):
 
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: f"{path.parts[-3]}/{path.parent.name}={path.stem}")
 def test_every_config_group_fits_its_systems(path):
-    """A `size` or a `recipe` fits the systems that choose among them."""
+    """A `size` or a `recipe` fits the systems that use its group."""
     folder, group = path.parent.parent, path.parent.name
     if folder.name == "own":
-        return  # all of its systems take all of its pieces: below
+        return  # the next test covers it
     for system in folder.glob("*.yaml"):
         lstm = system.stem == "capsnmt"
         if f"  - {group}: " in system.read_text() and (group == "recipe" or lstm == path.stem.endswith("_lstm")):

@@ -1,4 +1,4 @@
-"""An error is one line for every text."""
+"""The message of an error is one line for any text."""
 
 import pickle
 from pathlib import Path

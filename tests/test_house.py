@@ -50,7 +50,7 @@ MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def imported_names(path):
-    """Every name that a file imports, in functions too, and those that it gives to `import_module`."""
+    """Yield every name that a file imports, also in functions and by `import_module`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,13 +65,13 @@ def imported_names(path):
 
 
 def package_of(module):
-    """`fairseq_capsule.models.beams` → `models`; None for a module that is in no package."""
+    """Return the package of a module: `fairseq_capsule.models.beams` → `models`; None if it is in no package."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else None
 
 
 def imports_of(module):
-    """The other modules of the package that a module imports."""
+    """Return the other modules of fairseq_capsule that a module imports."""
     return {name for name in imported_names(MODULES[module]) if name in MODULES} - FOR_ALL - {module}
 
 

@@ -18,7 +18,7 @@ CEILINGS = {
 
 
 def family(arch):
-    """An architecture without its size: all have 6+6 layers here."""
+    """Return an architecture without its size. Here all sizes have 6+6 layers."""
     name, _, size = arch.rpartition("_")
     return name if size in ("base", "big", "tiny") else arch
 

@@ -1,4 +1,4 @@
-"""Groups of sentences by their length, and BLEU in each."""
+"""Groups of sentences by their length, and the BLEU of each group."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_longer_than_contains_all_longer_sentences():
 
 def test_equal_groups_have_about_the_same_size():
     assert equal_groups([8, 7, 6, 5, 4, 3, 2, 1], 4) == {"≤ 2": [6, 7], "3–4": [4, 5], "5–6": [2, 3], "> 6": [0, 1]}
-    # A length is in one group, so there may be fewer, and they may differ in size.
+    # All sentences of one length are in one group, so there may be fewer groups, of different sizes.
     assert equal_groups([5, 5, 5, 5, 9], 2) == {"≤ 5": [0, 1, 2, 3], "> 5": [4]}
     assert equal_groups([5, 9], 1) == {"all": [0, 1]}
 

@@ -75,5 +75,5 @@ def test_an_archive_of_a_model_loads(place, tmp_path):
     path = tmp_path / "model.tar.gz"
     path.write_bytes(packed.getvalue())
     hub = CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
-    assert hub.models and path.is_dir()  # fairseq puts the folder in the archive's place
+    assert hub.models and path.is_dir()  # fairseq replaces the archive by its folder
     shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""Which configs are data: by properties, and over everything that fairseq and this package write."""
+"""Which configs are data: tested by properties, and with everything that fairseq and this package write."""
 
 import ast
 import contextlib
@@ -54,7 +54,7 @@ def test_text_with_a_call_is_refused(text, option):
     assert not accepted(**{option: {"a": (text,)}})
     assert not accepted(**{option: text.encode()})
     with contextlib.suppress(ValueError):
-        utils.eval_str_dict(text)  # which may hold it as a text, and evaluates it no further
+        utils.eval_str_dict(text)  # the call may be a text in it, which is not evaluated
     assert not MARKER.exists()
 
 
@@ -127,7 +127,7 @@ def test_the_logging_config_of_hydra_is_accepted():
 
 
 def test_what_fairseq_writes_by_default_is_accepted():
-    """Of every architecture, as `fairseq-train --arch` fills it in, and of every component with a dataclass."""
+    """Check every architecture as `fairseq-train --arch` fills it in, and every component with a dataclass."""
     parsed = 0
     for arch in sorted(ARCH_MODEL_REGISTRY):
         with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):  # some have required options
@@ -190,8 +190,8 @@ def test_eval_in_fairseq_is_replaced_by_a_reader_of_literals():
     assert FConvModel
 
 
-# What fairseq's library does to the system, apart from its commands; looked through for what a config can reach. A new
-# place is to be looked through before it is added here.
+# Files of fairseq, apart from its commands, that write files or start processes. A person has checked that no config
+# can reach this code. Check a new file before you add it here.
 WRITES = {
     *("criterions/sentence_ranking.py", "modules/dynamicconv_layer/cuda_function_gen.py", "file_utils.py"),
     *("modules/lightconv_layer/cuda_function_gen.py", "data/indexed_dataset.py", "data/dictionary.py"),

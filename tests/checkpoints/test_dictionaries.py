@@ -1,4 +1,4 @@
-"""fairseq's commands on dictionaries that are broken or of another run, with every task."""
+"""fairseq's commands with broken dictionaries and with those of another run, for every task."""
 
 import shutil
 
@@ -86,7 +86,7 @@ class TestOtherWords:
             run("generate", "translation", others, f"{older}:{place.good}", monkeypatch)
 
     def test_the_training_data_folder_may_be_missing(self, place, others, tmp_path):
-        """Our own commands know the words without the folder that the checkpoint was trained on."""
+        """Commands of this package compare the words even if the data of the training are missing."""
         state = place.state()
         state["cfg"]["task"]["data"] = str(tmp_path / "nowhere")
         moved = place.write("moved.pt", state)

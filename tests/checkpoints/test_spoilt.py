@@ -16,7 +16,7 @@ WRONG = st.sampled_from(
 
 
 def places(state, path=()):
-    """Every place in nested dicts and in lists of them."""
+    """Yield every place in nested dicts and lists."""
     items = state.items() if isinstance(state, dict) else enumerate(state)
     for key, value in items:
         yield (*path, key)

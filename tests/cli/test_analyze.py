@@ -13,7 +13,7 @@ SECOND = ["ein hund läuft im park", "zwei kinder", "ein tier", "ein mann mit ro
 
 
 def output(path, sentences, sources=SOURCES, targets=TARGETS):
-    """As fairseq-generate prints it, in another order than the text's."""
+    """Write an output of fairseq-generate, in another order than the text."""
     lines = [
         f"S-{i}\t{sources[i]}\nT-{i}\t{targets[i]}\nH-{i}\t-0.5\t{sentences[i]}\nD-{i}\t-0.5\t{sentences[i]}\n"
         for i in reversed(range(len(sentences)))
@@ -34,7 +34,7 @@ def second(tmp_path):
 
 @pytest.fixture
 def analyze(command, tmp_path):
-    """The rows that `--json` prints, after a look at the files."""
+    """Run the command, check its files, and return the rows that `--json` prints."""
 
     def run(kind, *arguments):
         out = tmp_path / "out"
@@ -60,7 +60,7 @@ def test_lengths_are_grouped_by_intervals(analyze, first, second):
     assert [(row["system"], row["words"], row["sentences"]) for row in rows] == [
         (name, words, number)
         for name in ("first", "second")
-        for words, number in (("≤ 2", 2), ("3–6", 1), ("> 6", 1))  # of 12 words without subwords
+        for words, number in (("≤ 2", 2), ("3–6", 1), ("> 6", 1))  # the last sentence has 12 words with subwords joined
     ]
     assert [row["bleu"] for row in rows if row["system"] == "second"] == pytest.approx([0, 100, 100])
     assert rows[1]["length_ratio"] == pytest.approx(4 / 5)
@@ -92,14 +92,14 @@ def test_coverage_is_computed_with_training_text(analyze, first, second, tmp_pat
     rows = analyze("coverage", first, second, *training, "--runs", 2)
     assert [row["system"] for row in rows] == ["first", "second"]
     assert all(0.5 < row["cdr"] <= 1 for row in rows)
-    assert all(0 <= row[kind] <= 100 for row in rows for kind in ("under", "over"))  # eflomal samples, without a seed
+    assert all(0 <= row[kind] <= 100 for row in rows for kind in ("under", "over"))  # eflomal samples without a seed
 
 
 def test_cases_show_the_largest_differences(analyze, first, second, tmp_path):
     rows = analyze("cases", first, second, "--count", 2, "--metric", "bleu")
     assert [row["sentence"] for row in rows] == [0, 1, 2, 3]
     assert rows[0]["difference"] == pytest.approx(100 - rows[0]["first_score"])
-    assert rows[3]["second"] == TARGETS[3]  # without subwords
+    assert rows[3]["second"] == TARGETS[3]  # subwords joined
     markdown = (tmp_path / "out/cases.md").read_text(encoding="utf-8")
     assert "| second, 100.0 | ein hund läuft im **park** |" in markdown
     assert "| first, 100.0 | **eine katze** |" in markdown

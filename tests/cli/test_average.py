@@ -1,4 +1,4 @@
-"""`fairseq-capsule average`: which checkpoints, their mean, and what is refused."""
+"""`fairseq-capsule average`: the choice of checkpoints, their mean, and what is refused."""
 
 import re
 from argparse import Namespace
@@ -13,7 +13,7 @@ from fairseq_capsule.errors import UserError
 
 
 def write(path, parameters=None, score=None, higher_is_better=False, **extra_state):
-    """A checkpoint with the parts that fairseq's trainer saves."""
+    """Write a checkpoint with the parts that fairseq's trainer saves."""
     parameters = OrderedDict(w=torch.ones(2)) if parameters is None else OrderedDict(parameters)
     checkpoint = {
         "args": None,
@@ -38,7 +38,7 @@ def names(paths):
 
 @pytest.fixture
 def run_dir(tmp_path):
-    """Epochs 1 to 11, updates beside them, and files that are neither."""
+    """A run folder with checkpoints of epochs 1 to 11, checkpoints of updates, and other files."""
     for epoch in range(1, 12):
         write(tmp_path / f"checkpoint{epoch}.pt", {"w": torch.full((2,), float(epoch))}, score=abs(epoch - 6.1))
         write(tmp_path / f"checkpoint_{epoch}_{epoch * 90}.pt", {"w": torch.full((2,), 100.0 * epoch)}, score=epoch)
@@ -79,7 +79,7 @@ def test_the_best_checkpoints_have_the_best_score_in_their_name(run_dir, higher_
     for value in ("9.871", "10.252", "11.000"):
         write(run_dir / f"checkpoint.best_loss_{value}.pt", higher_is_better=higher_is_better)
     assert names(best_checkpoints(run_dir, 2)) == expected
-    # Their names tell no epoch: with --upto the epochs' own checkpoints are asked.
+    # These names contain no epoch: with --upto the checkpoints of epochs are used.
     assert all(re.fullmatch(r"checkpoint\d\.pt", name) for name in names(best_checkpoints(run_dir, 2, upto=9)))
 
 
@@ -117,7 +117,7 @@ def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
 
 def test_half_precision_is_summed_in_higher_precision(tmp_path):
     paths = [write(tmp_path / f"{i}.pt", {"w": torch.tensor([60000.0, 1.0]).half()}) for i in range(4)]
-    assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # the sum of two is above the largest
+    assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # two exceed float16
 
 
 @pytest.mark.parametrize("stored", ["once", "twice"])
@@ -125,7 +125,7 @@ def test_half_precision_is_summed_in_higher_precision(tmp_path):
 def test_tied_embeddings_are_one_tensor_and_stored_once(command, tmp_path, stored, dtype):
     matrices = [torch.randn(100, 50, generator=torch.Generator().manual_seed(seed)).to(dtype) for seed in (1, 2)]
     for epoch, matrix in enumerate(matrices, start=1):
-        twin = matrix if stored == "once" else matrix.clone()  # as saved on a CPU, and on a GPU
+        twin = matrix if stored == "once" else matrix.clone()  # "once" is how a CPU saves it, "twice" how a GPU does
         write(tmp_path / f"checkpoint{epoch}.pt", {"in": matrix, "out": twin, "other": matrix + 1})
     output = tmp_path / "mean.pt"
     assert command("average", tmp_path, "--last", 2, "--output", output).status == 0
@@ -261,7 +261,7 @@ def test_an_empty_model_is_named(tmp_path, refused):
 
 
 def test_a_damaged_archive_is_named(tmp_path, refused):
-    """One bit of a parameter, which torch would load."""
+    """One bit of a parameter is flipped. torch loads such a file."""
     checkpoint = write(tmp_path / "checkpoint.pt", {"w": torch.full((100,), 1.25)})
     content = bytearray(checkpoint.read_bytes())
     content[content.index(torch.full((100,), 1.25).numpy().tobytes()) + 40] ^= 1

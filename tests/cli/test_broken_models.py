@@ -21,7 +21,7 @@ def change_checkpoint(world, tmp_path, function):
 
 
 def replaced(dictionary, *keys, value=None):
-    """A change of one entry of a nested dictionary, or its removal."""
+    """Return a function that changes or removes an entry of a nested dictionary."""
     for key in keys[:-1]:
         dictionary = dictionary[key]
     if value is None:
@@ -84,7 +84,7 @@ def test_a_checkpoint_with_wrong_options_is_named(refused, world, tmp_path, kind
 
 @pytest.fixture(scope="module")
 def other_words(world, tmp_path_factory):
-    """Data with as many words, and other ones, and a checkpoint that was trained on it."""
+    """Data with the same number of words, but other words, and a checkpoint that was trained on it."""
     folder = tmp_path_factory.mktemp("other")
     make_world(folder)
     for path in folder.glob("data/bin/dict.*.txt"):
@@ -182,7 +182,7 @@ class TestData:
         assert "test.en-de.en.idx: 4 sentences, but test.en-de.de.idx has 5" in line
 
     def test_the_tasks_report_the_same_errors(self, world, data):
-        """For users of fairseq's commands."""
+        """Users of fairseq's commands see these errors."""
         hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
         (data / "test.en-de.de.idx").write_bytes(b"MMIDIDX\0\0")
         with pytest.raises(UserError, match="test.en-de.de.idx: cut short, only 9 bytes: binarise the text again"):

@@ -1,4 +1,4 @@
-"""`fairseq-capsule check-data` on folders that fairseq-preprocess made, without any text beside them."""
+"""`fairseq-capsule check-data` on folders of fairseq-preprocess without text."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_wrong_sentences_in_binarised_data_are_named(command, tmp_path, form):
 
 def test_a_folder_with_sources_only_is_checked(command, tmp_path):
     data = preprocess(tmp_path, "-s en -t de --only-source --trainpref text/train --testpref text/test")
-    (data / "train.en-de.en.idx").unlink()  # a folder that is only to be translated
+    (data / "train.en-de.en.idx").unlink()  # a folder for translation only
     (data / "train.en-de.en.bin").unlink()
     result = command("check-data", data)
     assert result.status == 0

@@ -39,7 +39,7 @@ def data(sound, tmp_path):
 
 
 def change(file, number, line):
-    """Puts bytes in the place of a line, or takes the line away."""
+    """Replace a line by bytes, or remove it."""
     lines = file.read_bytes().splitlines(keepends=True)
     lines[number - 1 : number] = [] if line is None else [line + b"\n"]
     file.write_bytes(b"".join(lines))
@@ -77,7 +77,7 @@ def test_wrong_lines_are_named(command, data, file, number, line, wanted):
     *_, split, finding, last = [line for line in result.out.splitlines() if not line.startswith("bin/")]
     assert finding.startswith(wanted)
     assert "unknown tokens" in split
-    # Another text than the one that is binarised is named beside it.
+    # If the text was binarised, the binarised file is another finding.
     assert last == ("2 to fix" if file.startswith("bpe/") else "1 to fix")
 
 
@@ -143,6 +143,6 @@ def test_json_contains_splits_and_findings(command, data):
 
 def test_folders_that_are_not_prepared_are_refused(refused, data):
     assert "neither a folder that scripts/prepare-*.sh made nor one that" in refused("check-data", data / "raw")
-    (data / "settings").touch()  # of a prepare script, whose text cannot be missing
+    (data / "settings").touch()  # a prepare script made it, so its text is required
     shutil.rmtree(data / "bpe")
     assert "it has no folder bpe or characters" in refused("check-data", data)

@@ -1,4 +1,4 @@
-"""`fairseq-capsule score`: the same BLEU as fairseq's, labels and signatures, the paired bootstrap."""
+"""`fairseq-capsule score`: the BLEU of fairseq, labels and signatures, the paired bootstrap."""
 
 import json
 import os
@@ -15,7 +15,7 @@ MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
 
 @pytest.fixture
 def score(command):
-    """The object that `--json` prints, after a look at the lines before it."""
+    """Run the command, check its lines, and return the object that `--json` prints."""
 
     def run(*arguments):
         result = command("score", *arguments, "--json")
@@ -92,7 +92,7 @@ def test_generated_output_is_sorted_joined_unescaped_and_detokenised(score, gene
 def test_plain_text_scores_the_same_as_its_generated_output(score, generated, reference, tmp_path):
     plain = write(tmp_path / "plain", TRANSLATIONS)
     by_output, by_text = of(score(generated, reference)), of(score(plain, reference))
-    assert by_text == pytest.approx(by_output)  # Moses gives the T- lines' tokens back
+    assert by_text == pytest.approx(by_output)  # Moses gives the tokens of the T- lines
     tokens = re.findall(r"^D-\d\t-0\.[3457]\t(.*)", GENERATED, re.MULTILINE)
     tokenised = write(tmp_path / "tokenised", [tokens[i] for i in (1, 3, 0, 2)])
     options = ("--tokenized", "yes", "--remove-bpe", "subword_nmt")
@@ -107,7 +107,7 @@ def test_output_that_fairseq_detokenised_is_plain_text(score, reference, tmp_pat
     output = write(tmp_path / "generated", lines)
     plain = write(tmp_path / "plain", TRANSLATIONS)
     assert of(score(output, reference)) == pytest.approx(of(score(plain, reference)))
-    # unless told otherwise: fairseq counts the T- and D- lines split at spaces
+    # With --tokenized yes, the T- and D- lines are split at spaces, as fairseq does.
     as_fairseq = score(output, reference, "--tokenized", "yes")["scores"]["tokenised_bleu"]
     bleu = sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES], tokenize="none", smooth_method="none", force=True)
     assert as_fairseq["score"] == pytest.approx(bleu.score)
@@ -136,7 +136,7 @@ def test_romanian_is_scored_with_and_without_diacritics(command, tmp_path):
     printed = json.loads(command("score", *files, "--json").out.splitlines()[-1])["scores"]
     assert list(printed) == [name + ending for name in MEASURES for ending in ("", "_without_diacritics")]
     for name in MEASURES:
-        assert printed[name]["score"] < 60  # chrF forgives most
+        assert printed[name]["score"] < 60  # chrF changes least
         unmarked = printed[f"{name}_without_diacritics"]
         assert unmarked["score"] == pytest.approx(100)
         assert unmarked["label"] == f"{printed[name]['label']} without diacritics"

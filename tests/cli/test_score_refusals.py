@@ -1,4 +1,4 @@
-"""What `fairseq-capsule score` doubts and refuses: other references, damaged output, missing languages."""
+"""What `fairseq-capsule score` warns about and refuses: other references, damaged output, missing languages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`fairseq-capsule serve` as a command: its port, its end, and what it refuses before it loads a model."""
+"""`fairseq-capsule serve`: its port, its end, and what it refuses before it loads a model."""
 
 import json
 import signal

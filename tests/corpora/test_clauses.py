@@ -1,4 +1,4 @@
-"""Main and subordinate clauses, on sentences whose translation was written by hand."""
+"""Main and subordinate clauses, compared with translations by hand."""
 
 from dataclasses import replace
 

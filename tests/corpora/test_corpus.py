@@ -1,4 +1,4 @@
-"""The whole corpus: reproducible, without repeated sentences, varied, well formed."""
+"""The whole corpus is reproducible, varied and well formed, and no sentence occurs twice."""
 
 import hashlib
 import os
@@ -69,7 +69,7 @@ def test_the_test_set_does_not_depend_on_the_size_of_train(splits):
 
 @pytest.mark.parametrize("words", [1, 2, 1000])
 def test_each_sentence_has_one_translation(words, monkeypatch):
-    """With one or two words of each class to choose from most sentences recur, and structures that look alike meet."""
+    """With one or two words in each class, most sentences recur, and different structures give the same sentence."""
 
     def choose(self, items):
         return items[int(self._random() * min(words, len(items)))]

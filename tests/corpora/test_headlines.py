@@ -1,4 +1,4 @@
-"""The summarisation corpus: reproducible; texts contain the content of their shorter headlines."""
+"""The summarisation corpus is reproducible, and a text contains what its shorter headline says."""
 
 import hashlib
 import re

@@ -17,7 +17,7 @@ ALL_ADJECTIVES = set(chain(*vocabulary.PLAIN_ADJECTIVES.values(), *vocabulary.DE
 
 
 def assert_function(pairs):
-    """No English with two Germans."""
+    """Check that no English form has two German translations."""
     translations = defaultdict(set)
     for english, german in pairs:
         translations[english].add(german)
@@ -39,7 +39,7 @@ def test_every_adjective_has_one_translation():
 def test_every_verb_has_one_translation():
     verbs = [entry.verb for entry in VERBS]
     assert_function(((verb.english, verb.governs), (verb.german, verb.governs)) for verb in verbs)
-    # `they ran` and `they run` must differ, or the tense could not be told.
+    # `they ran` and `they run` must differ, or the tense would be ambiguous.
     assert [verb.english.base for verb in verbs if verb.english.base == verb.english.past] == []
 
 

@@ -1,4 +1,4 @@
-"""Agreement, case, relative clauses and word formation, on phrases whose translation was written by hand."""
+"""Agreement, case, relative clauses and word formation, compared with translations by hand."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`fairseq-capsule toy-corpus`: the files it writes, and what it says when it cannot."""
+"""`fairseq-capsule toy-corpus`: the files that it writes, and its errors."""
 
 import errno
 import os

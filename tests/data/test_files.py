@@ -1,4 +1,4 @@
-"""Files are written completely or not at all, and errors name the place."""
+"""Files are written completely or not at all, and errors name file and line."""
 
 import os
 

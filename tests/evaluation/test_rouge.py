@@ -1,4 +1,4 @@
-"""ROUGE over characters, on texts short enough to count by hand."""
+"""ROUGE over characters, compared with counts by hand."""
 
 import pytest
 
@@ -10,11 +10,11 @@ def f1(hypothesis, *references):
 
 
 def test_f1_equals_a_result_by_hand():
-    # 今 天 雨 of four; 今天 of three pairs; 今 天 雨 in this order
+    # ROUGE-1: 今 天 雨 of four characters. ROUGE-2: 今天 of three pairs. ROUGE-L: 今 天 雨 in this order.
     assert f1("今天下雨", "今天有雨") == pytest.approx({"rouge1": 3 / 4, "rouge2": 1 / 3, "rougeL": 3 / 4})
-    # precision 2/2, recall 2/4; one pair of one, of three; the order is kept for one character alone
+    # ROUGE-1: precision 2/2, recall 2/4. ROUGE-2: no common pair. ROUGE-L: only one character is in order.
     assert f1("雨今", "今天有雨") == pytest.approx({"rouge1": 2 / 3, "rouge2": 0, "rougeL": 1 / 3})
-    assert f1("一一一", "一二") == pytest.approx({"rouge1": 2 / 5, "rouge2": 0, "rougeL": 2 / 5})  # counted once
+    assert f1("一一一", "一二") == pytest.approx({"rouge1": 2 / 5, "rouge2": 0, "rougeL": 2 / 5})  # 一 once
 
 
 def test_each_type_takes_its_best_reference():

@@ -1,4 +1,4 @@
-"""Reading outputs whose subwords are SentencePiece's."""
+"""Reading outputs with subwords of SentencePiece."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , 
 def output(tmp_path):
     path = tmp_path / "generate.out"
     lines = [f"{kind}-0\t{text}" for kind, text in LINES.items() if kind != "H"]
-    # A first word that the dictionary lacks has no ▁.
+    # An unknown first word has no ▁.
     unknown = ["S-1\t<unk> ▁ b", "T-1\t<unk> ▁ b", "H-1\t-0.2\t<unk> ▁ b"]
     path.write_text("\n".join([*lines, f"H-0\t-0.1\t{LINES['H']}", *unknown]) + "\n", encoding="utf-8")
     return path

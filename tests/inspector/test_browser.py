@@ -1,4 +1,4 @@
-"""The page in a real browser, without a window and without a network."""
+"""The page in a real browser without a window and without a network."""
 
 import shutil
 from pathlib import Path
@@ -13,13 +13,13 @@ from tests.inspector.inspections import SOURCE, make_inspection
 
 AXE = Path(__file__).resolve().parents[2] / ".venv/axe/node_modules/axe-core/axe.min.js"
 LONG = tuple(f"word{number}" for number in range(100))
-# As many dimensions as a base model's state has.
+# The dimension of a base model.
 WIDE = {"encoder_embed_dim": 512, "decoder_embed_dim": 512}
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium as Debian has it; both programs are looked for here, nothing is downloaded."""
+    """Debian's Chromium and its driver, if they are installed. Nothing is downloaded."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install -e '.[dev]'")
     from selenium.webdriver.chrome.service import Service
 
@@ -31,8 +31,8 @@ def browser():
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1600,1200"):
         options.add_argument("--" + argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    # A page changes its address while it is read. The driver would wait for such a change as for another page, now and
-    # then for minutes. The tests wait for what the page shows.
+    # A page changes its address. By default the driver treats such a change as a new page and sometimes waits for
+    # minutes. The tests themselves wait for what the page shows.
     options.page_load_strategy = "none"
     opened = webdriver.Chrome(options=options, service=Service(driver))
     yield opened
@@ -41,7 +41,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Pages of several models, as `inspect` would write them, with their arrays."""
+    """Pages of several models with their arrays, as `inspect` writes them."""
     folder = tmp_path_factory.mktemp("pages")
     inspections = {
         1: make_inspection(against="capsule_transformer", reference="ge teilt"),
@@ -64,7 +64,7 @@ LARGE = "canvas[data-array]"
 
 
 class Page:
-    """One page, with what a reader does there."""
+    """A page, with the actions of a reader."""
 
     def __init__(self, browser, folder, number, **choices):
         self.browser, self.folder = browser, folder
@@ -94,7 +94,7 @@ class Page:
         return len(self.browser.find_elements("css selector", selector))
 
     def changing(self, act):
-        """Do something after which the page draws itself anew."""
+        """Do something, and wait until the page has been drawn again."""
         drawn = self.browser.execute_script("return document.body.dataset.drawn")
         act()
         self.wait(f"return document.body.dataset.drawn != '{drawn}'")
@@ -115,13 +115,13 @@ class Page:
         return self.browser.execute_script(script)
 
     def hover(self, array, row, column):
-        """Move the pointer onto a cell; the lines that are shown."""
+        """Move the pointer to a cell, and return the lines that are shown."""
         from selenium.webdriver import ActionChains
 
-        # Where the cells begin, the page knows: it is asked for the first cell's place by the keyboard.
+        # Focusing the canvas marks its first cell, which shows where the cells begin.
         canvas = self.find(f"canvas[data-array='{array}']")
         self.browser.execute_script("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", canvas)
-        # Scrolling may have brought another picture under the pointer, which then takes the mark.
+        # After scrolling, another picture may be under the pointer and take the mark, so the focus is set again.
         left, top, width, height = self.wait(
             "arguments[0].blur(); arguments[0].focus();"
             "const style = arguments[0].parentElement.querySelector('.cursor')?.style;"
@@ -147,7 +147,7 @@ class Page:
 
 
 def is_number(text, expected):
-    """Whether a text is that number, rounded to as many decimals as it has."""
+    """Return whether a text ends with that number, rounded to its decimals."""
     shown = text.rsplit(": ", 1)[1]
     decimals = len(shown.partition(".")[2])
     return abs(float(shown) - expected) <= 0.5001 * 10.0**-decimals
@@ -236,7 +236,7 @@ def test_numbers_under_the_pointer_are_those_of_the_archive(opened):
     page.choose("#view", "global_representation")
     assert is_number(page.hover("global_gate_mean", 2, 0)[1], page.arrays["global_gate_mean"][2])
     assert is_number(page.hover("global_gate", 1, 7)[1], page.arrays["global_gate"][1, 7])
-    coupling = page.arrays["global_coupling"]  # the layer is still the one that was chosen
+    coupling = page.arrays["global_coupling"]  # the chosen layer has not changed
     assert is_number(page.hover("global_coupling", 6, 1)[1], coupling[0, -1, 6, 1])
 
 
@@ -259,7 +259,7 @@ def test_subwords_can_be_joined_to_words(opened):
     apart = page.pixels()
     page.changing(lambda: page.press("w"))
     assert page.find("#joined").is_selected() and page.pixels() != apart and "words" not in page.browser.current_url
-    # Row 2 is "ge@@ teilt", column 4 "sub@@ wo@@ rd": a mean over those that attend, a sum over the attended.
+    # Row 2 is "ge@@ teilt", column 4 is "sub@@ wo@@ rd". The value is the mean over rows of the sum over columns.
     lines = page.hover("cross_attention", 2, 4)
     assert "geteilt" in lines[0] and "subword" in lines[0]
     assert is_number(lines[1], page.arrays["cross_attention"][-1, 1, 2:4, 4:7].sum() / 2)
@@ -321,7 +321,7 @@ def test_the_page_can_be_used_by_keyboard(opened):
         assert page.value(f"#{control}") == value
     page.changing(lambda: page.press("L"))
     assert page.value("#choice-layer") == "1"
-    # From the controls on, Tab comes to the first picture; arrows move in it.
+    # After the controls, Tab selects the first picture; the arrow keys move in it.
     for _ in range(20):
         page.browser.switch_to.active_element.send_keys(Keys.TAB)
         if page.browser.switch_to.active_element.tag_name == "canvas":
@@ -391,7 +391,7 @@ def test_all_heads_are_shown_and_a_click_enlarges_one(opened, number, view, axis
     assert page.find(".multiple[aria-pressed=true]").get_attribute("data-name") == name
     assert f"{axis}={page.value(f'#choice-{axis}')}" in page.browser.current_url and page.pixels() != before
     focused = page.browser.switch_to.active_element.get_attribute("data-name")
-    assert focused == name  # by the keyboard one goes on from there
+    assert focused == name  # the keyboard continues from there
 
 
 def mean_entropy(text):
@@ -440,7 +440,7 @@ SCHEMES = ("light", "dark")
 
 @pytest.fixture
 def wide_as(browser):
-    """Sets the width of the window's content in pixels, which a headless window itself cannot have below 500."""
+    """Set the width of the page in pixels. A headless window cannot be narrower than 500 pixels."""
 
     def set_width(width, scheme="light"):
         metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
@@ -518,10 +518,10 @@ def test_a_page_outside_its_folder_has_no_navigation(browser, folder, tmp_path):
     page = Page(browser, folder, 2)
     page.at((tmp_path / "alone.html").as_uri())
     assert page.count("#navigation") == 0 and page.count(LARGE) == 1
-    browser.get_log("browser")  # that there is no list is logged by the browser
+    browser.get_log("browser")  # drop the message that the list is missing
 
 
 @pytest.mark.slow
 def test_a_page_of_a_hundred_words_opens_in_two_seconds(opened):
-    """Until it has drawn its pictures; the best of three, since the machine may be busy."""
+    """The time includes drawing the pictures. The best of three counts, since the machine may be busy."""
     assert min(opened(4).opened_in for _ in range(3)) < 2000

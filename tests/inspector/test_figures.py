@@ -14,7 +14,7 @@ def inspection():
 
 
 def images(figure):
-    """The pictures of a figure in reading order: their titles and numbers."""
+    """Return the titles and numbers of the pictures of a figure, in reading order."""
     return [
         (axis.get_title(), np.asarray(axis.images[0].get_array()))
         for axis in figure.axes
@@ -31,7 +31,7 @@ def test_attention_of_all_heads_of_a_layer_is_drawn(inspection):
         "attention, other model",
     ]
     assert [title for title, _ in shown[:16]] == [f"{name}, head {head}" for name in names for head in range(1, 5)]
-    assert len(shown) == 8 * 4  # vertical and horizontal capsules too
+    assert len(shown) == 8 * 4  # with vertical and horizontal capsules
     for head in range(4):
         np.testing.assert_array_equal(shown[8 + head][1], inspection.arrays["encoder_attention"].values[0, head])
         other = inspection.arrays["against.encoder_attention"].values[0, head]

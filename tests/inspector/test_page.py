@@ -1,4 +1,4 @@
-"""What is written: pages, and arrays with their axes."""
+"""The written files: pages, and arrays with their axes."""
 
 import base64
 import html
@@ -24,7 +24,7 @@ def data_of(text):
 
 
 def unpacked(array):
-    """As the page's script does it."""
+    """Unpack an array as the script of the page does."""
     low, high = np.frombuffer(zlib.decompress(base64.b64decode(array["numbers"])), np.uint8).reshape(2, -1)
     integers = (high.astype(np.int16) << 8) | low
     return integers.reshape(array["shape"]) * 10.0 ** -array["decimals"]

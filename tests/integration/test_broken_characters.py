@@ -1,4 +1,4 @@
-"""Broken characters of a corpus: a validation or test set with one is refused, a pair of training is dropped."""
+"""Broken characters of a corpus: validation and test sets with one are refused, training pairs are dropped."""
 
 import subprocess
 import sys

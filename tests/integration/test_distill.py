@@ -1,4 +1,4 @@
-"""`scripts/distill.sh`, whole, with a teacher of three epochs."""
+"""The complete `scripts/distill.sh`, with a teacher that was trained for three epochs."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def teacher(trained):
 
 
 def targets(folder):
-    """The lines of a training set."""
+    """Return the target lines of a training set."""
     dictionary = Dictionary.load(str(folder / "dict.de.txt"))
     return [dictionary.string(line) for line in data_utils.load_indexed_dataset(f"{folder}/train.en-de.de", dictionary)]
 
@@ -34,11 +34,11 @@ def test_targets_are_the_translations_of_the_teacher(workplace, teacher, data):
     assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
     options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 400".split()
     command = ("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options)
-    output = run(*command, env={"OMP_NUM_THREADS": "1"})  # batches and threads as the script's: rounded the same
+    output = run(*command, env={"OMP_NUM_THREADS": "1"})  # the same batches and threads give the same rounding
     said = {int(number): text for number, text in re.findall(r"^H-(\d+)\t\S+\t(.*)$", output, re.MULTILINE)}
     own, distilled = targets(data), targets(workplace.out / "bin")
     assert len(distilled) == len(said) == len(own) == 300
-    lengths = [len(line.split()) for line in own]  # a reversal is as long as its source
+    lengths = [len(line.split()) for line in own]  # a translation is as long as its source
     for number, line in enumerate(distilled):
         good = 0 < len(said[number].split()) < 2 * (lengths[number] + 1) + 10
         assert line == (said[number] if good else own[number])

@@ -1,4 +1,4 @@
-"""`scripts/evaluate.sh`, whole, on a run of `train.sh`."""
+"""The complete `scripts/evaluate.sh`, on a run of `train.sh`."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from fairseq_capsule_runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 
-# What fairseq-generate says, of two summaries; what it was asked for is in `asked`.
+# A stub of fairseq-generate: it prints two summaries and writes its arguments to `asked`.
 SUMMARIES = r"""
 printf '%s\n' "$@" >$HOME/asked
 printf '%s\t%s\n' S-0 '一 二' T-0 '一 二' H-0 "-0.1	一 二" D-0 "-0.1	一 二"
@@ -21,8 +21,8 @@ printf '%s\t%s\n' S-1 '三 ▁ 四' T-1 '三 ▁ 四' H-1 "-0.1	三 四" D-1 "-0
 
 @pytest.fixture(scope="module")
 def prepared(data, tmp_path_factory):
-    """As a prepare script leaves it."""
-    folder = tmp_path_factory.mktemp("prepared [1]")  # to a shell a pattern, of which the folder is no match
+    """The folder of a prepare script."""
+    folder = tmp_path_factory.mktemp("prepared [1]")  # a shell pattern that does not match the folder
     (folder / "bin").symlink_to(data)
     (folder / "raw").symlink_to(data.parent)
     return folder
@@ -30,7 +30,7 @@ def prepared(data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evaluated(trained_run, prepared, tmp_path_factory):
-    """The place of a run that was evaluated; what the script said is its `process`."""
+    """The place of an evaluated run. The finished script is its `process`."""
     place = copied(trained_run.out, tmp_path_factory.mktemp("evaluated [1]"))
     place.process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
     assert place.process.returncode == 0, place.process.errors
@@ -39,7 +39,7 @@ def evaluated(trained_run, prepared, tmp_path_factory):
 
 @pytest.fixture
 def place(evaluated, tmp_path):
-    """A copy of that, whose scores are made anew and whose translations are not."""
+    """A copy of `evaluated` in which the script can compute scores again, but no translations."""
     place = copied(evaluated.out, tmp_path)
     place.stub("fairseq-generate", "exit 1")
     return place
@@ -61,7 +61,7 @@ def scores(place):
 
 def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     assert [f"checkpoint{epoch}.pt" in evaluated.process.output for epoch in (1, 2, 3)] == [True] * 3
-    assert (evaluated.out / "checkpoint_avg_last3.pt").exists()  # what the configuration keeps
+    assert (evaluated.out / "checkpoint_avg_last3.pt").exists()  # the configuration keeps three
     lines = read(results(evaluated) / "generate.out")
     assert [sum(line.startswith(kind) for line in lines) for kind in ("S-", "H-")] == [20, 40]
     assert len(read(results(evaluated) / "translations.de")) == 20

@@ -45,7 +45,7 @@ def place(tmp_path):
 
 
 def attack(place, script, examples, ways):
-    """Run the script with hostile texts in one of `ways`, which prepare the folder and give the arguments."""
+    """Run the script with hostile texts in each of `ways`, which prepare the folder and return the arguments."""
     mark = place.root / "mark"
     place.script = script
 
@@ -68,7 +68,7 @@ def attack(place, script, examples, ways):
 
 
 def options(names, *arguments):
-    """A way for each option."""
+    """Return a way for each option."""
     return {name: lambda text, name=name: (*arguments, f"--{name}", text) for name in names.split()}
 
 
@@ -123,7 +123,7 @@ def test_hostile_texts_do_not_run_in_distill(place):
 
 @pytest.mark.parametrize("option", ["--scale", "--launcher", "--baseline", "--rows", "TABLE"])
 def test_hostile_texts_do_not_run_in_reproduce(tmp_path, monkeypatch, capsys, option):
-    """The script hands its arguments over to this."""
+    """The script passes its arguments to this command."""
     monkeypatch.chdir(tmp_path)
 
     @settings(max_examples=10, suppress_health_check=list(HealthCheck))

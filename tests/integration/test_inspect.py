@@ -18,7 +18,7 @@ ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
 
 @pytest.fixture(scope="module")
 def plain(data, tmp_path_factory):
-    """fairseq's own Transformer, of other layers and heads."""
+    """fairseq's Transformer with other numbers of layers and heads."""
     folder = tmp_path_factory.mktemp("plain")
     width = (
         "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 16 --decoder-ffn-embed-dim 16".split()

@@ -1,4 +1,4 @@
-"""The example of a mechanism in a package of its own, from a folder outside the checkout."""
+"""The example of a mechanism in a separate package, used from a folder outside the checkout."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ ARCHITECTURES = ["k_means_transformer_tiny", "k_means_lstm"]
 
 @pytest.fixture(scope="module")
 def k_means_routing(tmp_path_factory):
-    """The package, copied to a folder outside the checkout and imported as `--user-dir` does; the folder."""
+    """The folder of the package outside the checkout. The package is imported as by `--user-dir`."""
     folder = tmp_path_factory.mktemp("elsewhere") / "k_means_routing"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     utils.import_user_module(Namespace(user_dir=str(folder)))
@@ -58,7 +58,7 @@ def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
 
 
 def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_path):
-    """By the real commands, from a folder that is no checkout."""
+    """With the real commands, in a folder that is not a checkout."""
     criterion = ["--criterion", "label_smoothed_cross_entropy_with_progress", "--task", "capsule_translation"]
     arguments = ["--arch", ARCHITECTURES[0], *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
     output = run("train", data, *arguments, "--save-dir", tmp_path, user_dir=k_means_routing, cwd=tmp_path)

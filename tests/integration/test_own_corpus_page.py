@@ -1,4 +1,4 @@
-"""docs/your-own-corpus.md: every command of the page, in its order, on a small text and for a few updates."""
+"""docs/your-own-corpus.md: every command of the page, in order, on a small text and for a few updates."""
 
 import os
 import re
@@ -15,11 +15,12 @@ from tests.integration.warm_commands import warm_commands
 
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = list(re.finditer(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL))
-# The further models and baselines of the page take minutes; what is before them, and Python, does not read them.
+# The other models and baselines of the page take minutes. The commands before them and the Python blocks do not need
+# them.
 FURTHER = [block for block in BLOCKS if block.start() > PAGE.index("## Models") and block[1] == "sh"]
-# What makes it small: fewer lines and merges, few epochs or updates of a narrow model.
+# Replacements that make the commands fast: fewer lines and merges, few epochs or updates, and a narrow model.
 TRAINING = "--gpus 0 dataset.max_tokens=800 optimization.max_epoch=2"
-LAYERS = "model.encoder_layers=2 model.decoder_layers=1"  # GRET goes from layer to layer
+LAYERS = "model.encoder_layers=2 model.decoder_layers=1"  # GRET needs several encoder layers
 SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
@@ -41,7 +42,7 @@ def smaller(commands):
 
 
 class Clone:
-    """A clone of the repository, with the user's text in it."""
+    """A clone of the repository that contains the user's text."""
 
     def __init__(self, folder):
         self.folder, self.said = folder, {}
@@ -71,14 +72,14 @@ class Clone:
                 self.said[block[2]] = finished.stdout
 
     def output(self, part):
-        """What the block said that has this part of a command in it."""
+        """Return the output of the block that contains this part of a command."""
         (found,) = (said for block, said in self.said.items() if part in block)
         return found
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """The commands of the page were run there, but the further ones."""
+    """A clone in which the commands of the page were run, except `FURTHER`."""
     clone = Clone(tmp_path_factory.mktemp("clone"))
     clone.run([block for block in BLOCKS if block not in FURTHER])
     return clone
@@ -86,7 +87,7 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(clone):
-    """All commands of the page were run there."""
+    """A clone in which all commands of the page were run."""
     clone.run(FURTHER)
     return clone
 

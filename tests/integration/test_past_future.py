@@ -1,4 +1,4 @@
-"""Dynamic Past and Future on the real command lines."""
+"""Dynamic Past and Future with the real command lines."""
 
 import re
 
@@ -13,7 +13,7 @@ FROM_BASELINE = "--init-from-baseline"
 
 @pytest.fixture(scope="module")
 def baselines(data, tmp_path_factory):
-    """fairseq's own models, trained for an epoch, by the kind of ours."""
+    """fairseq's models for each of our kinds, trained for one epoch."""
     folder = tmp_path_factory.mktemp("baselines")
     layers = "--encoder-layers 2 --decoder-layers 2 --encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48".split()
     width = "--encoder-embed-dim 32 --decoder-embed-dim 32".split()
@@ -25,7 +25,7 @@ def baselines(data, tmp_path_factory):
 
 
 def hypotheses(checkpoint, data):
-    """By the sentence's number; and their scores."""
+    """Return the hypotheses by the number of the sentence, and their scores."""
     options = "--cpu --beam 3 --max-len-b 20 --required-batch-size-multiple 1".split()
     output = run("generate", data, "--path", checkpoint, *options)
     found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)", output, re.M)
@@ -40,7 +40,7 @@ def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path,
     start = (FROM_BASELINE, baselines[kind], "--eval-overlap")
     output = train(data, tmp_path / "untrained", *start, "--max-update", 1, "--lr", 0, arch=arch)
     assert re.search(r"took \d+ of the model's \d+ parameters; new: decoder.past_future", output)
-    # At the start it translates as the baseline does.
+    # Before training it translates like the baseline.
     texts, scores = hypotheses(tmp_path / "untrained/checkpoint_last.pt", data)
     baseline_texts, baseline_scores = hypotheses(baselines[kind], data)
     assert len(texts) == 20 and texts == baseline_texts

@@ -1,4 +1,4 @@
-"""`scripts/prepare.sh` on texts as users have them. What it shares with the other scripts is tested with those."""
+"""`scripts/prepare.sh` on typical texts of users. The tests of the other scripts cover what they share."""
 
 import gzip
 import random
@@ -16,19 +16,19 @@ ENGLISH = "I love the capital don't he says today weather is very good , man".sp
 ARABIC = "كتاب قلم بيت ولد بنت كبير صغير يقرأ ، ؟".split()
 LINES = 150
 HELD_OUT = ["--valid-lines", 6, "--test-lines", 5]
-# Lines of the training text that cannot be used, and what is said of them.
+# Numbers of unusable lines in the training text.
 EMPTY_SOURCE, EMPTY_TARGET, LONG = 3, 7, 11
 
 
 def sentences(words, between, seed):
     rng = random.Random(seed)
-    # With its number in it, so that each is different and is seen to stay beside its translation.
+    # Each sentence contains its number, so that all differ and a test can see which translation is beside it.
     return [between.join([*rng.choices(words, k=rng.randint(4, 12)), str(1000 + n)]) for n in range(LINES)]
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """Chinese in a gzipped file; English with a byte order mark and Windows line ends; Arabic."""
+    """Chinese in a gzipped file, English with a byte order mark and Windows line ends, and Arabic."""
     folder = tmp_path_factory.mktemp("texts")
     chinese, english, arabic = (
         sentences(words, between, seed)
@@ -48,7 +48,7 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pieces(texts, tmp_path_factory):
-    """Chinese and English in pieces of SentencePiece, cut into words before."""
+    """Chinese and English, cut into words and then into pieces of SentencePiece."""
     place = Workplace(tmp_path_factory.mktemp("pieces"), "prepare.sh")
     options = ["--source", "zh", "--target", "en", "--train", texts / "my", *HELD_OUT, "--merges", 120]
     process = place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
@@ -102,7 +102,7 @@ def test_pieces_join_to_the_text_and_fairseq_reads_the_model(pieces):
 
 
 def test_check_data_finds_nothing_and_knows_which_text_is_binarised(pieces, capsys):
-    """A tiny text has unknown pieces; that is no fault of the folder."""
+    """A tiny text has unknown pieces, which is not an error of the folder."""
     assert main(["check-data", str(pieces.out), "--most-unknown", "100"]) == 0, capsys.readouterr().out
 
 

@@ -1,4 +1,7 @@
-"""What `prepare-multi30k.sh`, for all of them, says of wrong options, archives, downloads, disks and folders."""
+"""Messages for wrong options, archives, downloads, disks and folders.
+
+`prepare-multi30k.sh` stands for all prepare scripts.
+"""
 
 import gzip
 import shutil
@@ -93,7 +96,7 @@ def test_bad_archives_are_refused_and_complete_ones_accepted_later(archives, wor
     assert not finished(out)
     assert not list(out.glob("*.part.*"))
 
-    # Nothing binds the folder yet: whole archives, from elsewhere, are taken.
+    # The folder has no settings yet, so complete archives from another folder are accepted.
     workplace.stub("sacremoses", "exit 1")
     workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed")
     assert finished(out) == ["raw"]

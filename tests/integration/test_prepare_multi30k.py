@@ -1,4 +1,4 @@
-"""`scripts/prepare-multi30k.sh`, whole, on tiny archives under the names of the real ones."""
+"""The complete `scripts/prepare-multi30k.sh`, on tiny archives with the names of the real ones."""
 
 import fcntl
 import gzip
@@ -23,7 +23,7 @@ def workplace(tmp_path):
     return Workplace(tmp_path, "prepare-multi30k.sh")
 
 
-# --- what comes out ---------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 def test_every_stage_has_the_expected_text(prepared, archives):
@@ -122,7 +122,7 @@ def test_other_language_pairs_are_prepared(archives, workplace, pair, sets):
 
 
 def test_settings_have_the_format_of_the_first_version(prepared, archives, workplace):
-    """What OUT is bound to, in the order of the lines, is what it was before there was a choice of anything else."""
+    """Default options give the same settings, in the same order, as before other options existed."""
     settings = ["script prepare-multi30k.sh", f"from {archives}", "limit none", "codes learnt", "dict learnt"]
     assert read(prepared.out / "settings") == settings
     workplace.stub("sacremoses", "exit 1")
@@ -134,7 +134,7 @@ def test_settings_have_the_format_of_the_first_version(prepared, archives, workp
 
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
-# Each writes half of what its stage makes, and then the power fails.
+# Each stub writes half of the output of its stage and is then killed.
 HALF_DONE = {
     "raw": ("python", 'echo half >"${@: -1}"; kill -KILL 0'),
     "tokenised": ("sacremoses", "head -n 2; kill -KILL 0"),
@@ -166,7 +166,7 @@ def test_child_processes_of_a_killed_run_do_not_damage_the_next(archives, workpl
     )
     killed = workplace.start("scripts/prepare-multi30k.sh", "--from", archives, "out")
     wait_for(workplace.root / "begun", killed)
-    killed.kill()  # the script alone: its children live on
+    killed.kill()  # only the script: its child processes continue
     killed.wait()
     workplace.stub("sacremoses", "cat")
     workplace.stub("subword-nmt", "exit 1")

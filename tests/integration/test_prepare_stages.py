@@ -1,4 +1,4 @@
-"""The shell functions that stages are made of."""
+"""The shell functions that the stages use."""
 
 import random
 
@@ -50,7 +50,7 @@ def test_the_number_of_processes_is_that_of_cores(workplace):
 
 
 def test_codes_learnt_in_pieces_equal_those_of_the_whole_text(workplace):
-    """Words are counted in pieces, which must not change what is learnt."""
+    """Words are counted in pieces of the text, which must not change the codes."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdeé&;", k=rng.randint(1, 6))) for _ in range(300)]
     lines = [" ".join(rng.choices(words, k=rng.randint(0, 9))) for _ in range(11_000)]

@@ -1,6 +1,6 @@
-"""`scripts/prepare-headlines.sh` and `scripts/prepare-lcsts.sh`, whole.
+"""The complete `scripts/prepare-headlines.sh` and `scripts/prepare-lcsts.sh`.
 
-What they share with the other scripts is tested with those.
+The tests of the other scripts cover what they share.
 """
 
 import pytest
@@ -19,7 +19,7 @@ def spelt(line):
 
 
 def loaded(out, split, language):
-    """The binarised lines as text."""
+    """Return the binarised lines as text."""
     from fairseq.data import Dictionary, data_utils
 
     dictionary = Dictionary.load(str(out / "bin" / f"dict.{language}.txt"))
@@ -42,7 +42,7 @@ def test_every_stage_has_the_expected_headlines(headlines):
             assert read(headlines.out / "raw" / f"{split}.{language}") == list(lines)
             characters = read(headlines.out / "characters" / f"{split}.{language}")
             assert characters == [spelt(line) for line in lines]
-            if split == "train":  # the others may hold what the dictionary has not
+            if split == "train":  # other splits may contain unknown tokens
                 assert loaded(headlines.out, split, language) == characters
     assert read(headlines.out / "bin" / "dict.summary.txt") == read(headlines.out / "dict.txt")
 
@@ -67,7 +67,7 @@ def test_wrong_arguments_for_headlines_are_refused(tmp_path, arguments, wanted):
 PART_I = [(None, f"记者今天从第{n}中学了解到,学校将于{n}月开学。", f"第{n}中学{n}月开学") for n in range(1, 13)]
 PART_I[0] = (None, "苹果公司\u200b发布了  新款\tApple \u200b Watch。\n价格未定。", "苹果发布 Apple Watch")
 PART_II = [(score, f"第{score}号台风今天登陆。", f"台风{score}号登陆") for score in (1, 2, 3, 4, 5)]
-PART_II[0] = (1, "", "")  # not asked for, whatever is wrong with it
+PART_II[0] = (1, "", "")  # not needed, so its errors do not matter
 PART_III = [(score, f"地铁{score}号线今天开通。", f"地铁{score}号线开通") for score in (5, 2, 3)]
 
 

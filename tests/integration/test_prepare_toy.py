@@ -1,4 +1,4 @@
-"""`scripts/prepare-toy.sh`, whole, on a small corpus. What it shares with the other scripts is tested with those."""
+"""The complete `scripts/prepare-toy.sh` on a small corpus. The tests of the other scripts cover what they share."""
 
 import hashlib
 import shutil
@@ -47,7 +47,7 @@ def test_both_languages_are_binarised_with_one_dictionary(prepared):
         for split, size in SIZES.items():
             data = data_utils.load_indexed_dataset(str(prepared.out / "bin" / f"{split}.en-de.{lang}"), dictionary)
             assert len(data) == size
-            if split == "train":  # the others may hold what the dictionary has not
+            if split == "train":  # other splits may contain unknown tokens
                 text = read(prepared.out / "bpe" / f"train.{lang}")
                 assert [dictionary.string(line) for line in data] == text
 
@@ -78,7 +78,7 @@ def test_second_run_does_nothing(prepared, workplace):
     assert contents(workplace.out) == before
 
 
-# Each writes half of what its stage makes, and then the power fails.
+# Each stub writes half of the output of its stage and is then killed.
 HALF_DONE = {
     "raw": ("fairseq-capsule", 'mkdir -p "${@: -1}"; echo half >"${@: -1}/train.en"; kill -KILL 0'),
     "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.en-de.en.bin"; kill -KILL 0'),

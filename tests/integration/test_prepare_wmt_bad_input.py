@@ -1,4 +1,4 @@
-"""What the scripts for WMT's and NIST's corpora say of archives and licensed files that are missing or broken."""
+"""Messages of the scripts for the corpora of WMT and NIST: archives and licensed files are missing or broken."""
 
 import shutil
 

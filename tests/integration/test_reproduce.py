@@ -27,7 +27,7 @@ def reproduce(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Rows that tables share are run once."""
+    """The folder of all tests: rows that tables share are run once."""
     return tmp_path_factory.mktemp("reproduce")
 
 
@@ -35,7 +35,7 @@ def test_a_table_is_made_from_nothing(folder):
     output, _ = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
     encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
     _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
-    # Six updates may get nothing right, with and without capsules: then there is no difference, and no p.
+    # After six updates both scores may be 0. Then there is no difference and no p.
     ours = re.fullmatch(r"\d+\.\d\d \(([+-]\d+\.\d\d)(, p [01]\.\d{3})?\)", bleu)
     assert paper == "24.87" and ours and (ours[2] or ours[1] == "+0.00"), bleu
     assert int(parameters.replace(",", "")) > 100_000

@@ -1,4 +1,4 @@
-"""examples/tour.ipynb, executed: with a model that is there, and with one that it trains."""
+"""examples/tour.ipynb is executed: with an existing model, and with a model that it trains."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ NOTEBOOK = REPOSITORY / "examples/tour.ipynb"
 
 
 def execute(tour, monkeypatch, **variables):
-    """The outputs of every cell by its id: a list of types of content and their contents."""
+    """Return the outputs of every cell by its id: a list of content types and contents."""
     for name, value in {"TOUR": tour, **variables}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))

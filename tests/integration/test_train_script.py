@@ -1,4 +1,4 @@
-"""`scripts/train.sh` on a CPU; for GPUs and nodes, the arguments that stubs of fairseq and torchrun receive."""
+"""`scripts/train.sh` on a CPU. For GPUs and nodes, stubs record the arguments of fairseq and torchrun."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from tests.integration.commands import REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
 from tests.integration.test_training import assert_same_parameters
 
-# As fairseq-hydra-train ends after an error; what it was asked for is in `asked`.
+# A stub of fairseq-hydra-train that fails. It writes its arguments to `asked`.
 FAILS = """
 printf '%s\\n' "$@" >asked
 echo 'Traceback (most recent call last):'
@@ -29,7 +29,7 @@ def place(run_place):
 
 @pytest.fixture
 def asked(place, data):
-    """Run the script with fairseq and torchrun stubbed; the arguments that were handed over."""
+    """Run the script with stubs of fairseq and torchrun, and return the arguments that they received."""
     place.stub("fairseq-hydra-train", FAILS)
     place.stub("torchrun", FAILS)
 
@@ -46,7 +46,7 @@ def starts(out):
 
 
 def losses(checkpoint):
-    """The sums over the last epoch of a checkpoint. The log has only rounded values."""
+    """Return the sums over the last epoch from a checkpoint. The log has only rounded values."""
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["extra_state"]["metrics"]["train"]
     meters = {name: meter for _, name, _, meter in state if name in ("loss", "nll_loss")}
     return {name: float(meter["sum"] / meter["count"]) for name, meter in meters.items()}
@@ -131,7 +131,7 @@ class TestAFinishedRun:
         assert finished.refused(process, "out was prepared with data ", ", not data ")
 
     def test_a_run_with_all_updates_saved_is_finished(self, finished, data):
-        """The training was killed between its last checkpoint and its end. fairseq alone makes one more update."""
+        """The training was killed between its last checkpoint and its end. fairseq itself would add an update."""
         (finished.out / "finished").unlink()
         folder = RunFolder(finished.out)
         settings = folder.settings()
@@ -189,7 +189,7 @@ def test_gpus_set_the_launcher_and_the_precision(asked, place):
     ],
 )
 def test_nodes_set_the_launcher(asked, place, environment, master, port):
-    # The second name comes late: whoever reads the first alone must not break the pipe.
+    # The second name comes late. The script reads only the first and must not break the pipe.
     place.stub("scontrol", '[[ "$*" == "show hostnames n[3-4]" ]] && echo n3 && sleep 0.3 && echo n4')
     arguments = asked("--nodes", 2, "--processes", 2, **environment)
     launcher = f"--nnodes 2 --node-rank 0 --master-addr {master} --master-port {port} --nproc-per-node 2 --no-python"

@@ -26,7 +26,7 @@ rows:
 """
 SCRIPTS = {
     "prepare-toy.sh": 'mkdir -p "${@: -1}"; touch "${@: -1}/manifest.tsv"',
-    # Ten updates, each noted at once; a later start goes on from the last one.
+    # Ten updates, each recorded immediately. A later start continues after the last one.
     "train.sh": """
         for word; do [[ $word != */seed1 ]] || out=$word; done
         cd "$out"; echo "$$ $out" >>"$STUBS/started"
@@ -44,7 +44,7 @@ ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "
 
 
 class Checkout:
-    """A copy of the repository with a table of three rows, and with scripts that only count."""
+    """A copy of the repository with a table of three rows and with scripts that only count."""
 
     def __init__(self, folder):
         self.folder, self.runs, self.started = folder, folder / "runs", folder / "started"
@@ -82,7 +82,7 @@ class Checkout:
         return process.returncode, output, errors
 
     def trainings(self):
-        """The titles of the runs in the order in which their trainings were started."""
+        """Return the titles of the runs in the order of their trainings."""
         return [line.split("/")[-2] for line in self.started.read_text().splitlines()]
 
     def updates(self, row):
@@ -154,7 +154,7 @@ def test_a_table_that_is_killed_at_random_moments_ends_with_the_same_figures(che
     status, output, errors = checkout.run()
     assert status == 0, errors
     assert [figures(output)[row] for row in ROWS] == ["10.00"] * 3
-    for row in ROWS:  # no update was made twice: each start went on
+    for row in ROWS:  # no update was made twice: each start continued
         assert checkout.updates(row) == [str(number) for number in range(1, 11)]
 
 
@@ -179,7 +179,7 @@ os.makedirs(folder, exist_ok=True)
 for job in os.listdir(folder):
     print(job, open(f"{{folder}}/{{job}}").read().split("|")[2], sep="|")
 """
-# A step of a job: what it names is run, without the options before.
+# A stub of srun: it runs the command without the options before it.
 SRUN = """#!{python}
 import os, sys
 words = [word for word in sys.argv[1:]]

@@ -1,4 +1,4 @@
-"""CapsNMT as a fairseq model: what it refuses, its coupling, its sizes."""
+"""CapsNMT as a fairseq model: refused options, coupling and sizes."""
 
 from argparse import Namespace
 
@@ -100,7 +100,7 @@ def count(arch, words=32000, **options):
 
 def test_parameters_of_the_presets_are_as_computed():
     d, words = 512, 32000
-    lstm = 8 * d * d + 8 * d + 2 * d  # one direction, with its norm
+    lstm = 8 * d * d + 8 * d + 2 * d  # one direction, with layer norm
     both_ways = 2 * (4 * (d // 2) * d + 4 * (d // 2) ** 2 + 8 * (d // 2)) + 2 * d
     aggregation = 3 * 6 * d * d + 2 * (d * d + d)
     attention = 2 * d * d + d

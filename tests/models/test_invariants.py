@@ -1,6 +1,6 @@
-"""The invariants over every architecture and option. Exact resume is in tests/integration.
+"""The invariants of every architecture and option. Tests of exact resuming are in tests/integration.
 
-A new architecture joins by being registered (tests/zoo.py).
+A registered architecture is tested automatically (tests/zoo.py).
 """
 
 import pytest
@@ -27,7 +27,7 @@ def test_the_invariants_hold(arch, options, invariant):
 @every_case
 @pytest.mark.parametrize("hint", [1, 2, 3], ids=lambda hint: f"beam {hint}")
 def test_decoding_step_by_step_equals_one_pass(arch, options, hint):
-    """Whether the model was told the beam size, not told, or told another."""
+    """The model may know the beam size, not know it, or assume another one."""
     check_steps(arch, with_few_capsules(arch, options), beam_size=hint)
 
 

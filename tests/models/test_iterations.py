@@ -1,4 +1,4 @@
-"""A trained model that routes with another number of iterations."""
+"""A trained model with another number of routing iterations."""
 
 import pytest
 import torch
@@ -60,7 +60,7 @@ def test_weights_of_one_iteration_are_not_reported_as_shared():
 
 
 def test_unused_agreement_weights_are_accepted_only_with_one_iteration():
-    """Another scoring is not another number of iterations: unexpected parameters are still named."""
+    """With another scoring instead of another number of iterations, unexpected parameters are named."""
     trained = build("capsnmt", SHARED).state_dict()
     with pytest.raises(RuntimeError, match="score"):
         build("capsnmt", {**SHARED, "aggregation_scoring": "votes"}).load_state_dict(trained)

@@ -1,4 +1,4 @@
-"""PAST and FUTURE in a model: parameters, options, what is kept while decoding."""
+"""PAST and FUTURE in a model: parameters, options, and the cache of decoding."""
 
 from argparse import Namespace
 
@@ -35,7 +35,7 @@ def test_sizes_follow_the_decoders_output():
     part = build("gdr_transformer_base", {"decoder_output_dim": 20}).decoder.past_future
     assert part.routing.vote_weight.shape == (6, 32, 10) and part.feed_forward[0].out_features == 40
     part = build("gdr_lstm", {"encoder_hidden_size": 12}).decoder.past_future
-    assert part.routing.vote_weight.shape == (6, 24, 16)  # a source word is what both directions give
+    assert part.routing.vote_weight.shape == (6, 24, 16)  # a source word has the outputs of both directions
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
@@ -79,7 +79,7 @@ def test_an_adaptive_softmax_does_not_go_with_guided_losses(heads):
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
 @pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
 def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeypatch):
-    """A true hint of the beam size saves the copies that a generator makes; a false one changes nothing."""
+    """With the correct beam size, the copies of a generator are not prepared. A wrong beam size changes no result."""
     model = build(arch)
     routing, prepared = model.decoder.past_future.routing, []
     prepare = routing.prepare
@@ -98,7 +98,7 @@ def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeyp
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
 def test_copies_of_a_sentence_are_not_treated_as_beams(arch):
-    """Sampling after a beam search, whose hint is still there: copies end one by one."""
+    """The model samples after a beam search and still has its beam size. The copies end one by one."""
     model = build(arch)
     model.set_beam_size(3)
     batch = make_batch(make_sentences([(7, 5), (4, 5)]))["net_input"]
@@ -118,7 +118,7 @@ def test_copies_of_a_sentence_are_not_treated_as_beams(arch):
 
 
 def test_kept_votes_stay_contiguous_for_sums():
-    """Finished sentences are dropped, and a capsule's votes are still together in memory."""
+    """After finished sentences are dropped, the votes of a capsule are still contiguous in memory."""
     part = build("gdr_transformer_base").decoder.past_future
     part.beam_size = 3
     source, state = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1), {}

@@ -1,4 +1,4 @@
-"""An architecture is the same from the command line, from Hydra and from Python."""
+"""An architecture has the same options on the command line, in Hydra and in Python."""
 
 import pickle
 from argparse import Namespace
@@ -26,7 +26,7 @@ def from_command_line(*arguments):
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
 def test_the_command_line_takes_the_presets_own_values(arch):
-    """fairseq keeps one dataclass a model class: presets of one class would all have the last one's values."""
+    """fairseq has one dataclass for each model class, so presets of one class would have the values of the last one."""
     config, preset = from_command_line("--arch", arch), MODEL_DATACLASS_REGISTRY[arch]()
     for item in fields(preset):
         if item.name != "_name":

@@ -1,4 +1,4 @@
-"""Layers of a trained Transformer are left out, as fairseq's are."""
+"""Layers of a trained Transformer are left out, as in fairseq."""
 
 import pytest
 import torch

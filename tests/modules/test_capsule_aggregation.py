@@ -1,4 +1,4 @@
-"""CapsNMT's aggregation against the paper's loops, and its baseline (simple aggregation) by hand."""
+"""The aggregation of CapsNMT, compared with the loops of the paper, and its baseline (simple aggregation) by hand."""
 
 import pytest
 import torch

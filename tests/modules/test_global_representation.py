@@ -1,4 +1,4 @@
-"""The pooling of a layer, the cell between layers, the gate: against the paper's equations."""
+"""The pooling of a layer, the cell between layers and the gate, compared with the equations of the paper."""
 
 import functools
 
@@ -14,7 +14,7 @@ WIDTH = 12
 
 
 def shaken(module):
-    """In float64, without the zeros that a fresh module ends in."""
+    """Return the module in float64 with random parameters: the last ones of a new module are 0."""
     torch.manual_seed(1)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -51,7 +51,7 @@ def test_it_equals_the_loops_of_the_paper(num_capsules, capsule_dim, iterations,
 def test_the_defaults_are_those_of_the_paper():
     module = CapsulePooling(512)
     assert module.vote_weight.shape == (32, 512, 16) and module.iterations == 3 and module.pooling == "attentive"
-    assert not module(torch.randn(2, 3, 512)).any()  # a fresh vector is 0
+    assert not module(torch.randn(2, 3, 512)).any()  # the vector of a new module is 0
 
 
 @pytest.mark.parametrize("pooling", ["mean", "concat"])
@@ -103,7 +103,7 @@ def test_layers_are_aggregated_by_one_cell():
 )
 @pytest.mark.parametrize("padded", [False, True])
 def test_pooling_all_layers_together_equals_pooling_each(build, padded):
-    """And so are the gradients of each layer's own parameters."""
+    """The gradients of the parameters of each layer are equal too."""
     poolings = [shaken(build(WIDTH)) for _ in range(3)]
     hidden, mask = words()
     mask = mask if padded else None
@@ -156,7 +156,7 @@ def test_wrong_values_are_refused(options, message):
 
 
 def test_nothing_larger_than_the_votes_is_kept():
-    """`[B, I, K·d_c]`, as many numbers as the words themselves where `d_c = d / K`."""
+    """The votes `[B, I, K·d_c]` have the size of the words `[B, I, d]` if `d_c = d / K`."""
     module, hidden = CapsulePooling(64, 8), torch.randn(2, 50, 64, requires_grad=True)
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):

@@ -1,4 +1,4 @@
-"""LSTM layers: both ways over padded sentences, and one that attends as it goes."""
+"""LSTM layers: bidirectional layers over padded sentences, and a layer with attention."""
 
 import pytest
 import torch

@@ -92,7 +92,7 @@ def test_routing_prepared_parts_equals_the_forward_pass(kind):
     parts = module.prepare(source, mask)
     for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2]):
         assert torch.equal(got, want)
-    last = module.route(parts, state[:, -1:], mask)  # one step alone, as while decoding
+    last = module.route(parts, state[:, -1:], mask)  # a single step, as in decoding
     torch.testing.assert_close(last.capsules, module(source, state, mask).capsules[:, -1:])
 
 

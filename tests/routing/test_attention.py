@@ -1,4 +1,4 @@
-"""The routings of attention logits against the paper's loops."""
+"""The routings of attention logits, compared with the loops of the paper."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def attention_inputs(batch=3, heads=3, length=7, size=2, seed=1):
 
 
 def without_padding(mask, q, k):
-    """`q` and `k` as a system gives them: padded rows are 0."""
+    """Return `q` and `k` with padded rows set to 0, as the models do."""
     return (q, k) if mask is None else tuple(part.masked_fill(mask[:, None, :, None], 0) for part in (q, k))
 
 

@@ -1,4 +1,4 @@
-"""`dynamic_routing`, `squash` and `leaky_softmax` against loops, by hand and by property."""
+"""`dynamic_routing`, `squash` and `leaky_softmax`: compared with loops and results by hand, and their properties."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ COMPETITIONS = ["output", "leaky", "input"]
 
 
 def same_with_gradient(fast, literal, *inputs):
-    """Both functions' outputs, and the gradients of a random projection of them, agree to 1e-10."""
+    """Check that the outputs of both functions, and gradients of a random projection of them, agree to 1e-10."""
     results = []
     for function in (fast, literal):
         leaves = [tensor.clone().requires_grad_() for tensor in inputs]
@@ -26,7 +26,7 @@ def same_with_gradient(fast, literal, *inputs):
 
 
 def masks(*shapes):
-    """For each (batch, length): one sentence padded on the left, one on the right, one not at all."""
+    """Return a mask for each (batch, length). The first sentence is padded on the left, the second on the right."""
     result = []
     for batch, length in shapes:
         mask = torch.zeros(batch, length, dtype=torch.bool)

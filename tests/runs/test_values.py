@@ -80,7 +80,7 @@ def test_usual_paths_are_allowed(name):
 
 
 def test_the_package_starts_without_torch_and_fairseq():
-    """The scripts start it several times."""
+    """The scripts start it several times, so it must start fast."""
     import subprocess
 
     code = (

@@ -1,4 +1,4 @@
-"""The tables of configs/tables, at every scale: their runs could start, their figures are the papers'."""
+"""The tables of configs/tables, at every scale: their runs can start, and their figures are those of the papers."""
 
 from dataclasses import fields
 
@@ -23,7 +23,7 @@ NAMES = [
 
 
 def all_runs(scale, places):
-    """Every run of every table at a scale, with what it is compared with."""
+    """Yield every run of every table at a scale, with the run that it is compared with."""
     for name in NAMES:
         table = load_table(name)
         for row in table.to_run():
@@ -42,10 +42,10 @@ def test_all_tables_are_defined():
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_run_could_start(scale, places):
-    """Its configuration is there, and every override is an option of what it overrides."""
+    """Its configuration exists, and every override is an option of the part that it overrides."""
     for run in {run for *_, run, _ in all_runs(scale, places)}:
         assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
-        config = composed_of(run)  # Hydra refuses a key that is not there
+        config = composed_of(run)  # Hydra refuses unknown keys
         for part, registry in (("model", MODEL_DATACLASS_REGISTRY), ("criterion", CRITERION_DATACLASS_REGISTRY)):
             known = {item.name for item in fields(registry[config[part]._name])}
             assert set(config[part]) <= known | {"_name"}, run.title
@@ -77,7 +77,7 @@ def test_columns_and_figures_are_valid(name):
 
 @pytest.mark.parametrize(
     "name, row, other, gains",
-    [  # what the papers say of their tables in words
+    [  # what the papers state about their tables in the text
         ("zheng-table1", "GDR + BOW + BCA (OURS)", "Transformer", {"Tests Avg.": 1.59}),
         ("zheng-table1", "OURS - redundant capsules", "Transformer", {"Tests Avg.": 1.24}),
         ("zheng-table1", "RNMT + OURS", "RNMT", {"Tests Avg.": 1.84}),
@@ -181,7 +181,7 @@ def test_every_prepare_script_of_the_small_scales_exists():
 
 
 def test_equal_runs_of_different_tables_share_a_folder(places):
-    """One folder for what is determined by the same things, whatever the table."""
+    """Runs with the same settings have one folder, in every table."""
     small = load_scale("small")
     names = set()
     for name, label in (

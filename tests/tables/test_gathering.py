@@ -1,4 +1,4 @@
-"""Figures gathered from made-up folders of runs, and what is printed of them."""
+"""Figures from generated run folders, and how they are printed."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ def put(path, content):
 
 
 class Runs:
-    """Writes what train.sh, evaluate.sh and the measures would leave."""
+    """Writes the files of train.sh, evaluate.sh and the measures."""
 
     def __init__(self, places):
         self.places = places
@@ -131,7 +131,7 @@ def test_a_row_that_depends_on_a_failed_one_names_it(runs):
 
 
 def test_quality_is_drawn_over_speed(runs, tmp_path):
-    """fairseq's own model, which is not timed beside itself, stands at 1."""
+    """The model of fairseq is not compared with itself; its ratio is 1."""
     runs.score(TRANSFORMER, 30.0)
     runs.score(GDR, 31.0)
     runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})

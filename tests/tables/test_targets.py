@@ -29,7 +29,7 @@ def step(run, **wildcards):
 
 
 def train(found, wildcards):
-    """The words after `train.sh` but the run folder."""
+    """Return the arguments of `train.sh` without the run folder."""
     data = found.training_data(wildcards) / "bin"
     return [*found.training_options(wildcards), str(data), *found.training_overrides(wildcards)]
 
@@ -83,7 +83,7 @@ def test_a_run_may_be_compared_with_several(places):
 
 
 def test_overrides_that_change_nothing_give_the_same_run(places):
-    """Six capsules and three iterations are what the configuration has."""
+    """The configuration already has six capsules and three iterations."""
     ours = "small/multi30k/capsnmt/seed1"
     assert ours in of("wang-figure3", SMALL, places).runs and ours in of("wang-table1", SMALL, places).runs
     names = of("weng-figure4", SMALL, places).trainings
@@ -173,7 +173,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
 
     given.parent.mkdir(parents=True)
     os.symlink(checkpoint, given)
-    later = of("weng-table3", SMALL, places)  # a later call finds it
+    later = of("weng-table3", SMALL, places)  # a later call uses it
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
     other = tmp_path / "other.pt"
     other.touch()

@@ -32,7 +32,7 @@ def save_baseline(folder, arch="transformer", words=40, data=None, **options):
 
 
 def save(path, **content):
-    """A folder with the files that fairseq's reader requires."""
+    """Write the files that fairseq's reader requires."""
     history = {"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 1}
     state = {"optimizer_history": [history], "extra_state": {"train_iterator": {"epoch": 1}}}
     torch.save({**state, **content}, path)
@@ -126,7 +126,7 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
     for language in ("en", "de"):
         make_task().src_dict.save(str(tmp_path / f"dict.{language}.txt"))
     start(tmp_path)
-    others.add_symbol("v40")  # of another size than the checkpoint's: the folder is another one by now
+    others.add_symbol("v40")  # another size than in the checkpoint: the folder belongs to another training
     for language in ("en", "de"):
         others.save(str(tmp_path / f"dict.{language}.txt"))
     start(tmp_path)

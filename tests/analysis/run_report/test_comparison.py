@@ -1,4 +1,4 @@
-"""Scores, groups and sentences against sacrebleu itself."""
+"""Scores, groups and sentences, compared with sacrebleu."""
 
 import os
 import random

@@ -18,7 +18,7 @@ POSTS = ("/translate", "/inspect")
 
 
 def refused(answer, status):
-    """That an answer is a refusal with one line."""
+    """Check that an answer is a refusal with one line, and return the line."""
     assert answer.status == status, answer.body
     assert answer.json.keys() == {"error"} and "\n" not in answer.json["error"]
     return answer.json["error"]
@@ -143,7 +143,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-# Objects with the right names and anything in them.
+# Objects with valid names and any values.
 FIELDS = st.fixed_dictionaries({}, optional=dict.fromkeys(("text", "beam", "arrays", "other"), JSON))
 
 

@@ -1,4 +1,4 @@
-"""The queue and the rate by themselves."""
+"""The queue and the rate limit, without a server."""
 
 import asyncio
 import threading
