@@ -129,7 +129,7 @@ def test_a_baseline_of_another_kind_is_refused(tmp_path):
     with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*hidden_size; name a base"):
         take_architecture(config_of("gdr_lstm"), str(tmp_path / "base.pt"))
     task = CapsuleTranslationTask(CapsuleTranslationConfig(like_baseline=True), *both)
-    with pytest.raises(UserError, match="--like-baseline takes the sizes of the checkpoint of --init-from-baseline"):
+    with pytest.raises(UserError, match="--like-baseline needs --init-from-baseline, which names the checkpoint"):
         task.build_model(config_of("gdr_transformer_base"))
 
 

@@ -77,7 +77,7 @@ def test_an_output_that_fairseq_joined_keeps_its_spaces(score, reference, tmp_pa
 
 
 def test_options_of_bleu_are_refused(refused, reference):
-    assert refused("score", "--rouge", "--tokenized", "yes", reference, reference).startswith("--tokenized is for BLEU")
+    assert refused("score", "--rouge", "--tokenized", "yes", reference, reference).startswith("--tokenized applies")
 
 
 def test_case_counts_unless_lowercase_is_given(score, reference, tmp_path):

@@ -44,5 +44,5 @@ def test_an_impossible_sentence_number_is_refused(tmp_path, kind, number):
     """The refusal is immediate: time and memory do not depend on the number."""
     path = tmp_path / "generate.out"
     path.write_text(f"H-0\t-0.1\ta\nS-0\ta\n{kind}-{number}\t-0.1\ta\n")
-    with pytest.raises(UserError, match="sentences missing|the line of no sentence"):
+    with pytest.raises(UserError, match="sentences missing|not a line of a sentence"):
         read_translations(path)

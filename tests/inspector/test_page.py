@@ -110,9 +110,9 @@ def test_captions_describe_only_existing_parts():
         return {view["name"]: [panel["caption"] for panel in view["panels"]] for view in views}
 
     shares = captions("gdr_transformer_base", {})["past_future"]
-    assert len(shares) == 3 and all("(1/3 where" in caption for caption in shares)
+    assert len(shares) == 3 and all("(1/3 if" in caption for caption in shares)
     without = captions("gdr_transformer_base", {"redundant_capsules": 0})["past_future"]
-    assert len(without) == 2 and all("(1/2 where" in caption and "neither" not in caption for caption in without)
+    assert len(without) == 2 and all("(1/2 if" in caption and "neither" not in caption for caption in without)
     attention = captions("gdr_transformer_base", {"past_future": "attn"})
     assert "past_future" not in attention and len(attention["past_future_attention"]) == 2
     assert not any("1/2" in caption for caption in attention["past_future_attention"])

@@ -142,7 +142,7 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
         (["out", "{prepared}", "--checkpoints", "best"], "--checkpoints best: not last:N, best:N or a file in"),
         (
             ["out", "{prepared}", "--checkpoints", "last:9"],
-            "3 checkpoints (checkpointE.pt), and last:9 averages 9; say",
+            "3 checkpoints (checkpointE.pt), and last:9 averages 9; give --checkpoints last:3",
         ),
         (["out", "{prepared}", "--checkpoints", "../x.pt"], "--checkpoints ../x.pt: not last:N, best:N or"),
         (["out", "{prepared}", "--results", ".."], "--results must be a name (letters, digits and _-.+=), not"),

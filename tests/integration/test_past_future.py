@@ -105,4 +105,4 @@ def test_the_last_line_names_a_wrong_value(data, tmp_path, arguments, message):
 
 def test_the_last_line_names_a_baseline_of_another_kind(data, tmp_path, baselines):
     output = train(data, tmp_path, FROM_BASELINE, baselines["lstm"], arch="gdr_transformer_tiny", succeeds=False)
-    assert "it must be of the baseline's kind" in last_line(output)
+    assert "use the architecture, the layers and the options of the baseline" in last_line(output)
