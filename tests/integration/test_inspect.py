@@ -121,10 +121,10 @@ def test_text_of_any_kind_is_inspected(inspect, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--ids", "3,20"], "--ids 20: split test has 20 sentences, from 0 on"),
+        (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
         (["--ids", "1", "--split", "dev"], "--split dev: Dataset not found: dev"),
         (["--text", "  "], "sentence 1 is empty"),
-        (["--text", "a " * 1100], "sentence 1: 1101 subwords are more than the model's 1024"),
+        (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
         (["--text", "a", "--against", "missing.pt"], "missing.pt: No such file or directory"),
         (["--text", "a", "--codes", "missing"], "missing: No such file or directory"),
         (["--file", "missing"], "missing: No such file or directory"),

@@ -128,7 +128,7 @@ class TestManyRequests:
         full = [answer for answer in answers if answer.status != 200]
         assert len(full) == 45
         for answer in full:
-            assert "requests are waiting already" in refused(answer, 503) and answer.headers["retry-after"] == "1"
+            assert "requests are already waiting" in refused(answer, 503) and answer.headers["retry-after"] == "1"
 
     def test_an_address_over_its_rate_gets_429(self, translator):
         with serving(translator, per_minute=3) as own:
@@ -245,7 +245,7 @@ class TestMalformed:
         with serving(translator) as own:
             with monkeypatch.context() as patch:
                 patch.setattr(translator, "translate", lambda asked: 1 / 0)
-                assert "its terminal says why" in refused(own.translate("a"), 500)
+                assert "the terminal of the server shows the error" in refused(own.translate("a"), 500)
             assert own.translate("a").status == 200
         assert "ZeroDivisionError" in capsys.readouterr().err
 
