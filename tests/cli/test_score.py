@@ -62,7 +62,7 @@ def test_all_ways_of_joining_subwords_give_the_same_scores(training, generate, s
     assert by_option == by_decoder == by_us
 
 
-def test_a_perfect_translation_and_its_labels(score, reference):
+def test_a_perfect_translation_has_full_scores_and_all_labels(score, reference):
     printed = score(reference, reference)
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
     assert of(printed, "text") == {

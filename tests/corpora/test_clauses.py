@@ -93,7 +93,7 @@ def test_the_verb_is_second_after_a_fronted_adverbial(slot, phrase, expected_eng
     check(clause, expected_english, expected_german)
 
 
-def test_german_has_time_before_object_and_place_last():
+def test_german_puts_time_before_the_object_and_place_last():
     clause = replace(SEES, time=TODAY, place=pp("in", np("the garden")))
     check(clause, "The man sees the dog in the garden today.", "Der Mann sieht heute den Hund im Garten.")
 
@@ -113,7 +113,7 @@ def test_the_verb_is_last_in_subordinate_clauses(clause, expected_german):
     assert german.realise(sentence) == f"Das Kind schläft, {expected_german}."
 
 
-def test_a_subordinate_clause_in_front_makes_the_verb_follow_it():
+def test_the_verb_follows_a_subordinate_clause_in_front():
     check(
         Statement(CALLS, before=Subordinate(BECAUSE, SLEEPS)),
         "Because the child sleeps, the woman calls the dog.",

@@ -149,7 +149,7 @@ def test_too_many_sentences_are_refused():
         draw_splits(pairs, {"train": 5, "test": 1})
 
 
-def test_distinct_keeps_the_first_of_each_source():
+def test_distinct_keeps_the_first_pair_of_each_source():
     assert list(distinct([("a", "A"), ("a", "X"), ("b", "B")])) == [("a", "A"), ("b", "B")]
 
 

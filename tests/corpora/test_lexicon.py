@@ -65,7 +65,7 @@ def test_german_nouns_are_capitalised_words():
             assert re.fullmatch("[A-ZÄÖÜ][a-zäöüß]+", form), form
 
 
-def test_numbers_are_two_to_ninety_nine_without_the_teens():
+def test_numbers_are_from_two_to_ninety_nine_without_the_teens():
     english = [number.english for number in words.NUMBERS]
     assert len(set(english)) == len(english) == 8 + 8 + 64
     assert words.NUMBERS[-1].german == "neunundneunzig"

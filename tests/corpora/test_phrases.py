@@ -37,7 +37,7 @@ FUTURE = Inflection(modal=words.WILL)
         ("every old horse", "Every old horse sleeps.", "Jedes alte Pferd schläft."),
     ],
 )
-def test_agreement_in_the_nominative(subject, expected_english, expected_german):
+def test_words_agree_in_the_nominative(subject, expected_english, expected_german):
     check(Clause(verb("sleep"), np(subject)), expected_english, expected_german)
 
 
@@ -57,7 +57,7 @@ def test_agreement_in_the_nominative(subject, expected_english, expected_german)
         (np("the expensive cake"), "den teuren Kuchen"),
     ],
 )
-def test_agreement_in_the_accusative(phrase, expected):
+def test_words_agree_in_the_accusative(phrase, expected):
     assert german.realise(Statement(replace(SEES, object=phrase))) == f"Der Mann sieht {expected}."
 
 
@@ -73,7 +73,7 @@ def test_agreement_in_the_accusative(phrase, expected):
         (nps("two old horse"), "zwei alten Pferden"),
     ],
 )
-def test_agreement_in_the_dative(phrase, expected):
+def test_words_agree_in_the_dative(phrase, expected):
     assert german.realise(Statement(Clause(verb("help"), Pronoun("we"), object=phrase))) == f"Wir helfen {expected}."
 
 
@@ -87,12 +87,12 @@ def test_agreement_in_the_dative(phrase, expected):
         (np("this castle"), "the door of this castle", "die Tür dieses Schlosses"),
     ],
 )
-def test_owners_in_the_genitive(owner, expected_english, expected_german):
+def test_owners_are_in_the_genitive(owner, expected_english, expected_german):
     clause = Clause(verb("see"), Pronoun("we"), object=np("the door", owner=owner))
     check(clause, f"We see {expected_english}.", f"Wir sehen {expected_german}.")
 
 
-def test_names_own_without_an_article():
+def test_names_are_owners_without_an_article():
     annas = words.Determiner("Anna's", "Annas", "bare")
     phrase = NounPhrase(annas, noun("dog"), adjectives=(adjective("big"),))
     check(Clause(verb("see"), Pronoun("we"), object=phrase), "We see Anna's big dog.", "Wir sehen Annas großen Hund.")

@@ -31,7 +31,7 @@ def test_it_writes_six_parallel_files(tmp_path, capsys):
     assert "wrote 30 pairs" in capsys.readouterr().out
 
 
-def test_the_seed_is_passed_on(tmp_path):
+def test_the_seed_is_passed_to_the_sampler(tmp_path):
     run(tmp_path / "a", "--seed", "1")
     run(tmp_path / "b", "--seed", "2")
     run(tmp_path / "c", "--seed", "2")

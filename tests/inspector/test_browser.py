@@ -138,7 +138,7 @@ class Page:
         return self.find("#readout").get_property("textContent").split("\n")
 
     def quiet(self):
-        """Check that there is no error and that only the list of sentences was loaded."""
+        """Check that the browser logged no error and loaded only the list of sentences."""
         assert self.browser.get_log("browser") == []
         fetched = self.browser.execute_script(
             "return performance.getEntriesByType('resource').map((each) => each.name)"

@@ -28,7 +28,7 @@ def targets(folder):
     return [dictionary.string(line) for line in data_utils.load_indexed_dataset(f"{folder}/train.en-de.de", dictionary)]
 
 
-def test_targets_are_the_translations_of_the_teacher(workplace, teacher, data):
+def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
     assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
     assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300

@@ -99,7 +99,7 @@ def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypat
     assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")
 
 
-def test_a_plain_model_says_which_pictures_it_can_give(inspect, tmp_path, plain, capsys):
+def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
     assert "a TransformerModel routes nothing, so only its attention is shown" in capsys.readouterr().out
     assert names(tmp_path / "out") == sorted([*files_of("text-1"), *LISTS])

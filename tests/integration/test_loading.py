@@ -64,7 +64,7 @@ def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
         ("bpe", {"_name": "subword_nmt", "bpe_codes": "codes(1)"}),
     ],
 )
-def test_options_that_are_data_load(trained, tmp_path, part, options):
+def test_options_that_are_data_are_accepted(trained, tmp_path, part, options):
     state = torch.load(trained / "checkpoint_last.pt")
     state["cfg"][part] = {**(state["cfg"][part] or {}), **options}
     torch.save(state, tmp_path / "checkpoint.pt")
@@ -110,7 +110,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, content):
     assert "\n" not in str(error.value)
 
 
-def test_half_a_checkpoint_is_named(trained, tmp_path):
+def test_a_truncated_checkpoint_is_named(trained, tmp_path):
     checkpoint = tmp_path / "checkpoint.pt"
     whole = (trained / "checkpoint_last.pt").read_bytes()
     checkpoint.write_bytes(whole[: len(whole) // 2])

@@ -110,7 +110,7 @@ def test_pieces_are_joined_to_text(clone):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("baseline, run", [("my-baseline", "my-gdr"), ("my-lstm", "my-gdr-lstm")])
-def test_a_baseline_of_ones_own_gives_its_sizes_and_parameters(whole, baseline, run):
+def test_a_baseline_of_the_user_gives_its_sizes_and_parameters(whole, baseline, run):
     log = (whole.folder / f"runs/{run}/train.log").read_text()
     assert re.search(rf"{baseline}/checkpoint_best.pt: took .*encoder_embed_dim=64, ", log)
     assert re.search(rf"{baseline}/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)

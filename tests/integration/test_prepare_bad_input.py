@@ -175,7 +175,7 @@ def test_a_folder_of_something_else_is_refused(archives, workplace):
 
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("0.0", True), ("6.82e-05", True), ("5.01", False), ("62.5", False)])
-def test_dictionary_of_another_run_is_refused(prepared, archives, workplace, unknown, accepted):
+def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace, unknown, accepted):
     workplace.stub("sacremoses", "cat")
     workplace.stub("subword-nmt", "cat")
     lines = (

@@ -38,7 +38,7 @@ def test_every_stage_has_the_expected_text(prepared, archives):
     assert any("@@ " in line for line in read(prepared.out / "bpe" / "train.en"))
 
 
-def test_binarised_data_is_the_text(prepared):
+def test_binarised_data_contain_the_text(prepared):
     from fairseq.data import Dictionary, data_utils
 
     folder = prepared.out / "bin"
@@ -74,7 +74,7 @@ def test_the_manifest_has_sources_settings_and_files(prepared, archives):
     assert "bin: train.en 30 (0.0% <unk>), valid.en 5" in prepared.output
 
 
-def test_second_run_does_nothing(prepared, archives, workplace):
+def test_a_second_run_does_nothing(prepared, archives, workplace):
     out = workplace.root / "out"
     shutil.copytree(prepared.out, out)
     for tool in ("gzip", "sacremoses", "subword-nmt", "fairseq-preprocess", "python", "sha256sum"):

@@ -64,7 +64,7 @@ def test_the_manifest_has_the_settings(prepared):
     }
 
 
-def test_second_run_does_nothing(prepared, workplace):
+def test_a_second_run_does_nothing(prepared, workplace):
     shutil.copytree(prepared.out, workplace.out)
     for tool in ("fairseq-capsule", "sacremoses", "subword-nmt", "fairseq-preprocess"):
         workplace.stub(tool, "exit 1")

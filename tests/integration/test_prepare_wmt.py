@@ -121,7 +121,7 @@ def test_words_are_tokenised_as_expected(prepared):
     assert {line: found.get(line) for line in expected} == expected
 
 
-def test_second_run_does_nothing(prepared):
+def test_a_second_run_does_nothing(prepared):
     workplace, before = prepared.workplace, contents(prepared.out)
     for tool in ("sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum", "tar"):
         workplace.stub(tool, "exit 1")

@@ -74,7 +74,7 @@ def test_a_run_writes_checkpoints_log_and_manifest(trained_run):
     assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
 
 
-def test_two_processes_equal_one_with_twice_the_accumulation(place, trained_run, data):
+def test_two_processes_equal_one_process_with_twice_the_accumulation(place, trained_run, data):
     process = place.prepared(*SCRIPTED, "--processes", 2, data)
     assert "400 tokens × 2 × accumulation 1 = 800 tokens" in process.output
     for epoch in (1, 2, 3):
@@ -114,7 +114,7 @@ class TestAFinishedRun:
         place.stub("fairseq-hydra-train", "exit 1")
         return place
 
-    def test_does_nothing(self, finished, data):
+    def test_a_second_start_does_nothing(self, finished, data):
         before = contents(finished.out)
         process = finished.prepare(*SCRIPTED, data, "out")
         assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")

@@ -1,7 +1,7 @@
 """fairseq's commands and `fairseq-capsule` for shell scripts. They do not import torch each time, which takes seconds.
 
-A command of that name is a client of a socket in this process, which forks the command from the server of
-`tests/processes.py`, with the client's arguments, folder, environment, input and outputs.
+Each command is a client of a socket in this process. This process forks the command from the server of
+`tests/processes.py`, with the arguments, folder, environment, input and outputs of the client.
 """
 
 import importlib

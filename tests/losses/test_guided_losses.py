@@ -182,7 +182,7 @@ def test_overlap_equals_a_result_by_hand():
     past = torch.tensor([[[9.0, 9, 9, 9], [1, 4, 3, 2], [4, 3, 2, 1]]])
     future = torch.tensor([[[1.0, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4]]])
     overlap = bag_overlap(past, future, torch.eye(4), torch.tensor([[0, 0, 2]]), top=1)
-    # Each bag is searched in as many most probable words as it has words, repeated words included.
+    # A bag of n words (repeated words included) is compared with the n most probable words.
     # PAST: no bag at step 1; {0} in {1}; {0} (twice) in {0, 1}.
     # FUTURE: {0, 2} in {1, 2, 3}; {0, 2} in {0, 1}; {2} in {3}.
     assert float(overlap.past) == pytest.approx((0 + 1) / 2)

@@ -11,7 +11,7 @@ from fairseq_capsule.errors import UserError
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
-def test_alignments_are_refused():
+def test_alignments_of_the_generator_are_refused():
     """fairseq's generator with alignments checks this before it reads attention."""
     with pytest.raises(UserError, match="CapsNMT has no attention to source words for --print-alignment"):
         getattr(build("capsnmt"), "full_context_alignment", False)

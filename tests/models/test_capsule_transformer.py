@@ -16,7 +16,7 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
 @pytest.mark.parametrize("arch, added", [("base", 432), ("big", 1632), ("tiny", 80)])
-def test_parameters_beyond_the_transformer(arch, added):
+def test_routing_adds_the_parameters_of_the_paper(arch, added):
     """6·(8·8+8) at Base and 6·(16·16+16) at Big, which is the 1.6K of the paper."""
     with torch.device("meta"):
         routed = build_model(Namespace(arch=f"capsule_transformer_{arch}"), make_task())

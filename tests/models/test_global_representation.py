@@ -19,7 +19,7 @@ def parameters(**options):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_parameters_at_base():
+def test_the_base_preset_has_the_expected_parameters():
     """Table 3: 1.5M for the capsules. Its 0.2M for the cell and 4.7M for the gate do not follow from the equations."""
     whole = parameters()
     votes, query, output = 512 * 512, 2 * (16 * 16 + 16), 16 * 512 + 512 + 512 * 512 + 512

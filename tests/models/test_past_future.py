@@ -16,7 +16,7 @@ def parameters(arch, **options):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_parameters_at_base():
+def test_the_base_preset_has_the_expected_parameters():
     """d = 512, d_c = 256, J = 6, inner size 1,024."""
     off = dict(past_future="none", guided_heads="none")
     routed = parameters("gdr_transformer_base", guided_heads="none") - parameters("gdr_transformer_base", **off)
@@ -71,7 +71,7 @@ def test_wrong_options_of_the_lstm_are_named(options, message):
 
 
 @pytest.mark.parametrize("heads", ["bow", "bca", "both"])
-def test_an_adaptive_softmax_does_not_go_with_guided_losses(heads):
+def test_guided_losses_refuse_an_adaptive_softmax(heads):
     with pytest.raises(UserError, match="--adaptive-softmax-cutoff does not work with guided losses"):
         build("gdr_transformer_base", {"adaptive_softmax_cutoff": [10, 20], "guided_heads": heads})
 

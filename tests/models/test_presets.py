@@ -25,7 +25,7 @@ def from_command_line(*arguments):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_command_line_takes_the_presets_own_values(arch):
+def test_the_command_line_uses_the_values_of_the_preset(arch):
     """fairseq has one dataclass for each model class, so presets of one class would have the values of the last one."""
     config, preset = from_command_line("--arch", arch), MODEL_DATACLASS_REGISTRY[arch]()
     for item in fields(preset):
@@ -59,13 +59,13 @@ def test_classes_of_presets_can_be_pickled(arch):
     assert pickle.loads(pickle.dumps(config)) == config
 
 
-def test_classes_of_presets_have_names_of_their_own():
+def test_classes_of_presets_have_distinct_names():
     for registry in (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY):
         names = [registry[arch].__qualname__ for arch in ARCHITECTURES]
         assert len({*names}) == len(names)
 
 
-def test_the_lstm_alone_has_no_mechanism():
+def test_a_capsule_lstm_has_no_mechanism_by_default():
     config = CapsuleLSTMConfig()
     off = options_off(config)
     assert off

@@ -7,7 +7,7 @@ from tests.routing.test_attention import attention_inputs
 from tests.routing.test_dynamic import masks
 
 
-def test_forward_adds_both_capsules():
+def test_the_forward_pass_adds_both_capsules():
     """E + λ_h Ω + Ω↔, with λ of Eq. 11 written out."""
     q, k = attention_inputs(heads=3)
     mask = masks((3, 7))[0]

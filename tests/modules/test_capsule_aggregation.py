@@ -90,7 +90,7 @@ def test_numbers_below_one_are_refused(name):
 
 
 @pytest.mark.parametrize("size", [6, 7])
-def test_sinusoids_are_fairseqs(size):
+def test_sinusoids_equal_those_of_fairseq(size):
     theirs = SinusoidalPositionalEmbedding.get_embedding(20, size)
     torch.testing.assert_close(sinusoids(torch.arange(20), size).float(), theirs, rtol=1e-5, atol=1e-6)
 

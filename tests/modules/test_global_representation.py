@@ -64,7 +64,7 @@ def test_other_poolings_equal_their_definition(pooling):
     assert module.query is None
 
 
-def test_words_compete_for_a_capsule():
+def test_words_compete_for_each_capsule():
     module = shaken(CapsulePooling(WIDTH, 4, 3))
     hidden, mask = words()
     coupling = module.capsules(hidden, mask).coupling

@@ -143,7 +143,7 @@ def test_a_sentence_of_only_padding_gives_zeros(competition):
         assert (part == 0).all()
 
 
-def test_arguments_by_name_and_no_votes():
+def test_arguments_can_be_in_any_order_and_zero_iterations_are_refused():
     votes = torch.randn(2, 5, 3, 4)
     by_name = dynamic_routing(iterations=2, votes=votes)
     torch.testing.assert_close(by_name.capsules, dynamic_routing(votes, 2).capsules)

@@ -41,7 +41,7 @@ def test_all_tables_are_defined():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_run_could_start(scale, places):
+def test_every_run_can_start(scale, places):
     """Its configuration exists, and every override is an option of the part that it overrides."""
     for run in {run for *_, run, _ in all_runs(scale, places)}:
         assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
@@ -167,7 +167,7 @@ def test_unknown_names_are_refused():
         load_scale("huge")
 
 
-def test_an_override_that_is_no_setting_is_refused():
+def test_an_override_that_is_not_a_setting_is_refused():
     with pytest.raises(UserError, match="configs/toy/transformer.yaml: Could not override 'model.colour'"):
         composed("toy", "transformer", ("model.colour=red",))
     with pytest.raises(UserError, match="configs/toy/nothing.yaml: "):

@@ -61,7 +61,7 @@ def runs(places):
     return Runs(places)
 
 
-def test_means_and_spreads_over_seeds(runs):
+def test_means_and_spreads_are_over_seeds(runs):
     for seed, baseline, bleu in ((1, 30.0, 31.0), (2, 32.0, 31.5), (5, 31.0, 32.0)):
         runs.score(TRANSFORMER, baseline, seed)
         runs.score(ENCODER, bleu, seed, against=TRANSFORMER, difference=bleu - baseline, p=seed / 100)
@@ -87,7 +87,7 @@ def test_a_comparison_with_another_run_is_not_shown(runs):
     assert figures.values == (31.0,) and figures.difference is None and figures.ps == ()
 
 
-def test_the_mean_over_test_sets(runs):
+def test_the_mean_over_test_sets_is_printed(runs):
     for split, bleu in (("test", 40.0), ("test1", 32.0), ("test2", 27.0)):
         runs.score(TRANSFORMER, bleu, split=split)
         runs.score(

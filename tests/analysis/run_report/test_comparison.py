@@ -71,7 +71,7 @@ def test_the_same_system_twice_has_no_p(found):
     assert all(each.estimates[1].p is None for each in comparison.scores(test_set, twice, 10, 1))
 
 
-def test_summaries_get_rouge_and_groups_of_characters(tmp_path):
+def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
     lines = ["".join(random.Random(i).choices("天地玄黄宇宙洪荒", k=4 + i % 9)) for i in range(30)]
     (tmp_path / "data/raw").mkdir(parents=True)
     write(tmp_path / "data/raw/test.summary", lines)
