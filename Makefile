@@ -8,7 +8,7 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci docs/*.md \
 	fairseq_capsule fairseq_capsule_runs benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
-	$(addprefix tests/,analysis data evaluation runs)
+	tests
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28

@@ -1,4 +1,4 @@
-"""Every configuration in configs/ builds its model: systems, and the config groups that they use."""
+"""Every configuration in configs/ builds its model: systems and the config groups that they use."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +30,7 @@ def composed(folder, name, *overrides):
 
 
 def built(config):
-    """The model without parameter values, so that building a Big model takes no time."""
+    """Build the model without parameter values, so that a Big model takes no time."""
     model = OmegaConf.create(OmegaConf.to_container(config.model, resolve=True))
     with torch.device("meta"):
         return build_model(model, make_task())
@@ -41,7 +41,7 @@ def width(config):
 
 
 @pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_builds(path):
+def test_every_configuration_builds_its_model(path):
     config = composed(path.parent, path.stem)
     assert built(config).encoder.embed_tokens.embedding_dim == width(config)
     assert config.task._name in TASK_REGISTRY and config.criterion._name in CRITERION_REGISTRY
@@ -54,11 +54,11 @@ def test_builds(path):
 
 
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: f"{path.parts[-3]}/{path.parent.name}={path.stem}")
-def test_group_fits(path):
-    """A `size` or a `recipe` fits the systems that choose among them."""
+def test_every_config_group_fits_its_systems(path):
+    """A `size` or a `recipe` fits the systems that use its group."""
     folder, group = path.parent.parent, path.parent.name
     if folder.name == "own":
-        return  # all of its systems take all of its pieces: below
+        return  # the next test covers it
     for system in folder.glob("*.yaml"):
         lstm = system.stem == "capsnmt"
         if f"  - {group}: " in system.read_text() and (group == "recipe" or lstm == path.stem.endswith("_lstm")):
@@ -70,7 +70,7 @@ def test_group_fits(path):
 
 @pytest.mark.parametrize("path", OWN_SYSTEMS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("size, share", [("tiny", "separate"), ("base", "joint"), ("big", "separate")])
-def test_own_systems_take_every_piece(path, size, share):
+def test_systems_of_the_user_accept_every_config_group(path, size, share):
     recipe = {"tiny": "10k", "base": "100k", "big": "1m"}[size]
     config = composed(path.parent, path.stem, f"size={size}", f"share={share}", f"recipe={recipe}")
     width = 2 * OWN_WIDTHS[size] if path.stem.endswith("lstm") and size == "tiny" else OWN_WIDTHS[size]

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 
-# A page whose code is run by a test of its own, and one whose Python blocks are a test module.
+# One page has its own test; the Python blocks of the other are a test module.
 RUN_ELSEWHERE = {"docs/your-own-corpus.md", "docs/extending.md"}
 
 each_document = pytest.mark.parametrize("name", TEXTS)
@@ -27,13 +27,13 @@ def prose(text):
 
 
 def anchors(text):
-    """The anchors of a page's headings, as GitHub and mkdocs make them."""
+    """Return the anchors of a page's headings, as GitHub and mkdocs make them."""
     headings = re.findall(r"^#+ (.*)$", prose(text), re.MULTILINE)
     return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
 
 
 @each_document
-def test_links_lead_somewhere(name):
+def test_links_have_existing_targets(name):
     for link in re.findall(r"\]\(([^)\s]+)\)", prose(TEXTS[name])):
         if re.match(r"\w+:", link):
             continue
@@ -49,7 +49,7 @@ def test_named_paths_exist(name):
     """Paths of this repository in backticks, also relative to the package as in the tables of equations."""
     for path in re.findall(r"`([\w.-]+(?:/[\w.-]+)+)`", prose(TEXTS[name])):
         top = path.split("/")[0]
-        if top in ("data", "runs", "demo", "dist", "site", "inspected"):  # what commands write
+        if top in ("data", "runs", "demo", "dist", "site", "inspected"):  # commands write these
             continue
         for folder in (ROOT, ROOT / "fairseq_capsule"):
             if (folder / top).is_dir() and name != "CHANGELOG.md":
@@ -63,13 +63,13 @@ def test_every_package_is_in_the_readme():
     assert packages <= set(re.findall(r"([\w]+)/", tree))
 
 
-def test_the_readme_stays_short():
+def test_the_readme_is_short():
     assert len(TEXTS["README.md"].splitlines()) < 200
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with the files that the pages' Python blocks load: one small model with all mechanisms."""
+    """A folder with the files that the Python blocks of the pages load: one small model with all mechanisms."""
     folder = tmp_path_factory.mktemp("documents")
     compatibility = ROOT / "tests/compatibility"
     with tarfile.open(compatibility / "checkpoints.tar.xz") as archive:
@@ -80,7 +80,7 @@ def place(tmp_path_factory):
 
 
 def with_files_of(place, block):
-    """A Python block that loads the files of `place` instead of those that a reader has trained."""
+    """Change a Python block, so that it loads the files of `place` instead of a reader's model."""
     block = re.sub(r'"(?:[\w/-]*/)?checkpoint[\w-]*\.pt"', '"everything.pt"', block)
     block = re.sub(r'"runs/[\w-]+"', f'"{place}"', block)
     block = block.replace('"runs/everything.pt"', '"everything.pt"')
@@ -93,7 +93,7 @@ PYTHON = {name: re.findall(r"```python\n(.*?)```", text, re.DOTALL) for name, te
 
 @pytest.mark.parametrize("name", [name for name, blocks in PYTHON.items() if blocks and name not in RUN_ELSEWHERE])
 def test_python_blocks_run(name, place, monkeypatch):
-    """In their order, as one program. A page that only uses a `hub` gets one."""
+    """The blocks of a page are one program. If the page only uses a `hub`, the test defines it."""
     monkeypatch.chdir(place)
     names = {}
     if "hub = " not in "".join(PYTHON[name]):
@@ -111,9 +111,9 @@ def test_the_page_about_pytorch_needs_no_fairseq():
 
 
 def commands():
-    """Every command of the documents' shell blocks as words, with the name of its document.
+    """Yield every command in the shell blocks of the documents as words, with the name of its document.
 
-    docs/results.md is left out: it records what was run, with the shell functions and the code of its time.
+    docs/results.md is left out: it records earlier runs, with shell functions and code of that time.
     """
     for name, text in TEXTS.items():
         if name == "docs/results.md":
@@ -121,13 +121,13 @@ def commands():
         for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
             for line in unrolled(block.replace("\\\n", " ")).splitlines():
                 for words in commands_of_line(line):
-                    # A plugin in examples/ has a test of its own, which runs its page's commands.
+                    # A plugin in examples/ has its own test, which runs the commands of its page.
                     if words and not re.search(r"…|--user-dir examples/", " ".join(words)):
                         yield name, words
 
 
 def commands_of_line(line):
-    """The commands of a shell line as words, without variables that are set before them and without redirections."""
+    """Return the commands of a shell line as words, without redirections and without variables set before them."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     found, before = [[]], ""
@@ -141,7 +141,7 @@ def commands_of_line(line):
 
 
 def unrolled(block):
-    """A shell block with the body of each loop over words once for each word."""
+    """Return a shell block in which the body of each loop over words is repeated for each word."""
     loop = re.compile(r"^ *for (\w+) in ([^;]*); do\n(.*?)^ *done *$", re.DOTALL | re.MULTILINE)
     while match := loop.search(block):
         variable, values, body = match.groups()
@@ -154,7 +154,7 @@ COMMANDS = sorted({(name, tuple(words)) for name, words in commands()})
 
 
 def of(program):
-    """Runs a test for each command of a program, which is named by a regular expression."""
+    """Run a test for each command of the programs that match a regular expression."""
     chosen = [pytest.param(name, list(words), id=f"{name}-{words[0]}") for name, words in COMMANDS]
     chosen = [case for case in chosen if re.fullmatch(program, case.values[1][0])]
     return pytest.mark.parametrize("name, words", chosen)
@@ -242,6 +242,6 @@ def test_a_benchmark_has_its_options(name, words):
 
 
 @of("make")
-def test_a_target_exists(name, words):
+def test_a_make_target_exists(name, words):
     targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert {word for word in words[1:] if "=" not in word} <= set(targets), f"{name}: {words}"

@@ -1,4 +1,4 @@
-"""An error is one line for every text."""
+"""The message of an error is one line for any text."""
 
 import pickle
 from pathlib import Path
@@ -11,7 +11,7 @@ from fairseq_capsule.errors import UserError
 
 
 @given(st.text())
-def test_whatever_is_in_it(text):
+def test_any_message_is_one_printable_line(text):
     message = str(UserError(f"a {text}"))
     assert message.isprintable()
     assert message == f"a {text}" or not text.isprintable()

@@ -50,7 +50,7 @@ MODULES = {module_name(path): path for path in PACKAGE.rglob("*.py")}
 
 
 def imported_names(path):
-    """Every name that a file imports, in functions too, and those that it gives to `import_module`."""
+    """Yield every name that a file imports, also in functions and by `import_module`."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -65,13 +65,13 @@ def imported_names(path):
 
 
 def package_of(module):
-    """`fairseq_capsule.models.beams` → `models`; None for a module that is in no package."""
+    """Return the package of a module: `fairseq_capsule.models.beams` → `models`; None if it is in no package."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else None
 
 
 def imports_of(module):
-    """The other modules of the package that a module imports."""
+    """Return the other modules of fairseq_capsule that a module imports."""
     return {name for name in imported_names(MODULES[module]) if name in MODULES} - FOR_ALL - {module}
 
 
@@ -81,7 +81,7 @@ def test_every_module_has_a_package():
     assert {module for module in MODULES if package_of(module) is None} == FOR_ALL | set(FACES)
 
 
-def test_what_a_package_may_import_stands_before_it():
+def test_a_package_is_listed_after_the_packages_that_it_may_import():
     before = set()
     for package, allowed in ALLOWED.items():
         assert allowed <= before, package
@@ -89,7 +89,7 @@ def test_what_a_package_may_import_stands_before_it():
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
-def test_imports_go_one_way(module):
+def test_modules_import_only_allowed_packages(module):
     package = package_of(module)
     allowed = FACES.get(module, set()) if package is None else ALLOWED[package] | {package}
     for name in imports_of(module):
@@ -103,17 +103,17 @@ def test_imports_go_one_way(module):
         assert not of_fairseq, f"{module} imports {of_fairseq}"
 
 
-def test_no_module_imports_itself_by_way_of_others():
+def test_imports_have_no_cycles():
     graph = {module: {name for name in imports_of(module) if (module, name) not in BY_NAME} for module in MODULES}
     assert list(TopologicalSorter(graph).static_order())  # raises a CycleError that names the cycle
 
 
-def test_every_exception_is_needed():
+def test_every_listed_exception_is_needed():
     assert all(name in imports_of(module) for module, name in BY_NAME)
 
 
 @pytest.mark.parametrize("page", sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]), ids=lambda page: page.name)
-def test_python_in_the_documents_imports_what_there_is(page):
+def test_imports_in_the_documents_exist(page):
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom):
@@ -129,11 +129,11 @@ def test_python_in_the_documents_imports_what_there_is(page):
         ("analysis.inspector.past_future", {"past_future", "bag_words"}),
     ],
 )
-def test_imports_that_users_were_told_of(module, names):
+def test_documented_imports_of_earlier_versions_exist(module, names):
     assert names <= vars(importlib.import_module(f"fairseq_capsule.{module}")).keys()
 
 
-def test_files_stay_short():
+def test_files_are_short():
     for path in PACKAGE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 320, path
 

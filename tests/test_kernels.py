@@ -18,17 +18,17 @@ CEILINGS = {
 
 
 def family(arch):
-    """An architecture without its size: all have 6+6 layers here."""
+    """Return an architecture without its size. Here all sizes have 6+6 layers."""
     name, _, size = arch.rpartition("_")
     return name if size in ("base", "big", "tiny") else arch
 
 
-def test_every_architecture_has_a_ceiling():
+def test_every_architecture_has_a_limit():
     assert {family(arch) for arch in ARCHITECTURES} == set(CEILINGS)
 
 
 @pytest.mark.parametrize("name", CEILINGS)
-def test_kernels_do_not_creep_up(name):
+def test_the_number_of_kernels_is_within_the_limit(name):
     arch = next(arch for arch in ARCHITECTURES if family(arch) == name)
     found, (training, decoding) = kernels_of(arch), CEILINGS[name]
     assert found["training"] <= training

@@ -14,7 +14,7 @@ from tests.integration.preparing import SCRIPTS, Workplace
 from tests.runs import hostile
 
 COMPARISON = r"-(eq|ne|lt|le|gt|ge|v)"
-# Only these write, or read, a variable whose name is in a variable; the names come from the scripts' own lists.
+# Only these access a variable by a name in another variable. The names are in lists of the scripts.
 INDIRECT = {
     "common.sh": {'printf -v "${name//-/_}"'},
     "corpus.sh": {"${!name}", "${!name:-none}"},
@@ -22,15 +22,15 @@ INDIRECT = {
 
 
 def code_of(text):
-    """A script without comments, here-documents and what is in single quotes, which bash does not expand."""
+    """Return a script without comments, here-documents and single-quoted text, which bash does not expand."""
     text = re.sub(r"<<'(\w+)'.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
-    # Whichever begins first. An apostrophe behind a letter is one, and no quote.
+    # A single-quoted text or a comment, whichever begins first. An apostrophe after a letter is not a quote.
     tokens = re.compile(r"(?<!\w)'[^']*'|(?<!\S)#[^\n]*|\\.", re.DOTALL)
     return tokens.sub(lambda found: "''" if found[0].startswith("'") else "", text)
 
 
 def evaluated(text, name=""):
-    """The parts of a script that bash may evaluate."""
+    """Return the parts of a script that bash may evaluate."""
     code = code_of(text)
     for allowed in INDIRECT.get(name, ()):
         code = code.replace(allowed, "")
@@ -45,7 +45,7 @@ def evaluated(text, name=""):
         *re.findall(r"\bprintf -v[^\n]*", code),
         *re.findall(r"\$\{![^}@*]*\}", code),
         *re.findall(r"\bbash -c (?!'')[^\n]*", code),
-        # A file's name may have several lines, one of them an option.
+        # The name of a file may have several lines, and one of them may be an option.
         *re.findall(r"\b(?:mapfile|readarray) (?!-d '')[^\n]*", code),
         *re.findall(r"^\s*(?:trap|source|\.) \"?\$(?!\(dirname|scripts/)[^\n]*", code, re.MULTILINE),
     ]
@@ -58,7 +58,7 @@ def evaluated(text, name=""):
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.glob("*.sh")), ids=lambda path: path.name)
-def test_scripts_evaluate_nothing(script):
+def test_scripts_evaluate_no_unchecked_value(script):
     assert evaluated(script.read_text(encoding="utf-8"), script.name) == []
 
 
@@ -95,7 +95,7 @@ def test_the_check_finds_unchecked_values(line):
     assert evaluated(f"{line}\n"), line
 
 
-def test_what_the_check_leaves_alone():
+def test_the_check_accepts_safe_code():
     text = """
     [ "$x" -gt 1 ]  # ((x))
     [[ $x == a && ! $y =~ ^[0-9]+$ ]]
@@ -127,7 +127,7 @@ done <texts
 """
 
 
-def test_what_common_sh_checks_runs_nothing(tmp_path):
+def test_values_that_common_sh_checks_run_nothing(tmp_path):
     """One shell runs many texts from hypothesis."""
     mark, found = tmp_path / "mark", set()
 

@@ -21,7 +21,7 @@ __all__ = ["LENGTHS", "encode", "logits_of", "make_batch", "make_criterion", "ma
 ARCHITECTURES = sorted(
     name for name in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[name].__module__.startswith("fairseq_capsule.")
 )
-FEW_CAPSULES = {"global_capsules": 4}  # of the 32 units that the tests' models have
+FEW_CAPSULES = {"global_capsules": 4}  # the models of the tests have 32 units
 SMALL = {**SIZES, **FEW_CAPSULES}
 
 # Besides the default architectures: every option that changes the computation.
@@ -37,7 +37,10 @@ OPTIONS = [
     ("capsule_transformer", {"attention_dropout": 0.1, "dropout": 0.1, "activation_dropout": 0.1}),
     ("capsule_transformer", {"checkpoint_activations": True}),
     ("capsule_transformer", {"decoder_routing": "none", "layernorm_embedding": True}),
-    ("capsule_transformer", {"encoder_attention_heads": 16, "decoder_attention_heads": 16}),  # rank 2: factors pay
+    (
+        "capsule_transformer",
+        {"encoder_attention_heads": 16, "decoder_attention_heads": 16},
+    ),  # rank 2: factored
     ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both"}),  # both mechanisms in one model
     ("gdr_transformer_base", {"past_future": "clf"}),
     ("gdr_transformer_base", {"past_future": "clf", "redundant_capsules": 0, "guided_heads": "bow"}),

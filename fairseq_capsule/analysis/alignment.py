@@ -19,8 +19,8 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
     eflomal samples without a seed, so each run gives slightly different links. On a terminal it shows its progress.
 
     Returns:
-        For each pair: the forward links, at most one source word per target word, and the backward links, at most one
-        target word per source word.
+        Two lists with the links of each pair: forward links, with at most one source word per target word, and backward
+        links, with at most one target word per source word.
 
     Raises:
         UserError: eflomal is not installed.

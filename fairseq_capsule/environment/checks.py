@@ -43,7 +43,7 @@ FAIRSEQ_INTERFACE = {
 
 
 class Trouble(Exception):
-    """A problem that is not a failed import, or that another command than the check's own fixes."""
+    """A problem that is not a failed import, or that needs another fix than the one of the check."""
 
     def __init__(self, detail: str, fix: Optional[str] = None, status: str = FAIL):
         super().__init__(detail)
@@ -81,7 +81,7 @@ def examine(check: Check) -> Finding:
 
 
 def checks() -> List[Check]:
-    """All checks, in the order in which they are reported. Where the metadata is missing, no library is checked."""
+    """All checks, in the order of the report. If the metadata is missing, no library is checked."""
     try:
         libraries = [name for name in requirements() if name != "torch"]
     except Unknown:  # the first check reports it
@@ -107,7 +107,7 @@ def checks() -> List[Check]:
 
 
 def versions() -> Dict[str, str]:
-    """What to name in a bug report: the machine and the installed packages."""
+    """The versions of a bug report: the machine and the installed packages."""
     try:
         libraries = list(requirements())
     except Unknown:

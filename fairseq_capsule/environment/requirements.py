@@ -19,7 +19,7 @@ class Unknown(Exception):
 
 
 def requirements(extra: str = "") -> Dict[str, "Requirement"]:
-    """The package's requirements by name, those of an extra among them if one is named.
+    """The requirements of the package by name, including those of an extra if one is given.
 
     Raises:
         Unknown: if the metadata cannot be read.
@@ -34,7 +34,7 @@ def requirements(extra: str = "") -> Dict[str, "Requirement"]:
 
 
 def pip_name(name: str, extra: str = "") -> str:
-    """A requirement as pip takes it, `torch>=2.6`; the bare name if the metadata cannot be read."""
+    """A requirement for pip, such as `torch>=2.6`, or only the name if the metadata cannot be read."""
     try:
         wanted = requirements(extra)[name]
     except Unknown:
@@ -73,7 +73,7 @@ def version_of(distribution: str) -> Optional[str]:
 
 
 def modules(distribution: str) -> List[str]:
-    """The modules to import of an installed distribution: the one of its name, otherwise all public ones."""
+    """The modules of an installed distribution: the module with its name, otherwise all public modules."""
     from packaging.utils import canonicalize_name
 
     names = [

@@ -244,7 +244,7 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     named: List[Tuple[str, Sequence[str]]] = [
         (f"system {number}", system) for number, system in enumerate(measure.systems)
     ]
-    # The first system alone, then each of the others with the first one; and each one's own score.
+    # Samples of the first system, samples of each other system together with the first, and the score of each system.
     total = samples * (2 * len(named) - 1) + len(named)
     try:
         with watched_samples(measure.metric, total):

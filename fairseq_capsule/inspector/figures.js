@@ -1,5 +1,5 @@
-// A figure: a picture with its title, legend and sentences and, for several heads or iterations, all of them side by
-// side.
+// A figure: a picture with its title, legend and caption. Several heads or iterations are also shown side by side, as
+// small pictures.
 
 const BESIDE = 640; // pixels: minimum width of a figure to show the small pictures beside the large one
 const WIDE = 4; // pixels: a picture with narrower cells takes its own row

@@ -42,9 +42,10 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     places = _places(view.choices(arrays), view.last(arrays), chosen)
     rows = _layout(view.of(arrays), arrays, places)
     if not rows:
-        raise UserError(f"{view.name} has nothing at {', '.join(f'{axis} {label}' for axis, label in places.items())}")
+        place = ", ".join(f"{axis} {label}" for axis, label in places.items())
+        raise UserError(f"{view.name} has no panel at {place}; choose another place")
     ranges = _ranges(shown for row in rows for shown in row)
-    # Everything is placed in inches: a layout engine would measure thousands of labels, several times.
+    # All positions are computed in inches. A layout engine is too slow: it measures thousands of labels several times.
     columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]
     widths = [max(_side(shown.values.shape[1]) for shown in column) for column in columns]
     lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
@@ -107,7 +108,7 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
     for panel in panels:
         array = arrays[panel.array]
         if any(label not in array.axes.get(axis, (label,)) for axis, label in places.items()):
-            continue  # a layer without this part
+            continue  # this layer does not have the array
         title = f"{panel.title}, other model" if panel.other else panel.title
         labels = array.axes[panel.rows], array.axes[panel.columns] if panel.columns else ()
         spread = [axis for axis in array.axes if axis not in panel.shown and axis not in places]

@@ -93,7 +93,8 @@ def inspect_sources(
         against: another model with the same dictionaries, which reads the same translation.
 
     Raises:
-        UserError: a sentence is empty or too long for a model, `hub` is an ensemble, or the dictionaries differ.
+        UserError: a sentence is empty, it or its translation is too long for a model, a hub is an ensemble, or the
+            dictionaries differ.
     """
     hubs = [hub] if against is None else [hub, against]
     if any(len(each.models) > 1 for each in hubs):
@@ -104,7 +105,7 @@ def inspect_sources(
             raise UserError(f"sentence {source.number} is empty; remove it")
         if len(source.tokens) > longest:
             raise UserError(
-                f"sentence {source.number}: {len(source.tokens)} subwords are more than the model's {longest}"
+                f"sentence {source.number} has {len(source.tokens)} subwords, more than the model's {longest}; cut it"
             )
     if against is not None and (against.src_dict != hub.src_dict or against.tgt_dict != hub.tgt_dict):
         raise UserError("--against: the two models have different dictionaries; compare models of one data folder")
@@ -115,7 +116,7 @@ def inspect_sources(
         if against is not None and len(target) > against.models[0].max_positions()[1]:
             raise UserError(
                 f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
-                f"{against.models[0].max_positions()[1]} of the model in --against"
+                f"{against.models[0].max_positions()[1]} of the model in --against; leave the sentence out"
             )
         sentence = Sentence(
             tokens.unsqueeze(0),

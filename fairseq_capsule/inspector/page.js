@@ -8,7 +8,7 @@ function chosen() {
   const view = page.views.find((each) => each.name === address.get("view")) || page.views[0];
   const places = {};
   for (const [axis, labels] of Object.entries(view.choices)) {
-    const usual = axis === "head" ? labels[0] : view.last[axis]; // heads have no last one
+    const usual = axis === "head" ? labels[0] : view.last[axis]; // heads have no order
     places[axis] = labels.includes(address.get(axis)) ? address.get(axis) : usual;
   }
   const steps = view.steps ? page.target.length : 0;

@@ -58,14 +58,14 @@ function cellSize(space, labels, most) {
   return Math.min(most, space / labels.length);
 }
 
-// The step between labels: 1 if there is space, otherwise 5, 10, 20, … for numbers, and no labels for words.
+// The step between labels: 1 if there is space, otherwise 2, 5, 10, … for numbers, and no labels for words.
 function every(labels, size) {
   if (size >= FEWEST) return 1;
   if (!labels.every((label) => /^\d*$/.test(label))) return Infinity;
   return [2, 5, 10, 20, 50, 100, 200, 500].find((step) => step * size >= 2 * FEWEST) ?? Infinity;
 }
 
-// Draws a picture into its canvas, as wide as `space` if possible, and returns the places of its cells.
+// Draws a picture into its canvas, as wide as `space` if possible, and stores the places of its cells in `pictured`.
 function draw(pictured, range, space) {
   const { panel, canvas, rows, columns, values, entropy } = pictured;
   const context = canvas.getContext("2d");
@@ -124,7 +124,7 @@ function drawLabels(context, { rows, columns, left, top, width, height }) {
   });
 }
 
-// Bars of the entropies, from the edge of the picture. Equal shares give a bar of length `ENTROPY`.
+// Bars of the entropies, from the edge of the picture. Equal shares give a bar of length `ENTROPY - 10`.
 function drawEntropy(context, { rows, columns, entropy, left, top, width, height }) {
   const long = ENTROPY - 10;
   const ofRows = entropy.of === "rows";

@@ -26,7 +26,10 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     dataset = hub.task.dataset(split)
     for number in numbers:
         if not 0 <= number < len(dataset.src):
-            raise UserError(f"--ids {number}: split {split} has {len(dataset.src)} sentences, from 0 on")
+            raise UserError(
+                f"--ids {number}: split {split} has {len(dataset.src)} sentences; give numbers from 0 to "
+                f"{len(dataset.src) - 1}"
+            )
     return [_of_data(hub, dataset, number, split) for number in numbers]
 
 

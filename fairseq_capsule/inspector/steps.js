@@ -39,7 +39,7 @@ function drawSteps(pictures, bags, state) {
   );
 }
 
-// Every word has a bar of the same width: shares are parts of one bar, other numbers have one bar each.
+// Every word with its bars: shares are parts of one bar of full width, other numbers have one bar each.
 function sourceWords(parts, row) {
   const source = make("div", { className: "words" });
   const highest = Math.max(...parts.flatMap(({ values }) => values)) || 1;

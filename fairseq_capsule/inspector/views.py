@@ -13,7 +13,7 @@ def all_views() -> Tuple[View, ...]:
 
 
 def views_of(arrays: Mapping[str, NamedArray]) -> Tuple[View, ...]:
-    """The views of a model's arrays: first those of its own mechanisms, then those of a second model."""
+    """The views of a model's arrays: of its mechanisms, then of those of a second model, then of plain attention."""
 
     def of_others(view: View) -> int:
         routed = [panel.other for panel in view.of(arrays) if not is_plain(panel.array.removeprefix(OTHER))]

@@ -13,30 +13,30 @@ from fairseq_capsule.errors import UserError
     "forward, backward, both",
     [
         ({(0, 0)}, {(0, 0)}, {(0, 0)}),
-        # (1, 1) is next to (0, 0), diagonally, and both of its words are free.
+        # (1, 1) is a diagonal neighbour of (0, 0), and both of its words are free.
         ({(0, 0), (1, 1)}, {(0, 0)}, {(0, 0), (1, 1)}),
-        # One free word is enough next to a link ...
+        # A neighbour of a link needs only one free word ...
         ({(0, 0), (0, 1)}, {(0, 0)}, {(0, 0), (0, 1)}),
-        # ... and none is not: (1, 0) is next to two links whose words are its own.
+        # ... but it needs one: both words of (1, 0) have links.
         ({(0, 0), (1, 0), (1, 1)}, {(0, 0), (1, 1)}, {(0, 0), (1, 1)}),
-        # (1, 1), grown, lets (2, 2) grow.
+        # (1, 1) is added, so (2, 2) becomes a neighbour and is added too.
         ({(0, 0), (1, 1)}, {(0, 0), (2, 2)}, {(0, 0), (1, 1), (2, 2)}),
-        # Far from any link both words have to be free: (5, 5) is taken, then (5, 8) is not.
+        # A link that is no neighbour needs two free words: (5, 5) is added, so (5, 8) is not.
         ({(0, 0), (5, 5)}, {(0, 0), (5, 8)}, {(0, 0), (5, 5)}),
         ({(3, 3)}, set(), {(3, 3)}),
         (set(), set(), set()),
     ],
 )
-def test_grow_diag_final_and_by_hand(forward, backward, both):
+def test_grow_diag_final_and_equals_a_result_by_hand(forward, backward, both):
     assert grow_diag_final_and(forward, backward) == both
 
 
-def test_eflomal_finds_words_and_their_places():
+def test_eflomal_aligns_words_in_reverse_order():
     pytest.importorskip("eflomal")
     generator = random.Random(1)
     sources = [" ".join(generator.sample("abcdefgh", 4)) for _ in range(300)]
     targets = [" ".join(reversed(line.upper())).replace("   ", " ") for line in sources]
-    # Case does not matter to it, so a word's translation is itself, in the reverse order.
+    # Case is ignored, so each word is its own translation. The order is reversed.
     forward, backward = align([*sources, "a b", ""], [*targets, "", "A"])
     for links in (forward, backward):
         assert len(links) == 302 and links[-2:] == [set(), set()]

@@ -25,7 +25,7 @@ def outputs():
         ("bleu", lambda hypothesis, target: sacrebleu.sentence_bleu(hypothesis, [target], tokenize="none").score),
     ],
 )
-def test_scores_are_sacrebleu_s(outputs, metric, score):
+def test_scores_are_those_of_sacrebleu(outputs, metric, score):
     cases = compare(*outputs, metric)
     assert [case.sentence for case in cases] == [0, 1, 2, 3]
     for case, first, second, target in zip(cases, FIRST, SECOND, TARGETS):
@@ -34,7 +34,7 @@ def test_scores_are_sacrebleu_s(outputs, metric, score):
         assert case.difference == pytest.approx(score(second, target) - score(first, target))
 
 
-def test_without_case(outputs):
+def test_lowercase_ignores_case(outputs):
     upper = Outputs(Path("c"), [line.upper() for line in SECOND], True, TARGETS, TARGETS)
     assert compare(outputs[1], upper, "chrf")[1].difference < 0
     assert compare(outputs[1], upper, "chrf", lowercase=True)[1].difference == 0

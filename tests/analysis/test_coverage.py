@@ -1,4 +1,4 @@
-"""Coverage of the source, counted by hand."""
+"""Coverage of the source, compared with counts by hand."""
 
 import pytest
 
@@ -8,11 +8,12 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.translations import Outputs
 
 
-def test_rates_by_hand():
-    """Two sentences of 4 and 6 source words. The reference covers 0, 1, 2 of the first and 0, 5 of the second."""
+def test_rates_equal_a_result_by_hand():
+    """Two sentences of 4 and 6 source words. The reference covers words 0, 1, 2 and words 0, 5."""
     reference = [{(0, 0), (1, 1), (1, 2), (2, 3)}, {(0, 0), (5, 1)}]
-    # Missed: word 2 of the first, word 5 of the second. Word 1 has two links, as to the reference; word 0 of the first
-    # has two and had one: over-translated. Word 3 is covered by the translation alone, once: neither.
+    # Under-translated: word 2 of the first sentence and word 5 of the second. Over-translated: word 0 of the first,
+    # which has two links instead of one. Neither: word 1 with two links in both, and word 3 with one link in the
+    # translation.
     translation = [{(0, 0), (0, 4), (1, 1), (1, 2), (3, 3)}, {(0, 0)}]
     rates = coverage_rates([4, 6], reference, translation)
     assert rates == (pytest.approx(1 - 2 / 5), pytest.approx(100 * 2 / 10), pytest.approx(100 * 1 / 10))
@@ -28,17 +29,17 @@ def test_the_reference_covers_itself_completely():
     assert coverage_rates([2], links, links) == (1, 0, 0)
 
 
-def test_no_aligned_word():
+def test_a_reference_without_links_is_refused():
     with pytest.raises(UserError, match="no source word could be aligned"):
         coverage_rates([2], [set()], [{(0, 0)}])
 
 
 def test_a_report_has_means_over_alignments(monkeypatch):
-    """Words that are equal are aligned; every second alignment finds none in the second system's translation."""
+    """The stub aligns equal words. In every second alignment the second system's translation has no links."""
     runs = []
 
     def align(sources, targets):
-        assert sources[0] == "train" and targets[0] == "training"  # what is learnt from too comes first
+        assert sources[0] == "train" and targets[0] == "training"  # the training text comes first
         runs.append(len(sources))
         pairs = [(source.split(), target.split()) for source, target in zip(sources, targets)]
         links = [{(i, j) for i, s in enumerate(a) for j, t in enumerate(b) if s == t} for a, b in pairs]
@@ -55,5 +56,5 @@ def test_a_report_has_means_over_alignments(monkeypatch):
     assert (whole.cdr, whole.cdr_spread, whole.under, whole.over) == (1, 0, 0, 0)
     assert (half.cdr, half.cdr_spread) == (0.25, 0.25)  # 0.5 and 0
     assert (half.under, half.under_spread) == (75, 25)
-    assert (half.over, half.over_spread) == (12.5, 12.5)  # “b” is there twice, in one of the alignments
+    assert (half.over, half.over_spread) == (12.5, 12.5)  # “b” occurs twice, and one of the alignments links it
     assert "| half | 0.2500 | 0.2500 | 75.00 | 25.00 | 12.50 | 12.50 |" in report.markdown

@@ -1,4 +1,4 @@
-"""Groups of sentences by their length, and BLEU in each."""
+"""Groups of sentences by their length, and the BLEU of each group."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from fairseq_capsule.evaluation.translations import Translations
 LENGTHS = [3, 10, 11, 20, 21, 55]
 
 
-def test_intervals_hold_their_upper_bound():
+def test_intervals_include_their_upper_bound():
     assert intervals(LENGTHS, [20, 10, 50]) == {"≤ 10": [0, 1], "11–20": [2, 3], "21–50": [4], "> 50": [5]}
 
 
@@ -21,18 +21,18 @@ def test_empty_groups_are_left_out():
     assert longer_than([3, 15], [0, 10, 20]) == {"> 0": [0, 1], "> 10": [1]}
 
 
-def test_longer_than_holds_all_that_are_longer():
+def test_longer_than_contains_all_longer_sentences():
     assert longer_than(LENGTHS, [0, 10, 20]) == {"> 0": [0, 1, 2, 3, 4, 5], "> 10": [2, 3, 4, 5], "> 20": [4, 5]}
 
 
-def test_equal_groups():
+def test_equal_groups_have_about_the_same_size():
     assert equal_groups([8, 7, 6, 5, 4, 3, 2, 1], 4) == {"≤ 2": [6, 7], "3–4": [4, 5], "5–6": [2, 3], "> 6": [0, 1]}
-    # A length is in one group, so there may be fewer, and they may differ in size.
+    # All sentences of one length are in one group, so there may be fewer groups, of different sizes.
     assert equal_groups([5, 5, 5, 5, 9], 2) == {"≤ 5": [0, 1, 2, 3], "> 5": [4]}
     assert equal_groups([5, 9], 1) == {"all": [0, 1]}
 
 
-def test_scores_are_those_of_the_groups_sentences():
+def test_scores_are_computed_on_the_sentences_of_a_group():
     targets = ["a b c d e", "f g h i j k l m", "a b c d e f"]
     systems = {"same": targets, "short": ["a b c d", "f g h i x k l m", "a b c d e f"]}
     outputs = [Translations(Path(name), lines, True, targets, targets) for name, lines in systems.items()]

@@ -27,16 +27,16 @@ def report():
     return Report("kind", "text\n", ROWS, figure)
 
 
-def test_markdown():
+def test_a_markdown_table_rounds_and_leaves_none_empty():
     assert markdown_table(ROWS) == "| the name | score |\n| --- | --- |\n| a, b\\|c | 1.2 |\n| ü |  |\n"
 
 
-def test_csv_has_numbers_in_full():
+def test_csv_has_all_digits():
     rows = list(csv.reader(io.StringIO(comma_separated(ROWS))))
     assert rows == [["name", "score"], ["a, b|c", "1.25"], ["ü", ""]]
 
 
-def test_escapes():
+def test_markdown_characters_are_escaped():
     assert escaped("a_b _c_ <i> & *x* [y](z) `q` \\") == r"a_b \_c\_ &lt;i&gt; &amp; \*x\* \[y\](z) \`q\` \\"
 
 
@@ -64,6 +64,6 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("control", [chr(code) for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)])
-def test_text_with_controls_stays_in_its_cell(control):
+def test_text_with_control_characters_stays_in_its_cell(control):
     (line,) = f"| {escaped(f'a{control}b')} |".splitlines()
     assert line.isprintable()

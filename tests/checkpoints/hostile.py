@@ -1,4 +1,4 @@
-"""Hostile checkpoints, by kind. Each is a function of a real checkpoint's state that gives another state or bytes."""
+"""Hostile checkpoints, by kind. Each is a function that takes a real state and returns a hostile state or bytes."""
 
 import os
 import zipfile
@@ -22,7 +22,7 @@ from tests.checkpoints.marker import CALL, MARKER
 
 
 def flat(state, **options):
-    """The older form: one Namespace of all options."""
+    """Convert a state to the older format: one Namespace with all options."""
     sections = [section for section in state.pop("cfg").values() if isinstance(section, dict)]
     values = {name: value for section in sections for name, value in section.items() if name != "_name"}
     names = {"arch": "capsule_transformer_tiny", "task": "translation", "criterion": "cross_entropy"}
@@ -30,7 +30,7 @@ def flat(state, **options):
 
 
 def option(name, value, section="model"):
-    """An option of the model's, or of another section, in both forms of a checkpoint."""
+    """Set an option of the model, or of another section, in both formats of a checkpoint."""
 
     def nested(state):
         part = state["cfg"].get(section)
@@ -41,7 +41,7 @@ def option(name, value, section="model"):
 
 
 def entry(*path, value):
-    """Something else in the state."""
+    """Set another entry of the state."""
 
     def place(state):
         owner = state

@@ -21,7 +21,7 @@ NO_ARCHIVE = {"_use_new_zipfile_serialization": False}
 
 
 class Calling:
-    """Pickled as a call."""
+    """An object that is pickled as a call."""
 
     def __init__(self, function, *arguments):
         self.call = function, arguments
@@ -37,7 +37,7 @@ def saved(state, **options):
 
 
 def pickled(code):
-    """An archive with this pickle."""
+    """Return an archive with this pickle."""
 
     def rewrite(state):
         content = io.BytesIO()
@@ -61,7 +61,7 @@ def repacked(change=lambda name, record: record, compression=zipfile.ZIP_STORED)
 
 
 def damaged(state):
-    """A checkpoint with one flipped bit in a parameter."""
+    """Return a checkpoint with one flipped bit in a parameter."""
     content = bytearray(saved(state))
     name = next(name for name in zipfile.ZipFile(io.BytesIO(content)).namelist() if "/data/" in name)
     record = zipfile.ZipFile(io.BytesIO(content)).getinfo(name)

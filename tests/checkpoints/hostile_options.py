@@ -35,7 +35,7 @@ def a_list_of_itself():
 
 
 def laughs():
-    """2^30 empty lists in 30."""
+    """Return 30 nested lists that expand to 2^30."""
     items = []
     for _ in range(30):
         items = [items, items]

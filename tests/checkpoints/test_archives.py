@@ -66,7 +66,7 @@ def test_files_that_are_not_archives_are_refused(tmp_path, content):
         CapsuleTransformerModel.from_pretrained(str(tmp_path / "nothing"))
 
 
-def test_an_archive_of_a_model(place, tmp_path):
+def test_an_archive_of_a_model_loads(place, tmp_path):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
         archive.add(place.good, "model/model.pt")
@@ -75,5 +75,5 @@ def test_an_archive_of_a_model(place, tmp_path):
     path = tmp_path / "model.tar.gz"
     path.write_bytes(packed.getvalue())
     hub = CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
-    assert hub.models and path.is_dir()  # fairseq puts the folder in the archive's place
+    assert hub.models and path.is_dir()  # fairseq replaces the archive by its folder
     shutil.rmtree(path)

@@ -1,4 +1,4 @@
-"""Which configs are data: by properties, and over everything that fairseq and this package write."""
+"""Which configs are data: tested by properties, and with everything that fairseq and this package write."""
 
 import ast
 import contextlib
@@ -54,7 +54,7 @@ def test_text_with_a_call_is_refused(text, option):
     assert not accepted(**{option: {"a": (text,)}})
     assert not accepted(**{option: text.encode()})
     with contextlib.suppress(ValueError):
-        utils.eval_str_dict(text)  # which may hold it as a text, and evaluates it no further
+        utils.eval_str_dict(text)  # the call may be a text in it, which is not evaluated
     assert not MARKER.exists()
 
 
@@ -102,7 +102,7 @@ def test_data_is_accepted_and_read(value):
         *("[(512, 3)] * 9 + [(1024, 3)] * 4 + [(2048, 1)] * 2", "[(256, 3)]*4", "2 * [1]", "+1.5", "[-1]", "True"),
     ],
 )
-def test_texts_of_real_checkpoints(text):
+def test_texts_of_real_checkpoints_are_accepted(text):
     assert accepted(x=text)
 
 
@@ -117,17 +117,17 @@ def test_texts_of_real_checkpoints(text):
         ("wandb_project", "trials (new)"),
     ],
 )
-def test_options_that_are_free(option, value):
+def test_free_text_options_are_accepted(option, value):
     assert accepted(**{option: value})
 
 
-def test_the_log_of_a_training_by_hydra_is_no_option():
+def test_the_logging_config_of_hydra_is_accepted():
     logging = {"formatters": {"simple": {"format": "[%(asctime)s] - %(message)s"}}, "stream": "ext://sys.stdout"}
     check_config({"cfg": {"job_logging_cfg": {"version": 1, **logging}}})
 
 
 def test_what_fairseq_writes_by_default_is_accepted():
-    """Of every architecture, as `fairseq-train --arch` fills it in, and of every component with a dataclass."""
+    """Check every architecture as `fairseq-train --arch` fills it in, and every component with a dataclass."""
     parsed = 0
     for arch in sorted(ARCH_MODEL_REGISTRY):
         with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):  # some have required options
@@ -165,7 +165,7 @@ EVALUATING = ("eval", *(f"{prefix}{name}" for prefix in ("", "utils.", "options.
 )))  # fmt: skip
 
 
-def test_nothing_that_fairseq_evaluates_is_free_text():
+def test_no_option_that_fairseq_evaluates_is_free_text():
     evaluated = set()
     for path in sources():
         for _, node in calls_of(path, EVALUATING):
@@ -175,7 +175,7 @@ def test_nothing_that_fairseq_evaluates_is_free_text():
     assert not [name for name in evaluated if FREE_TEXT.fullmatch(name)]
 
 
-def test_fairseq_reads_literals_wherever_it_evaluates():
+def test_eval_in_fairseq_is_replaced_by_a_reader_of_literals():
     for path in sources():
         if any(True for _ in calls_of(path, ["eval"])):
             name = ".".join(["fairseq", *path.relative_to(FAIRSEQ).with_suffix("").parts])
@@ -190,8 +190,8 @@ def test_fairseq_reads_literals_wherever_it_evaluates():
     assert FConvModel
 
 
-# What fairseq's library does to the system, apart from its commands; looked through for what a config can reach. A new
-# place is to be looked through before it is added here.
+# Files of fairseq, apart from its commands, that write files or start processes. A person has checked that no config
+# can reach this code. Check a new file before you add it here.
 WRITES = {
     *("criterions/sentence_ranking.py", "modules/dynamicconv_layer/cuda_function_gen.py", "file_utils.py"),
     *("modules/lightconv_layer/cuda_function_gen.py", "data/indexed_dataset.py", "data/dictionary.py"),
@@ -200,7 +200,7 @@ WRITES = {
 STARTS = {"tasks/audio_pretraining.py", "data/plasma_utils.py", "data/fasta_dataset.py", "distributed/utils.py"}
 
 
-def test_fairseq_writes_and_starts_nothing_that_is_not_known():
+def test_every_place_where_fairseq_writes_or_starts_something_is_known():
     texts = {str(path.relative_to(FAIRSEQ)): path.read_text(encoding="utf-8") for path in sources()}
     opening = re.compile(r"""open\(.*["'][wa]b?["']""")
     assert {name for name, text in texts.items() if opening.search(text)} <= WRITES

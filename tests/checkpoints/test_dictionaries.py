@@ -1,4 +1,4 @@
-"""fairseq's commands on dictionaries that are broken or of another run, with every task."""
+"""fairseq's commands with broken dictionaries and with those of another run, for every task."""
 
 import shutil
 
@@ -51,7 +51,7 @@ def data(place, tmp_path):
 @pytest.mark.parametrize("task", ["translation", "capsule_translation"])
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_broken_dictionary(place, data, monkeypatch, command, task, kind):
+def test_a_broken_dictionary_is_refused(place, data, monkeypatch, command, task, kind):
     change, reason = BROKEN[kind]
     change(data / "dict.de.txt")
     with pytest.raises(UserError, match=reason) as error:
@@ -72,11 +72,11 @@ class TestOtherWords:
 
     @pytest.mark.parametrize("task", ["translation", "capsule_translation"])
     @pytest.mark.parametrize("command", COMMANDS)
-    def test_are_refused(self, place, others, monkeypatch, command, task):
+    def test_commands_refuse_them(self, place, others, monkeypatch, command, task):
         with pytest.raises(UserError, match="trained with other words than those of the data's source dictionary"):
             run(command, task, others, place.good, monkeypatch)
 
-    def test_by_the_hub_and_in_an_ensemble(self, place, others, monkeypatch):
+    def test_the_hub_and_ensembles_refuse_them(self, place, others, monkeypatch):
         with pytest.raises(UserError, match="trained with other words"):
             CapsuleTransformerModel.from_pretrained(str(place.folder), place.good.name, str(others))
         older = place.state()
@@ -86,7 +86,7 @@ class TestOtherWords:
             run("generate", "translation", others, f"{older}:{place.good}", monkeypatch)
 
     def test_the_training_data_folder_may_be_missing(self, place, others, tmp_path):
-        """Our own commands know the words without the folder that the checkpoint was trained on."""
+        """Commands of this package compare the words even if the data of the training are missing."""
         state = place.state()
         state["cfg"]["task"]["data"] = str(tmp_path / "nowhere")
         moved = place.write("moved.pt", state)
@@ -94,7 +94,7 @@ class TestOtherWords:
         with pytest.raises(UserError, match=f"{moved}: it was trained with other words"):
             place.command("size", moved, "--data", others)
 
-    def test_older_checkpoints_and_those_of_fairseq_hold_no_digest(self, place, others, monkeypatch):
+    def test_checkpoints_without_a_digest_are_accepted(self, place, others, monkeypatch):
         for task_state in (None, {}):
             state = place.state()
             del state["task_state"]
@@ -102,7 +102,7 @@ class TestOtherWords:
             run("generate", "translation", others, place.write("older.pt", state), monkeypatch)
 
     @pytest.mark.parametrize("digests", ["x", [1], {"source": "x"}, {"source": 1}, {"source": [[]]}, {1: 2}])
-    def test_an_invalid_digest_is_refused(self, place, others, monkeypatch, digests):
+    def test_an_invalid_digest_is_refused_or_ignored(self, place, others, monkeypatch, digests):
         path = place.write("digest.pt", {**place.state(), "task_state": {"dictionary_digests": digests}})
         if isinstance(digests, dict) and "source" in digests:
             with pytest.raises(UserError, match="trained with other words"):

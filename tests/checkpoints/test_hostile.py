@@ -17,7 +17,7 @@ LOADS_ANOTHER_FIRST = ("against", "generate_ensemble")
 
 @pytest.fixture(scope="module")
 def written(place):
-    """All of them, by kind."""
+    """Write all hostile checkpoints; return their paths by kind."""
     paths = {}
     for number, (kind, make) in enumerate(hostile.HOSTILE.items()):
         state = place.state()
@@ -53,7 +53,7 @@ def test_hostile_checkpoints_are_refused_by_every_entry_point(place, written, no
 
 
 def test_all_kinds_and_entry_points_are_covered():
-    """The kinds are the texts before the first colon. Every entry point is tried."""
+    """The kinds are the texts before the first colon. Every entry point is tested."""
     assert len({kind.partition(":")[0] for kind in hostile.HOSTILE}) >= 12
     assert len(list(hostile.HOSTILE)[::4]) >= 60
 
@@ -65,7 +65,7 @@ def test_all_kinds_and_entry_points_are_covered():
         ("generate", "value: bytes: decoder_attention, args"),
     ],
 )
-def test_by_a_command_line(place, written, command, kind):
+def test_a_command_line_refuses_them(place, written, command, kind):
     if command == "size":
         output = run_ours("size", written[kind], "--data", place.data)
     else:

@@ -50,7 +50,7 @@ SHARING = [
 
 
 def save_baseline(path, arch, options, dictionaries, saved="cfg"):
-    """A baseline of fairseq's with all its options, as fairseq saves them: in a config, or, earlier, in `args`."""
+    """Save a model of fairseq with all its options, in a config or, as earlier versions of fairseq do, in `args`."""
     args = Namespace(arch=arch, criterion=None, **options)
     model = build_model(args, TranslationTask(TranslationConfig(), *dictionaries)).eval()
     config = {"cfg": {"task": {}, "model": args}, "args": None} if saved == "cfg" else {"cfg": None, "args": args}
@@ -59,7 +59,7 @@ def save_baseline(path, arch, options, dictionaries, saved="cfg"):
 
 
 def config_of(arch, **options):
-    """A model's config as fairseq makes it: with a type for each option, and no further ones."""
+    """Return a model's config as fairseq makes it: options have types, and unknown options are errors."""
     config = OmegaConf.structured(MODEL_DATACLASS_REGISTRY[arch](**options))
     config._name = arch
     OmegaConf.set_struct(config, True)
@@ -93,17 +93,17 @@ def test_a_model_takes_the_baseline_s_architecture_and_parameters(tmp_path, base
     task = CapsuleTranslationTask(
         CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "base.pt"), like_baseline=True), *both
     )
-    # What the configuration says otherwise gives way, but for what belongs to the training.
+    # The checkpoint overrides the sizes of the configuration, but not options of the training.
     config = config_of(arch, encoder_layers=2, decoder_layers=2, share_all_embeddings=not sharing, dropout=0.5)
     ours = task.build_model(config).state_dict()
     assert all(torch.equal(ours[name], value) for name, value in plain.state_dict().items() if name in ours)
     assert config.encoder_layers == options["encoder_layers"] and config.dropout == 0.5
-    # The config, which a checkpoint keeps, makes the same model again without the baseline.
+    # The config, which a checkpoint contains, builds the same model without the baseline.
     again = CapsuleTranslationTask(CapsuleTranslationConfig(), *both).build_model(config).state_dict()
     assert {name: value.shape for name, value in again.items()} == {name: value.shape for name, value in ours.items()}
 
 
-def test_a_model_of_this_package_is_a_baseline_too(tmp_path):
+def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
     both = dictionaries({})
     task = CapsuleTranslationTask(CapsuleTranslationConfig(), *both)
     for arch, wanted, own in (
@@ -120,7 +120,7 @@ def test_a_model_of_this_package_is_a_baseline_too(tmp_path):
         assert own.items() <= dict(taken).items()
 
 
-def test_it_needs_a_baseline_of_the_same_kind(tmp_path):
+def test_a_baseline_of_another_kind_is_refused(tmp_path):
     both = dictionaries({})
     save_baseline(tmp_path / "base.pt", "lstm", LSTM, both)
     with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*attention_heads; name a base"):

@@ -17,7 +17,7 @@ WRONG = st.sampled_from(
 
 
 def places(state, path=()):
-    """Every place in nested dicts and in lists of them."""
+    """Yield every place in nested dicts and lists."""
     items = state.items() if isinstance(state, dict) else enumerate(state)
     for key, value in items:
         yield (*path, key)
@@ -41,7 +41,7 @@ WAYS = ["size", "probe", "picture", "average", "average_best", "iterations", "ba
 
 @settings(max_examples=60)
 @given(st.data(), WRONG | st.just(Tensor), st.sampled_from(WAYS))
-def test_one_value_is_wrong(place, data, value, way):
+def test_a_wrong_value_gives_one_line(place, data, value, way):
     state = place.state()
     state["last_optimizer_state"] = None
     part = data.draw(st.sampled_from([part for part in state if state[part]]))

@@ -18,9 +18,9 @@ from tests.checkpoints.marker import MARKER
 from tests.checkpoints.ways_in import SETTINGS, TASK, WAYS
 from tests.zoo import ARCHITECTURES, SMALL
 
-# What a good checkpoint of another kind is told by these: they have loaded it.
+# Commands that need another kind of checkpoint load this one, and then refuse it with these words.
 OTHER_KINDS = {"probe": "bag_of_words_probe", "overlap": "guided-heads"}
-# fairseq's own: with a dataclass and without one, whose layers are texts that it evaluates.
+# Architectures of fairseq, with and without a dataclass. In those without, fairseq evaluates the layers as Python text.
 PLAIN = ["transformer_tiny", "lstm_luong_wmt_en_de", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"]
 
 
@@ -34,7 +34,7 @@ def test_a_real_checkpoint_loads(place, way):
 
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, *PLAIN])
 def test_every_architecture_loads(place, arch):
-    """Its model and config as the trainer saves them, and as fairseq saved them before it had configs."""
+    """The checkpoint has the trainer's format, or the format of fairseq before it had configs."""
     fields = getattr(MODEL_DATACLASS_REGISTRY.get(arch), "__dataclass_fields__", {})
     small = {name: value for name, value in SMALL.items() if name in fields and arch in ARCHITECTURES}
     sizes = [part for name, value in small.items() for part in (f"--{name.replace('_', '-')}", str(value))]
@@ -52,13 +52,13 @@ def test_every_architecture_loads(place, arch):
         (loaded,), _, _ = load_model_ensemble_and_task([str(path)])
         assert type(loaded) is type(model)
         for name, value in model.state_dict().items():
-            # lightconv leaves some of its parameters as the memory was
+            # lightconv does not initialise some of its parameters
             assert torch.equal(loaded.state_dict()[name].nan_to_num(), value.nan_to_num())
 
 
 @settings(max_examples=60)
 @given(CALLED, st.sampled_from(WAYS), st.sampled_from(["decoder_attention", "adaptive_softmax_cutoff"]), st.booleans())
-def test_text_with_a_call_does_not_load(place, nothing_starts, text, way, option, older):
+def test_text_with_a_call_is_refused(place, nothing_starts, text, way, option, older):
     state = place.state()
     state["last_optimizer_state"] = None
     form = hostile.option(option, text)[f"{option}, {'args' if older else 'cfg'}"]

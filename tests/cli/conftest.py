@@ -55,7 +55,7 @@ def generated(tmp_path):
 
 @pytest.fixture(scope="session")
 def training(tmp_path_factory):
-    """Two epochs of fairseq's own transformer on 24 sentences, with subwords and words that its dictionary lacks."""
+    """Train fairseq's Transformer for three epochs on 24 sentences with subwords. The test set has an unknown word."""
     folder = tmp_path_factory.mktemp("training")
     generator = random.Random(1)
     for split, vocabulary in [("train", WORDS), ("test", [*WORDS, "unbekannt"])]:
@@ -80,7 +80,7 @@ def generate(training):
 
     @functools.cache
     def run(checkpoint, options):
-        # A model that has learnt nothing matches no four words; a forced start of the reference makes BLEU more than 0.
+        # An untrained model has no correct 4-gram. With a forced prefix of the reference BLEU is above 0.
         output = fairseq(training, "generate", f"bin --path {checkpoint} --prefix-size 5 --max-len-b 9 --cpu {options}")
         file = training / f"{checkpoint} {options}".replace("/", " ")
         file.write_text(output, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Translations with their reference, as a prepared corpus and fairseq-generate have them."""
+"""Translations with their reference, in the formats of a prepared corpus and of fairseq-generate."""
 
 REFERENCES = [
     'Er fragt: "Gut & schön?", und geht.',
@@ -7,7 +7,7 @@ REFERENCES = [
     "Zwei Kinder spielen mit einem roten Ball im Sand.",
 ]
 
-# As fairseq-generate prints it: batches in the order of length, several hypotheses, log lines and all.
+# An output of fairseq-generate: batches in order of length, several hypotheses, and log lines.
 GENERATED = """\
 2024-01-01 00:00:00 | INFO | fairseq_cli.generate | loading model(s) from checkpoint_best.pt
 S-2\tA dog runs across the green meadow .

@@ -13,7 +13,7 @@ SECOND = ["ein hund läuft im park", "zwei kinder", "ein tier", "ein mann mit ro
 
 
 def output(path, sentences, sources=SOURCES, targets=TARGETS):
-    """As fairseq-generate prints it, in another order than the text's."""
+    """Write an output of fairseq-generate, in another order than the text."""
     lines = [
         f"S-{i}\t{sources[i]}\nT-{i}\t{targets[i]}\nH-{i}\t-0.5\t{sentences[i]}\nD-{i}\t-0.5\t{sentences[i]}\n"
         for i in reversed(range(len(sentences)))
@@ -34,7 +34,7 @@ def second(tmp_path):
 
 @pytest.fixture
 def analyze(command, tmp_path):
-    """The rows that `--json` prints, after a look at the files."""
+    """Run the command, check its files, and return the rows that `--json` prints."""
 
     def run(kind, *arguments):
         out = tmp_path / "out"
@@ -55,25 +55,25 @@ def analyze(command, tmp_path):
     return run
 
 
-def test_lengths(analyze, first, second):
+def test_lengths_are_grouped_by_intervals(analyze, first, second):
     rows = analyze("lengths", first, second, "--intervals", "2,6")
     assert [(row["system"], row["words"], row["sentences"]) for row in rows] == [
         (name, words, number)
         for name in ("first", "second")
-        for words, number in (("≤ 2", 2), ("3–6", 1), ("> 6", 1))  # of 12 words without subwords
+        for words, number in (("≤ 2", 2), ("3–6", 1), ("> 6", 1))  # the last sentence has 12 words with subwords joined
     ]
     assert [row["bleu"] for row in rows if row["system"] == "second"] == pytest.approx([0, 100, 100])
     assert rows[1]["length_ratio"] == pytest.approx(4 / 5)
 
 
-def test_lengths_of_other_groups(analyze, first, tmp_path):
+def test_lengths_are_grouped_by_bounds_or_into_equal_groups(analyze, first, tmp_path):
     rows = analyze("lengths", first, "--longer-than", "0,6", "--names", "GDR")
     assert [(row["system"], row["words"], row["sentences"]) for row in rows] == [("GDR", "> 0", 4), ("GDR", "> 6", 1)]
     rows = analyze("lengths", first, "--groups", 2)
     assert [(row["words"], row["sentences"]) for row in rows] == [("≤ 2", 2), ("> 2", 2)]
 
 
-def test_lengths_against_the_raw_reference(analyze, first, tmp_path):
+def test_lengths_can_use_the_raw_reference(analyze, first, tmp_path):
     raw = tmp_path / "raw.de"
     raw.write_text("\n".join(line.title() for line in TARGETS) + "\n", encoding="utf-8")
     strict, loose = (
@@ -83,7 +83,7 @@ def test_lengths_against_the_raw_reference(analyze, first, tmp_path):
     assert loose["bleu"] == pytest.approx(sacrebleu.corpus_bleu(FIRST, [TARGETS]).score)
 
 
-def test_coverage(analyze, first, second, tmp_path):
+def test_coverage_is_computed_with_training_text(analyze, first, second, tmp_path):
     pytest.importorskip("eflomal")
     for language, lines in (("en", SOURCES), ("de", TARGETS)):
         text = "\n".join(lines * 50).replace("@@ ", "") + "\n"
@@ -92,20 +92,20 @@ def test_coverage(analyze, first, second, tmp_path):
     rows = analyze("coverage", first, second, *training, "--runs", 2)
     assert [row["system"] for row in rows] == ["first", "second"]
     assert all(0.5 < row["cdr"] <= 1 for row in rows)
-    assert all(0 <= row[kind] <= 100 for row in rows for kind in ("under", "over"))  # eflomal samples, without a seed
+    assert all(0 <= row[kind] <= 100 for row in rows for kind in ("under", "over"))  # eflomal samples without a seed
 
 
-def test_cases(analyze, first, second, tmp_path):
+def test_cases_show_the_largest_differences(analyze, first, second, tmp_path):
     rows = analyze("cases", first, second, "--count", 2, "--metric", "bleu")
     assert [row["sentence"] for row in rows] == [0, 1, 2, 3]
     assert rows[0]["difference"] == pytest.approx(100 - rows[0]["first_score"])
-    assert rows[3]["second"] == TARGETS[3]  # without subwords
+    assert rows[3]["second"] == TARGETS[3]  # subwords joined
     markdown = (tmp_path / "out/cases.md").read_text(encoding="utf-8")
     assert "| second, 100.0 | ein hund läuft im **park** |" in markdown
     assert "| first, 100.0 | **eine katze** |" in markdown
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(analyze, first, tmp_path):
+def test_files_with_the_same_name_are_labelled_with_their_folders(analyze, first, tmp_path):
     paths = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
@@ -139,7 +139,7 @@ class TestRefusals:
         assert refused(kind, first, missing) == f"{missing}: No such file or directory"
 
     @pytest.mark.parametrize("kind", ["lengths", "coverage", "cases"])
-    def test_outputs_of_two_texts(self, refused, first, tmp_path, kind):
+    def test_outputs_of_different_texts_are_refused(self, refused, first, tmp_path, kind):
         short = output(tmp_path / "short", FIRST[:3])
         assert refused(kind, first, short).startswith(
             f"{short}: 3 sentences, but {first} has 4; give outputs of the same"
@@ -149,20 +149,20 @@ class TestRefusals:
         other = output(tmp_path / "other", FIRST, targets=["else", *TARGETS[1:]])
         assert refused(kind, first, other).startswith(f"{other}: sentence 0 (S-, T-) differs from {first}")
 
-    def test_coverage_of_plain_text(self, refused, tmp_path):
+    def test_coverage_of_untokenised_text_is_refused(self, refused, tmp_path):
         path = output(tmp_path / "plain.out", FIRST)
         path.write_text(path.read_text(encoding="utf-8").replace("D-0\t-0.5\tein", "D-0\t-0.5\tEin"), encoding="utf-8")
         assert refused("coverage", path).endswith(
             "words and punctuation are not separated; generate it without --tokenizer"
         )
 
-    def test_training_texts_of_two_lengths(self, refused, first, second):
+    def test_training_texts_of_different_lengths_are_refused(self, refused, first, second):
         (first.parent / "one").write_text("a\n")
         (first.parent / "two").write_text("a\nb\n")
         line = refused("coverage", first, "--train", first.parent / "one", first.parent / "two")
         assert line == f"--train: {first.parent / 'one'} has 1 lines, but {first.parent / 'two'} has 2"
 
-    def test_a_reference_of_another_text(self, refused, first):
+    def test_a_reference_of_another_length_is_refused(self, refused, first):
         (first.parent / "raw").write_text("eins\n")
         assert refused("lengths", first, "--reference", first.parent / "raw").startswith(
             f"{first.parent / 'raw'}: 1 sen"
@@ -171,7 +171,7 @@ class TestRefusals:
     def test_a_bound_above_all_lengths_is_refused(self, refused, first):
         assert refused("lengths", first, "--longer-than", "50,40") == "--longer-than: no source has more than 40 words"
 
-    def test_names(self, refused, first, second):
+    def test_wrong_numbers_of_names_are_refused(self, refused, first, second):
         for names in (["one"], ["one", "one"]):
             assert refused("lengths", first, second, "--names", *names).startswith("--names: give 2 different names")
         assert refused("lengths", first, first).startswith("--names: give 2 different names")
@@ -201,7 +201,7 @@ class TestRefusals:
             ),
         ],
     )
-    def test_wrong_arguments(self, command, capsys, first, monkeypatch, arguments, message):
+    def test_wrong_arguments_are_refused(self, command, capsys, first, monkeypatch, arguments, message):
         monkeypatch.chdir(first.parent)
         (first.parent / "x").write_text("a\n")
         (first.parent / "z").mkdir()

@@ -1,4 +1,4 @@
-"""`fairseq-capsule average`: which checkpoints, their mean, and what is refused."""
+"""`fairseq-capsule average`: the choice of checkpoints, their mean, and what is refused."""
 
 import re
 from argparse import Namespace
@@ -13,7 +13,7 @@ from fairseq_capsule.errors import UserError
 
 
 def write(path, parameters=None, score=None, higher_is_better=False, **extra_state):
-    """A checkpoint with the parts that fairseq's trainer saves."""
+    """Write a checkpoint with the parts that fairseq's trainer saves."""
     parameters = OrderedDict(w=torch.ones(2)) if parameters is None else OrderedDict(parameters)
     checkpoint = {
         "args": None,
@@ -38,7 +38,7 @@ def names(paths):
 
 @pytest.fixture
 def run_dir(tmp_path):
-    """Epochs 1 to 11, updates beside them, and files that are neither."""
+    """A run folder with checkpoints of epochs 1 to 11, checkpoints of updates, and other files."""
     for epoch in range(1, 12):
         write(tmp_path / f"checkpoint{epoch}.pt", {"w": torch.full((2,), float(epoch))}, score=abs(epoch - 6.1))
         write(tmp_path / f"checkpoint_{epoch}_{epoch * 90}.pt", {"w": torch.full((2,), 100.0 * epoch)}, score=epoch)
@@ -47,20 +47,20 @@ def run_dir(tmp_path):
     return tmp_path
 
 
-def test_last_are_the_highest_epochs_not_the_last_names(run_dir):
+def test_the_last_checkpoints_are_sorted_by_epoch_not_by_name(run_dir):
     assert names(last_checkpoints(run_dir, 3)) == ["checkpoint9.pt", "checkpoint10.pt", "checkpoint11.pt"]
     assert names(last_checkpoints(run_dir, 2, upto=10)) == ["checkpoint9.pt", "checkpoint10.pt"]
     assert names(last_checkpoints(run_dir, 2, updates=True)) == ["checkpoint_10_900.pt", "checkpoint_11_990.pt"]
     assert names(last_checkpoints(run_dir, 1, updates=True, upto=4)) == ["checkpoint_4_360.pt"]
 
 
-def test_best_by_the_recorded_score(run_dir):
+def test_the_best_checkpoints_have_the_best_recorded_score(run_dir):
     assert names(best_checkpoints(run_dir, 3)) == ["checkpoint6.pt", "checkpoint7.pt", "checkpoint5.pt"]
     assert names(best_checkpoints(run_dir, 2, upto=4)) == ["checkpoint4.pt", "checkpoint3.pt"]
     assert names(best_checkpoints(run_dir, 1, updates=True)) == ["checkpoint_1_90.pt"]
 
 
-def test_best_where_higher_is_better_and_one_epoch_was_not_validated(tmp_path):
+def test_the_highest_score_may_be_best_and_a_score_may_be_missing(tmp_path):
     for epoch, bleu in [(1, 20.0), (2, None), (3, 31.0), (4, 25.0)]:
         write(tmp_path / f"checkpoint{epoch}.pt", score=bleu, higher_is_better=True)
     assert names(best_checkpoints(tmp_path, 2)) == ["checkpoint3.pt", "checkpoint4.pt"]
@@ -75,22 +75,22 @@ def test_best_where_higher_is_better_and_one_epoch_was_not_validated(tmp_path):
         (True, ["checkpoint.best_loss_11.000.pt", "checkpoint.best_loss_10.252.pt"]),
     ],
 )
-def test_best_by_the_score_in_the_name(run_dir, higher_is_better, expected):
+def test_the_best_checkpoints_have_the_best_score_in_their_name(run_dir, higher_is_better, expected):
     for value in ("9.871", "10.252", "11.000"):
         write(run_dir / f"checkpoint.best_loss_{value}.pt", higher_is_better=higher_is_better)
     assert names(best_checkpoints(run_dir, 2)) == expected
-    # Their names tell no epoch: with --upto the epochs' own checkpoints are asked.
+    # These names contain no epoch: with --upto the checkpoints of epochs are used.
     assert all(re.fullmatch(r"checkpoint\d\.pt", name) for name in names(best_checkpoints(run_dir, 2, upto=9)))
 
 
-def test_best_by_two_metrics_is_ambiguous(tmp_path):
+def test_best_checkpoints_by_two_metrics_are_refused(tmp_path):
     write(tmp_path / "checkpoint.best_bleu_30.100.pt")
     write(tmp_path / "checkpoint.best_label_loss_3.100.pt")
     with pytest.raises(UserError, match="best checkpoints by bleu and label_loss"):
         best_checkpoints(tmp_path, 1)
 
 
-def test_the_mean_in_each_tensor_s_own_type(tmp_path):
+def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
     generator = torch.Generator().manual_seed(0)
     states = [
         {
@@ -117,7 +117,7 @@ def test_the_mean_in_each_tensor_s_own_type(tmp_path):
 
 def test_half_precision_is_summed_in_higher_precision(tmp_path):
     paths = [write(tmp_path / f"{i}.pt", {"w": torch.tensor([60000.0, 1.0]).half()}) for i in range(4)]
-    assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # the sum of two is above the largest
+    assert average_checkpoints(paths)["model"]["w"].tolist() == [60000.0, 1.0]  # two exceed float16
 
 
 @pytest.mark.parametrize("stored", ["once", "twice"])
@@ -125,7 +125,7 @@ def test_half_precision_is_summed_in_higher_precision(tmp_path):
 def test_tied_embeddings_are_one_tensor_and_stored_once(command, tmp_path, stored, dtype):
     matrices = [torch.randn(100, 50, generator=torch.Generator().manual_seed(seed)).to(dtype) for seed in (1, 2)]
     for epoch, matrix in enumerate(matrices, start=1):
-        twin = matrix if stored == "once" else matrix.clone()  # as saved on a CPU, and on a GPU
+        twin = matrix if stored == "once" else matrix.clone()  # "once" is how a CPU saves it, "twice" how a GPU does
         write(tmp_path / f"checkpoint{epoch}.pt", {"in": matrix, "out": twin, "other": matrix + 1})
     output = tmp_path / "mean.pt"
     assert command("average", tmp_path, "--last", 2, "--output", output).status == 0
@@ -135,7 +135,7 @@ def test_tied_embeddings_are_one_tensor_and_stored_once(command, tmp_path, store
     assert output.stat().st_size < 2 * matrix.nbytes + 5000
 
 
-def test_what_the_checkpoint_keeps(command, run_dir):
+def test_the_checkpoint_keeps_config_and_history(command, run_dir):
     write(run_dir / "checkpoint11.pt", {"w": torch.full((2,), 11.0)}, score=1.0, ema={"w": torch.zeros(2)}, best=0.5)
     result = command("average", run_dir, "--last", 2)
     output = run_dir / "checkpoint_avg_last2.pt"
@@ -153,7 +153,7 @@ def test_what_the_checkpoint_keeps(command, run_dir):
     }
 
 
-def test_named_files(command, tmp_path):
+def test_given_files_are_averaged(command, tmp_path):
     files = [write(tmp_path / f"{i}.pt", {"w": torch.full((2,), float(i))}) for i in (1, 2, 6)]
     assert command("average", *files, "--output", tmp_path / "mean.pt").status == 0
     assert load_checkpoint_to_cpu(str(tmp_path / "mean.pt"))["model"]["w"].tolist() == [3.0, 3.0]
@@ -165,7 +165,7 @@ def test_fairseq_translates_with_the_average(command, training, generate):
     assert len(re.findall(r"^H-\d+\t", output.read_text(encoding="utf-8"), re.MULTILINE)) == 24
 
 
-def test_best_files_of_a_real_training(training):
+def test_the_best_checkpoints_of_a_real_training_are_found(training):
     best = best_checkpoints(training / "run", 2)
     assert all(re.fullmatch(r"checkpoint\.best_loss_\d+\.\d{4}\.pt", path.name) for path in best)
     recorded = [load_checkpoint_to_cpu(str(path))["extra_state"]["val_loss"] for path in best]
@@ -173,18 +173,18 @@ def test_best_files_of_a_real_training(training):
 
 
 class TestRefusals:
-    def test_too_few(self, refused, run_dir):
+    def test_too_few_checkpoints_are_refused(self, refused, run_dir):
         line = refused("average", run_dir, "--last", 20)
         assert "epoch checkpoints (checkpointE.pt): 11 found, but 20 requested" in line
         assert "up to epoch 4: 4 found, but 5" in refused("average", run_dir, "--last", 5, "--upto", 4)
 
-    def test_no_folder(self, refused, run_dir):
+    def test_a_missing_folder_and_a_file_are_refused(self, refused, run_dir):
         assert refused("average", run_dir / "no", "--last", 1).startswith(
             f"{run_dir / 'no'}: No such file or directory"
         )
         assert "checkpoint1.pt: a file, not a folder" in refused("average", run_dir / "checkpoint1.pt", "--best", 1)
 
-    def test_no_choice(self, refused, run_dir):
+    def test_missing_or_contradictory_choices_are_refused(self, refused, run_dir):
         assert "--last N or --best N" in refused("average", run_dir)
         assert "give --output FILE" in refused("average", run_dir / "checkpoint1.pt")
         assert "--updates and --upto choose from a folder" in refused(
@@ -192,17 +192,17 @@ class TestRefusals:
         )
         assert "give only that folder" in refused("average", run_dir, run_dir / "checkpoint1.pt", "--last", 1)
 
-    def test_zero_checkpoints(self, command, run_dir, capsys):
+    def test_zero_checkpoints_are_refused(self, command, run_dir, capsys):
         with pytest.raises(SystemExit):
             command("average", run_dir, "--last", 0)
         assert "--last: '0' is not a whole number from 1 to " in capsys.readouterr().err
 
-    def test_missing_file(self, refused, tmp_path):
+    def test_a_missing_file_is_named(self, refused, tmp_path):
         line = refused("average", tmp_path / "no.pt", "--output", tmp_path / "mean.pt")
         assert line == f"{tmp_path / 'no.pt'}: No such file or directory"
 
     @pytest.mark.parametrize("content", ["cut", "text", "nothing", "list", "parameters only"])
-    def test_no_checkpoint(self, refused, run_dir, content):
+    def test_a_file_that_is_not_a_checkpoint_is_refused(self, refused, run_dir, content):
         broken = run_dir / "checkpoint11.pt"
         if content == "cut":
             broken.write_bytes(broken.read_bytes()[:-300])
@@ -222,12 +222,12 @@ class TestRefusals:
             ({"w": "text"}, "parameter w is not a tensor, in {} it is of shape [2]"),
         ],
     )
-    def test_another_model(self, refused, run_dir, parameters, problem):
+    def test_a_checkpoint_of_another_model_is_refused(self, refused, run_dir, parameters, problem):
         write(run_dir / "checkpoint11.pt", parameters)
         line = refused("average", run_dir, "--last", 2)
         assert line.startswith(f"{run_dir / 'checkpoint11.pt'}: {problem.format(run_dir / 'checkpoint10.pt')}")
 
-    def test_a_full_disk(self, refused, run_dir):
+    def test_a_full_disk_is_reported(self, refused, run_dir):
         assert refused("average", run_dir, "--last", 1, "--output", "/dev/full") == (
             "/dev/full: not written: No space left on device; choose another place for the output"
         )
@@ -236,7 +236,7 @@ class TestRefusals:
         assert "/dev/full: no such folder" in refused("average", run_dir, "--last", 1, "--output", "/dev/full/mean.pt")
         assert f"{run_dir}: a folder" in refused("average", run_dir, "--last", 1, "--output", run_dir)
 
-    def test_an_older_average_survives_a_failure(self, refused, run_dir):
+    def test_an_older_average_is_kept_after_a_failure(self, refused, run_dir):
         before = sorted(run_dir.iterdir())
         older = write(run_dir / "checkpoint_avg_last2.pt").read_bytes()
         (run_dir / "checkpoint10.pt").write_bytes(b"")
@@ -261,7 +261,7 @@ def test_an_empty_model_is_named(tmp_path, refused):
 
 
 def test_a_damaged_archive_is_named(tmp_path, refused):
-    """One bit of a parameter, which torch would load."""
+    """One bit of a parameter is flipped. torch loads such a file."""
     checkpoint = write(tmp_path / "checkpoint.pt", {"w": torch.full((100,), 1.25)})
     content = bytearray(checkpoint.read_bytes())
     content[content.index(torch.full((100,), 1.25).numpy().tobytes()) + 40] ^= 1

@@ -1,6 +1,7 @@
-"""Every argument of every command, found in the parsers, with every kind of wrong value: one clear line, no traceback.
+"""Every wrong value of every argument of every command gives one clear line and no traceback.
 
-A new command is covered automatically: its arguments have types, and each type has its wrong values.
+The arguments are found in the parsers, and each type of argument has its wrong values. So a new command is covered
+automatically.
 """
 
 import shutil
@@ -13,7 +14,7 @@ from matplotlib.figure import Figure
 from fairseq_capsule.cli import COMMANDS, arguments, build_parser, main
 from fairseq_capsule.inspector.figures import plot_view
 
-# --- what the commands are given where nothing is wrong --------------------------------------------------------------
+# --- valid values ----------------------------------------------------------------------------------------------------
 
 FILES = {
     "checkpoint": "model.pt",
@@ -41,7 +42,7 @@ BY_TYPE = {
     arguments.output_file: "new.png",
     arguments.language_code: "de",
 }
-# What makes them quick, and keeps them from training.
+# Arguments that make the commands fast and prevent training.
 QUICK = {
     ("toy-corpus",): "--train 5 --valid 2 --test 2",
     ("reproduce",): "--dry-run --scale toy --rows nothing",
@@ -52,7 +53,7 @@ QUICK = {
     ("serve",): "--port 0",
 }
 
-# --- what is wrong: the fault's name → whether it has to be refused, and how it is made of what is right -------------
+# --- faults: name → whether it must be refused, and how to make it from a valid value --------------------------------
 
 
 def bytes_of(change):
@@ -64,7 +65,7 @@ def bytes_of(change):
 
 
 def folder_of(pattern, change):
-    """A copy of a folder with corrupt files."""
+    """Make a copy of a folder with corrupt files."""
 
     def make(place, valid):
         shutil.copytree(valid, place)
@@ -220,7 +221,7 @@ def plotted_if_chosen(view, arrays, chosen):
 
 @pytest.fixture(autouse=True)
 def drawings(monkeypatch):
-    """Nothing is drawn but by `picture`, whose arguments say what; a server ends when it has started."""
+    """Draw only if a place in a view is chosen, and let a server end when it has started."""
     monkeypatch.setattr("fairseq_capsule.inspector.server.running.run", lambda app, listening: None)
     monkeypatch.setattr("fairseq_capsule.analysis.reports._drawn", lambda figure, suffix: b"")
     monkeypatch.setattr("fairseq_capsule.inspector.inspection.plot_view", plotted_if_chosen)
@@ -235,7 +236,7 @@ def run(argv, capsys):
 
 
 @pytest.mark.parametrize("names, parser", [pytest.param(*leaf, id=" ".join(leaf[0])) for leaf in leaves()])
-def test_right_arguments(names, parser, world, tmp_path, capsys):
+def test_valid_arguments_are_accepted(names, parser, world, tmp_path, capsys):
     """With valid values the commands succeed, so the refusals below are due to the wrong value."""
     status, error = run(command_line(names, parser, world, tmp_path), capsys)
     assert status == 0 or names in [("reproduce",), ("doctor",), ("check-data",), ("report",)], error
@@ -243,7 +244,7 @@ def test_right_arguments(names, parser, world, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("names, dest, fault", CASES)
-def test_wrong_arguments(names, dest, fault, world, tmp_path, capsys):
+def test_wrong_values_are_refused_in_one_line(names, dest, fault, world, tmp_path, capsys):
     parser = dict(leaves())[names]
     action = next(action for action in taking_values(parser) if action.dest == dest)
     must_refuse, make = faults_of(action)[fault]
@@ -254,7 +255,7 @@ def test_wrong_arguments(names, dest, fault, world, tmp_path, capsys):
     assert time.monotonic() - start < 60
     assert status in (0, 1, 2)
     assert not (must_refuse and status == 0)
-    if status and not (names == ("check-data",) and not error):  # whose findings are its output
+    if status and not (names == ("check-data",) and not error):  # it prints its findings on stdout
         last = error.splitlines()[-1]
         assert last.startswith("fairseq-capsule") and "error: " in last, error
     assert "Traceback" not in error
@@ -285,7 +286,7 @@ PLUGINS = {
 
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize("fault", PLUGINS)
-def test_wrong_plugins(fault, before, world, tmp_path, capsys):
+def test_wrong_plugins_are_refused_in_one_line(fault, before, world, tmp_path, capsys):
     """`--user-dir` belongs to the program, not to a command."""
     must_refuse, make = PLUGINS[fault]
     plugin = f"--user-dir={make(tmp_path / f'plugin_{before}_{len(fault)}', world / 'data')}"
@@ -297,7 +298,7 @@ def test_wrong_plugins(fault, before, world, tmp_path, capsys):
         assert line.startswith("fairseq-capsule") and "error: " in line and len(line) < 1000
 
 
-def test_a_plugin_without_a_value(capsys):
+def test_user_dir_without_a_value_is_refused(capsys):
     status, error = run(["size", "--user-dir"], capsys)
     assert status == 2
     assert error.splitlines()[-1] == "fairseq-capsule: error: argument --user-dir: expected one argument"

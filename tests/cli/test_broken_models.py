@@ -21,7 +21,7 @@ def change_checkpoint(world, tmp_path, function):
 
 
 def replaced(dictionary, *keys, value=None):
-    """A change of one entry of a nested dictionary, or its removal."""
+    """Return a function that changes or removes an entry of a nested dictionary."""
     for key in keys[:-1]:
         dictionary = dictionary[key]
     if value is None:
@@ -71,7 +71,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("program", ["size", "picture"])
-def test_a_checkpoint_that_makes_no_model(refused, world, tmp_path, kind, program):
+def test_a_checkpoint_with_wrong_options_is_named(refused, world, tmp_path, kind, program):
     change, wanted = BROKEN[kind]
     checkpoint = change_checkpoint(world, tmp_path, change)
     places = {
@@ -84,7 +84,7 @@ def test_a_checkpoint_that_makes_no_model(refused, world, tmp_path, kind, progra
 
 @pytest.fixture(scope="module")
 def other_words(world, tmp_path_factory):
-    """Data with as many words, and other ones, and a checkpoint that was trained on it."""
+    """Data with the same number of words, but other words, and a checkpoint that was trained on it."""
     folder = tmp_path_factory.mktemp("other")
     make_world(folder)
     for path in folder.glob("data/bin/dict.*.txt"):
@@ -112,7 +112,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("program", COMMANDS)
-def test_data_of_other_words(refused, world, other_words, fewer_words, tmp_path, program):
+def test_data_with_other_words_are_refused(refused, world, other_words, fewer_words, tmp_path, program):
     places = {"model": other_words / "model.pt", "out": tmp_path / "out", "right": world / "model.pt"}
     line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
     assert "which differ from those of the data" in line and str(places["model"]) in line
@@ -122,7 +122,7 @@ def test_data_of_other_words(refused, world, other_words, fewer_words, tmp_path,
 
 
 class TestNames:
-    def test_a_colon_in_a_checkpoint_s_name(self, command, world, tmp_path):
+    def test_a_checkpoint_s_name_may_contain_a_colon(self, command, world, tmp_path):
         folder = tmp_path / "run:1"
         folder.mkdir()
         shutil.copy(world / "model.pt", folder / "a:b.pt")
@@ -130,13 +130,13 @@ class TestNames:
         places = [folder / "a:b.pt", world / "data/bin", "--text", "a", "--out", folder / "a.png"]
         assert command("picture", *places).status == 0
 
-    def test_a_colon_in_the_data_s_name(self, refused, world, tmp_path):
+    def test_a_colon_in_the_name_of_the_data_is_refused(self, refused, world, tmp_path):
         shutil.copytree(world / "data/bin", tmp_path / "a:b")
         line = refused("size", world / "model.pt", "--data", tmp_path / "a:b")
         assert line.startswith(f"{tmp_path / 'a:b'}: fairseq would read it as several folders, because of the ':'")
 
     @pytest.mark.parametrize("name", ["code", "bpecodes"])
-    def test_a_file_beside_the_checkpoint_is_left_alone(self, world, tmp_path, name):
+    def test_a_file_beside_the_checkpoint_is_not_changed(self, world, tmp_path, name):
         shutil.copy(world / "model.pt", tmp_path)
         (tmp_path / name).write_text("broken")
         hub = load(tmp_path / "model.pt", world / "data/bin", bpe="subword_nmt", bpe_codes=str(world / "codes"))
@@ -145,7 +145,7 @@ class TestNames:
     @pytest.mark.parametrize(
         "wrong", ["a b\nc\n", "a b c\n", "#version: x\na b\n", "a  b\n", "#version: 0.2\n", "", "sch\udcf6n b\n"]
     )
-    def test_broken_codes(self, refused, world, tmp_path, wrong):
+    def test_broken_codes_are_named(self, refused, world, tmp_path, wrong):
         codes = tmp_path / "codes"
         codes.write_text(wrong, encoding="utf-8", errors="surrogateescape")
         places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
@@ -160,7 +160,7 @@ class TestData:
 
     @pytest.mark.parametrize("program", ["probe", "iterations", "overlap"])
     @pytest.mark.parametrize("ending", ["idx", "bin"])
-    def test_a_truncated_file(self, refused, world, data, tmp_path, program, ending):
+    def test_a_truncated_data_file_is_named(self, refused, world, data, tmp_path, program, ending):
         for split in ("test", "valid"):
             path = data / f"{split}.en-de.de.{ending}"
             path.write_bytes(path.read_bytes()[:-5])
@@ -168,7 +168,7 @@ class TestData:
         line = refused(*COMMANDS[program].format(**places).split())
         assert line.startswith(str(data)) and f".en-de.de.{ending}: " in line and "binarise the text again" in line
 
-    def test_languages_of_different_lengths(self, refused, world, data):
+    def test_languages_with_different_numbers_of_sentences_are_refused(self, refused, world, data):
         for ending in ("idx", "bin"):
             shutil.copy(world / f"data/bin/train.en-de.en.{ending}", data / f"test.en-de.en.{ending}")
         index = data / "test.en-de.en.idx"
@@ -182,7 +182,7 @@ class TestData:
         assert "test.en-de.en.idx: 4 sentences, but test.en-de.de.idx has 5" in line
 
     def test_the_tasks_report_the_same_errors(self, world, data):
-        """For users of fairseq's commands."""
+        """Users of fairseq's commands see these errors."""
         hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
         (data / "test.en-de.de.idx").write_bytes(b"MMIDIDX\0\0")
         with pytest.raises(UserError, match="test.en-de.de.idx: cut short, only 9 bytes: binarise the text again"):
@@ -191,7 +191,7 @@ class TestData:
         with pytest.raises(UserError, match="dict.de.txt, line 2: 'a' is already in line 1"):
             CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
 
-    def test_a_beam_without_hypotheses(self, world):
+    def test_a_beam_of_zero_is_refused(self, world):
         with pytest.raises(UserError, match="--beam must be at least 1, not 0"):
             load(world / "model.pt", world / "data/bin").models[0].prepare_for_inference_(
                 Namespace(generation=Namespace(beam=0))

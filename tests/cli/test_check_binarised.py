@@ -1,4 +1,4 @@
-"""`fairseq-capsule check-data` on folders that fairseq-preprocess made, without any text beside them."""
+"""`fairseq-capsule check-data` on folders of fairseq-preprocess without text."""
 
 import json
 
@@ -22,7 +22,7 @@ def preprocess(folder, options, text=TEXT):
 
 @pytest.mark.parametrize("form", ["mmap", "cached", "lazy", "raw"])
 @pytest.mark.parametrize("dictionaries", ["--joined-dictionary", ""])
-def test_two_languages(command, tmp_path, form, dictionaries):
+def test_sound_binarised_data_of_two_languages_has_nothing_to_fix(command, tmp_path, form, dictionaries):
     data = preprocess(tmp_path, f"-s en -t de {dictionaries} {SETS} --dataset-impl {form}")
     result = command("check-data", data)
     *lines, note, last = result.out.splitlines()
@@ -35,7 +35,7 @@ def test_two_languages(command, tmp_path, form, dictionaries):
 
 
 @pytest.mark.parametrize("form", ["mmap", "cached", "raw"])
-def test_what_is_wrong_in_them(command, tmp_path, form):
+def test_wrong_sentences_in_binarised_data_are_named(command, tmp_path, form):
     test = [*TEXT["train"][:2], ("e f g h", "d"), ("", "d"), ("a " * 30, "d")]
     text = {**TEXT, "test": test}
     data = preprocess(
@@ -64,9 +64,9 @@ def test_what_is_wrong_in_them(command, tmp_path, form):
     assert result.out.splitlines()[-1] == "4 to fix"
 
 
-def test_sources_alone(command, tmp_path):
+def test_a_folder_with_sources_only_is_checked(command, tmp_path):
     data = preprocess(tmp_path, "-s en -t de --only-source --trainpref text/train --testpref text/test")
-    (data / "train.en-de.en.idx").unlink()  # a folder that is only to be translated
+    (data / "train.en-de.en.idx").unlink()  # a folder for translation only
     (data / "train.en-de.en.bin").unlink()
     result = command("check-data", data)
     assert result.status == 0
@@ -77,7 +77,7 @@ def test_sources_alone(command, tmp_path):
     assert json.loads(command("check-data", data, "--json").out)["notes"] == [note[6:] for note in notes]
 
 
-def test_a_single_text_without_a_language(command, tmp_path):
+def test_a_single_text_without_a_language_is_checked(command, tmp_path):
     preprocess(tmp_path, "-s en -t de --trainpref text/train")
     for split in ("train", "valid"):
         (tmp_path / f"text/{split}").write_bytes((tmp_path / f"text/{split}.en").read_bytes())
@@ -88,7 +88,7 @@ def test_a_single_text_without_a_language(command, tmp_path):
 
 @pytest.mark.parametrize("form", ["mmap", "cached"])
 @pytest.mark.parametrize("kind", [".bin", ".idx"])
-def test_any_cut_is_found(command, tmp_path, form, kind):
+def test_any_truncation_is_found(command, tmp_path, form, kind):
     data = preprocess(tmp_path, f"-s en -t de {SETS} --dataset-impl {form}")
     file = data / f"valid.en-de.de{kind}"
     whole = file.read_bytes()
@@ -100,7 +100,7 @@ def test_any_cut_is_found(command, tmp_path, form, kind):
     assert command("check-data", data).status == 0
 
 
-def test_a_language_of_a_split_is_missing(command, tmp_path):
+def test_a_missing_language_of_a_split_is_named(command, tmp_path):
     data = preprocess(tmp_path, f"-s en -t de {SETS}")
     (data / "test.en-de.de.idx").unlink()
     assert "test.en-de.de.idx: missing, but the other language is there" in command("check-data", data).out

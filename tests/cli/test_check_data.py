@@ -39,7 +39,7 @@ def data(sound, tmp_path):
 
 
 def change(file, number, line):
-    """Puts bytes in the place of a line, or takes the line away."""
+    """Replace a line by bytes, or remove it."""
     lines = file.read_bytes().splitlines(keepends=True)
     lines[number - 1 : number] = [] if line is None else [line + b"\n"]
     file.write_bytes(b"".join(lines))
@@ -70,18 +70,18 @@ def test_sound_data_has_nothing_to_fix(command, sound):
         ("bpe/test.en", 2, b"e f a", "bpe/test.en, line 2: 'e' is not in bin/dict.en.txt, like 25.00% of the tokens: "),
     ],
 )
-def test_wrong_lines(command, data, file, number, line, wanted):
+def test_wrong_lines_are_named(command, data, file, number, line, wanted):
     change(data / file, number, line)
     result = command("check-data", data, "--longest", 20)
     assert result.status == 1
     *_, split, finding, last = [line for line in result.out.splitlines() if not line.startswith("bin/")]
     assert finding.startswith(wanted)
     assert "unknown tokens" in split
-    # Another text than the one that is binarised is named beside it.
+    # If the text was binarised, the binarised file is another finding.
     assert last == ("2 to fix" if file.startswith("bpe/") else "1 to fix")
 
 
-def test_the_first_of_several_lines(command, data):
+def test_the_first_of_several_wrong_lines_is_named(command, data):
     for number in (4, 2, 9):
         change(data / "bpe/train.de", number, b"")
     result = command("check-data", data)
@@ -89,7 +89,7 @@ def test_the_first_of_several_lines(command, data):
     assert wanted in result.out.splitlines()
 
 
-def test_overlap(command, data):
+def test_overlap_with_the_training_set_is_reported(command, data):
     for language, line in zip(LANGUAGES, TEXT["train"][1]):
         change(data / f"bpe/test.{language}", 3, line.encode())
     result = command("check-data", data)
@@ -106,7 +106,7 @@ def test_a_pair_overlaps_only_with_both_sides(command, data):
     assert "the pair is also in train" not in command("check-data", data).out
 
 
-def test_another_binarised_text(command, data):
+def test_binarised_data_of_another_text_are_reported(command, data):
     write(data / "bpe", "train", TEXT["train"][:5])
     result = command("check-data", data)
     assert (
@@ -117,19 +117,19 @@ def test_another_binarised_text(command, data):
     assert "bin/test.*.de.idx: missing, but bpe has test: delete bin and prepare again" in result.out.splitlines()
 
 
-def test_a_missing_text(command, data):
+def test_a_missing_text_is_reported(command, data):
     (data / "raw/test.en").unlink()
     result = command("check-data", data)
     assert "raw/test.en: missing, but the other language is there: prepare it again" in result.out.splitlines()
 
 
-def test_empty_texts(command, data):
+def test_empty_texts_are_reported(command, data):
     for language in LANGUAGES:
         (data / f"raw/test.{language}").write_text("")
     assert "raw/test.de: no lines: prepare it again" in command("check-data", data).out.splitlines()
 
 
-def test_json(command, data):
+def test_json_contains_splits_and_findings(command, data):
     change(data / "bpe/test.de", 2, b"")
     result = command("check-data", data, "--json")
     assert result.status == 1
@@ -141,8 +141,8 @@ def test_json(command, data):
     assert (of_bin["file"], of_bin["line"], of_bin["lines"]) == ("bin/test.en-de.de.bin", 2, 1)
 
 
-def test_folders_that_are_not_prepared(refused, data):
+def test_folders_that_are_not_prepared_are_refused(refused, data):
     assert "neither a folder that scripts/prepare-*.sh made nor one that" in refused("check-data", data / "raw")
-    (data / "settings").touch()  # of a prepare script, whose text cannot be missing
+    (data / "settings").touch()  # a prepare script made it, so its text is required
     shutil.rmtree(data / "bpe")
     assert "it has no folder bpe or characters" in refused("check-data", data)

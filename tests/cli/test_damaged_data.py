@@ -22,7 +22,7 @@ FIRST = {"train": 0, "valid": 100, "test": 200}
 
 
 def sentence(split, number, language, offset):
-    """No two are the same, a side knows its language, and training has all words of the other splits."""
+    """Return a sentence. All differ, each contains its language, and the training set contains all words."""
     digits = f"{number + FIRST[split]:o}"
     filling = ["und@@"] * ((number + offset + 2 * LANGUAGES.index(language)) % 4)
     return " ".join([*filling, f"{language}{number % 3}", *(f"{offset}w{digit}@@" for digit in digits), language])
@@ -36,7 +36,7 @@ def binarise(folder):
 
 
 def list_files(folder):
-    """A manifest as the scripts write it."""
+    """Write a manifest as the scripts do."""
     rows = ["command\tprepare-x.sh data", "setting\tscript\tprepare-x.sh", "version\tfairseq\t0.12"]
     rows.extend(
         f"file\t{path.relative_to(folder)}\t{hashlib.sha256(path.read_bytes()).hexdigest()}\t1 lines"
@@ -68,7 +68,7 @@ def sound(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    """A folder of the same kind, of other sentences, with more words."""
+    """A folder of the same kind with other sentences and more words."""
     return prepare(tmp_path_factory.mktemp("other"), 71)
 
 
@@ -78,7 +78,7 @@ def data(sound, tmp_path):
     return tmp_path / "data"
 
 
-# --- kinds of damage: each changes a folder, and names the file that must be named -----------------------------------
+# --- kinds of damage: the file that must be named, and the change of the folder --------------------------------------
 
 
 def cut(path, by=3):
@@ -257,8 +257,8 @@ def test_every_damage_is_found_and_named(command, data, other, kind):
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(st.data())
-def test_no_changed_byte_of_binarised_data_is_overlooked(sound, tmp_path, draw):
-    """Also without a manifest."""
+def test_every_changed_byte_of_binarised_data_is_found(sound, tmp_path, draw):
+    """With and without a manifest."""
     folder = tmp_path / "changed"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(sound, folder)

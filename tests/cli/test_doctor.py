@@ -62,14 +62,14 @@ def test_this_environment_is_sound(command):
     assert checked == [check.name for check in environment.checks()]
 
 
-def test_json_is_all_of_the_output(command):
+def test_the_output_is_only_json(command):
     report = json.loads(command("doctor", "--json").out)
     assert report["ok"] is True
     assert [finding["name"] for finding in report["findings"]] == [check.name for check in environment.checks()]
     assert report["versions"]["sacrebleu"] == importlib.import_module("sacrebleu").__version__
 
 
-def test_without_torch_and_fairseq(doctor, tmp_path):
+def test_it_runs_without_torch_and_fairseq(doctor, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"torch", "fairseq", "sacremoses"}))
     done = doctor("--json")
     assert done.returncode == 1, done.stderr
@@ -93,13 +93,13 @@ def test_every_requirement_of_the_metadata_is_checked():
             assert re.match(r"[\w-]+", text)[0] in names
 
 
-def test_a_package_that_is_not_installed(monkeypatch):
+def test_a_package_that_is_not_installed_fails(monkeypatch):
     monkeypatch.setattr(environment, "version_of", lambda distribution: None)
     finding = examine(Check("sacrebleu", environment.library("sacrebleu"), "pip install sacrebleu"))
     assert finding == Finding("sacrebleu", "FAIL", "not installed", "pip install sacrebleu")
 
 
-def test_without_packaging(doctor, tmp_path):
+def test_it_runs_without_packaging(doctor, tmp_path):
     (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"packaging"}))
     done = doctor("--json")
     assert done.returncode == 1, done.stderr
@@ -108,7 +108,7 @@ def test_without_packaging(doctor, tmp_path):
     assert first["fix"] == environment.FIX_PLUGIN
 
 
-def test_a_checkout_that_is_not_installed(monkeypatch):
+def test_a_checkout_that_is_not_installed_fails(monkeypatch):
     def missing(name):
         raise metadata.PackageNotFoundError(name)
 
@@ -119,7 +119,7 @@ def test_a_checkout_that_is_not_installed(monkeypatch):
     assert environment.versions()["fairseq-capsule"] == fairseq_capsule.__version__
 
 
-def test_metadata_of_another_version(monkeypatch):
+def test_metadata_of_another_version_fails(monkeypatch):
     monkeypatch.setattr(environment, "version_of", lambda distribution: "0.1.0")
     finding = examine(environment.checks()[0])
     code = fairseq_capsule.__version__
@@ -129,7 +129,7 @@ def test_metadata_of_another_version(monkeypatch):
 @pytest.mark.parametrize(
     "version, status", [("3.10.2", "FAIL"), ("3.11.0", "ok"), ("3.12.0", "ok"), ("3.99.1", "warn")]
 )
-def test_python(monkeypatch, version, status):
+def test_only_required_and_tested_pythons_are_accepted(monkeypatch, version, status):
     monkeypatch.setattr("platform.python_version", lambda: version)
     assert examine(Check("Python", environment.python_version, "fix")).status == status
 
@@ -141,7 +141,7 @@ def test_python(monkeypatch, version, status):
         ("fairseq", "ValueError: mutable default <class 'CommonConfig'> for field common is not allowed"),
     ],
 )
-def test_with_a_package_that_breaks_when_imported(doctor, tmp_path, package, error):
+def test_it_runs_with_a_package_that_fails_to_import(doctor, tmp_path, package, error):
     kind, _, message = error.partition(": ")
     (tmp_path / package).mkdir()
     (tmp_path / package / "__init__.py").write_text(f'raise {kind}("{message}\\nand more")\n')
@@ -154,7 +154,7 @@ def test_with_a_package_that_breaks_when_imported(doctor, tmp_path, package, err
 
 
 @pytest.mark.parametrize("package", ["torch", "fairseq"])
-def test_importing_the_package_is_silent_only_about_what_is_not_installed(tmp_path, package):
+def test_importing_the_package_is_silent_if_torch_or_fairseq_is_not_installed(tmp_path, package):
     def imported(*options):
         code = "import fairseq_capsule"
         return subprocess.run(
@@ -175,7 +175,7 @@ def test_importing_the_package_is_silent_only_about_what_is_not_installed(tmp_pa
     assert "ModuleNotFoundError: No module named 'a_module_of_its_own'. No model of" in done.stderr.splitlines()[-1]
 
 
-def test_output_of_packages_is_not_in_the_json(doctor, tmp_path):
+def test_the_json_contains_no_output_of_packages(doctor, tmp_path):
     (tmp_path / "subword_nmt.py").write_text('print("welcome")\n')
     done = doctor("--json")
     assert done.returncode == 0, done.stderr
@@ -194,7 +194,7 @@ def test_a_folder_named_fairseq_hides_the_installed_one(doctor, tmp_path):
     assert caught.value.fix == "rename /somewhere/fairseq"
 
 
-def test_two_fairseqs(monkeypatch):
+def test_two_installed_fairseqs_are_reported(monkeypatch):
     monkeypatch.setattr(environment, "version_of", {"fairseq-fixed": "0.12.3.1", "fairseq": "0.12.2"}.get)
     with pytest.raises(Trouble, match="fairseq-fixed 0.12.3.1 and fairseq 0.12.2 overwrite each other") as caught:
         environment.fairseq_interface()
@@ -207,14 +207,14 @@ def test_a_fairseq_built_from_source_is_accepted(monkeypatch):
     assert environment.fairseq_interface().startswith(fairseq.__version__)
 
 
-def test_a_fairseq_of_another_interface(monkeypatch):
+def test_a_fairseq_with_another_interface_is_reported(monkeypatch):
     monkeypatch.delattr("fairseq.models.transformer.TransformerConfig")
     with pytest.raises(Trouble, match="fairseq.models.transformer has no TransformerConfig"):
         environment.fairseq_interface()
 
 
 @pytest.mark.parametrize("module, status", [("fairseq.libbleu", "FAIL"), ("fairseq.libnat", "warn")])
-def test_a_part_that_was_not_compiled(monkeypatch, module, status):
+def test_a_module_that_is_not_compiled_is_reported(monkeypatch, module, status):
     (check,) = (check for check in environment.checks() if check.name == module.split(".")[-1])
     monkeypatch.setitem(sys.modules, module, None)
     finding = examine(check)
@@ -222,13 +222,13 @@ def test_a_part_that_was_not_compiled(monkeypatch, module, status):
     assert module in finding.detail
 
 
-def test_a_plugin_that_registers_nothing(monkeypatch):
+def test_a_plugin_that_registers_nothing_is_reported(monkeypatch):
     monkeypatch.setattr("fairseq.models.MODEL_REGISTRY", {})
     with pytest.raises(Trouble, match="capsule_transformer is not registered"):
         environment.plugin()
 
 
-def test_an_old_package(monkeypatch):
+def test_a_package_that_is_too_old_fails(monkeypatch):
     monkeypatch.setattr(environment, "version_of", lambda distribution: "1.5.1")
     finding = examine(next(check for check in environment.checks() if check.name == "sacrebleu"))
     detail = "1.5.1; fairseq-capsule requires >=2.3"
@@ -263,7 +263,7 @@ def fake_torch(cuda=None, available=False, error=None):
         (fake_torch("12.6", True, "no kernel image is available"), None, "FAIL", "no kernel image is available"),
     ],
 )
-def test_gpus(monkeypatch, torch, driver, status, detail):
+def test_unusable_gpus_are_reported(monkeypatch, torch, driver, status, detail):
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr("shutil.which", lambda name: driver)
     finding = examine(Check("GPU", environment.gpus, "fix"))
@@ -271,7 +271,7 @@ def test_gpus(monkeypatch, torch, driver, status, detail):
     assert detail in finding.detail
 
 
-def test_old_torch_and_more_threads_than_cores(monkeypatch):
+def test_an_old_torch_and_too_many_threads_are_reported(monkeypatch):
     torch = fake_torch()
     monkeypatch.setitem(sys.modules, "torch", torch)
     with pytest.raises(Trouble, match="torch uses 10000 on .* cores") as caught:
@@ -288,12 +288,12 @@ def test_torchaudio_of_another_torch_is_harmless(monkeypatch):
 
 
 @pytest.mark.parametrize("value, status", [("1", "warn"), ("0", "ok")])
-def test_unsafe_loading(monkeypatch, value, status):
+def test_unsafe_loading_of_checkpoints_is_reported(monkeypatch, value, status):
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", value)
     assert examine(Check("checkpoints", environment.weights_only, "")).status == status
 
 
-def test_no_compiler(monkeypatch):
+def test_a_missing_compiler_is_reported(monkeypatch):
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(Trouble, match="no C.. compiler, no make; needed where") as caught:
         environment.build_tools()

@@ -31,7 +31,7 @@ def data_of(page):
     return json.loads(text.partition('id="data">')[2].partition("</script>")[0])
 
 
-def test_the_page(command, words, place):
+def test_the_page_contains_runs_and_sentences(command, words, place):
     result = command(*words)
     assert result.status == 0 and result.out == f"{place / 'out/report.html'}: runs: 2; sentences: 30\n"
     found = data_of(place / "out/report.html")
@@ -47,7 +47,7 @@ def test_the_same_figures_give_the_same_page(command, words, place):
     assert pages[0] == pages[1]
 
 
-def test_links_to_pages_of_the_same_sentence_alone(command, words, place):
+def test_a_sentence_links_only_to_pages_of_the_same_sentence(command, words, place):
     pages = place / "pages of b"
     pages.mkdir()
     sources = [line for line in (place / "b/evaluation/test/generate.out").read_text().splitlines() if line[:2] == "S-"]
@@ -62,7 +62,7 @@ def test_links_to_pages_of_the_same_sentence_alone(command, words, place):
     assert command(*words, "--pages", f"c={pages}").err.endswith("no run has that name; choose one of a, b\n")
 
 
-def test_a_run_without_a_log_or_a_manifest(command, words, place):
+def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     for name in ("train.log", "manifest.json", "settings.json"):
         (place / "a" / name).unlink()
     assert command(*words).status == 0
@@ -70,68 +70,68 @@ def test_a_run_without_a_log_or_a_manifest(command, words, place):
 
 
 class TestRefusals:
-    def test_not_evaluated(self, refused, words, place):
+    def test_a_run_that_was_not_evaluated_is_refused(self, refused, words, place):
         shutil.rmtree(place / "b/evaluation")
         line = refused(*words)
         assert line.startswith(f"{place / 'b'}: not evaluated on 'test'; run scripts/evaluate.sh --split test ")
         assert not (place / "out").exists()
 
-    def test_evaluated_elsewhere(self, refused, words):
+    def test_a_run_that_was_evaluated_on_another_split_is_refused(self, refused, words):
         assert "it has test; choose one with --split" in refused(*words, "--split", "test1")
 
     @pytest.mark.parametrize("content", ["", "[]", "{}", '{"references": [], "scores": {}}', '{"references": ["x"]}'])
-    def test_damaged_scores(self, refused, words, place, content):
+    def test_damaged_scores_are_named(self, refused, words, place, content):
         (place / "b/evaluation/test/scores.json").write_text(content)
         assert "scores.json: missing or damaged; run scripts/evaluate.sh" in refused(*words)
 
-    def test_other_references(self, refused, words, place):
+    def test_other_references_are_refused(self, refused, words, place):
         change(place / "b/evaluation/test/scores.json", references=["elsewhere/newstest.de"])
         assert "evaluated against newstest.de" in refused(*words)
 
-    def test_another_measure(self, refused, words, place):
+    def test_another_measure_is_refused(self, refused, words, place):
         change(place / "b/evaluation/test/scores.json", scores={"rouge1": {"signature": "case:mixed"}})
         assert "evaluated by ROUGE" in refused(*words)
 
-    def test_without_case(self, refused, words, place):
+    def test_a_run_that_was_evaluated_without_case_is_refused(self, refused, words, place):
         change(place / "b/evaluation/test/scores.json", scores={"tokenised_bleu": {"signature": "case:lc"}})
         assert "evaluated without case" in refused(*words)
 
-    def test_another_test_set(self, refused, words, place):
+    def test_another_test_set_is_refused(self, refused, words, place):
         shutil.rmtree(place / "b")
         others = make_data(place / "other", 30, seed=2)
         make_run(place / "b", place / "data", others, 0.2)
         assert refused(*words).startswith(f"{place / 'b'}: evaluated on another text than ")
 
-    def test_another_number_of_sentences(self, refused, words, place):
+    def test_another_number_of_sentences_is_refused(self, refused, words, place):
         shutil.rmtree(place / "b")
         make_run(place / "b", place / "data", make_data(place / "other", 12), 0.2)
         assert "12 translations, but" in refused(*words)
 
-    def test_other_data(self, refused, words, place):
+    def test_missing_references_are_named(self, refused, words, place):
         (place / "data/raw/test.de").unlink()
         assert "raw/test.de: missing" in refused(*words)
 
-    def test_one_run(self, refused, words, place):
+    def test_a_single_run_is_refused(self, refused, words, place):
         line = "a comparison needs two different runs or more; name another run folder"
         assert refused("report", place / "a", *words[3:]) == line
         assert refused("report", place / "a", place / "a", *words[3:]) == line
 
-    def test_names(self, refused, words):
+    def test_wrong_numbers_of_names_are_refused(self, refused, words):
         assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each run: not x x"
         assert refused(*words, "--names", "x").startswith("--names: give 2 different names")
 
-    def test_a_damaged_manifest(self, refused, words, place):
+    def test_a_damaged_manifest_is_named(self, refused, words, place):
         (place / "a/manifest.json").write_text("{")
         assert "manifest.json: no manifest of train.sh" in refused(*words)
 
-    def test_coverage_of_plain_text(self, refused, words, place):
+    def test_coverage_of_untokenised_text_is_refused(self, refused, words, place):
         output = place / "b/evaluation/test/generate.out"
         lines = output.read_text().splitlines()
         write(output, [line.replace(" .", ".") if line.startswith("D-") else line for line in lines])
         assert "--coverage: words and punctuation of" in refused(*words, "--coverage", 1)
 
 
-def test_coverage(command, words, place):
+def test_coverage_is_a_table_of_the_page(command, words, place):
     pytest.importorskip("eflomal", reason="no eflomal: pip install -e '.[alignment]'")
     assert command(*words, "--coverage", 1).status == 0
     assert 'id="coverage-table"' in (place / "out/report.html").read_text()

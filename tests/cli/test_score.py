@@ -1,4 +1,4 @@
-"""`fairseq-capsule score`: the same BLEU as fairseq's, labels and signatures, the paired bootstrap."""
+"""`fairseq-capsule score`: the BLEU of fairseq, labels and signatures, the paired bootstrap."""
 
 import json
 import os
@@ -15,7 +15,7 @@ MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
 
 @pytest.fixture
 def score(command):
-    """The object that `--json` prints, after a look at the lines before it."""
+    """Run the command, check its lines, and return the object that `--json` prints."""
 
     def run(*arguments):
         result = command("score", *arguments, "--json")
@@ -45,7 +45,7 @@ def of(printed, part="score"):
         ("", ("--remove-bpe", "none")),
     ],
 )
-def test_tokenised_bleu_is_what_fairseq_generate_counts(training, generate, score, options, ours):
+def test_tokenised_bleu_is_that_of_fairseq_generate(training, generate, score, options, ours):
     output = generate("run/checkpoint_last.pt", options)
     printed = score(output, training / "test.de", *ours)
     theirs = float(re.search(r"BLEU4 = ([\d.]+),", output.read_text(encoding="utf-8"))[1])
@@ -54,7 +54,7 @@ def test_tokenised_bleu_is_what_fairseq_generate_counts(training, generate, scor
     assert printed["sentences"] == 24
 
 
-def test_fairseq_s_ways_to_join_subwords_score_alike(training, generate, score):
+def test_all_ways_of_joining_subwords_give_the_same_scores(training, generate, score):
     (training / "codes").write_text("#version: 0.2\nh u\n")
     ways = ["--remove-bpe", "--bpe subword_nmt --bpe-codes codes", ""]
     outputs = [generate("run/checkpoint_last.pt", options) for options in ways]
@@ -62,7 +62,7 @@ def test_fairseq_s_ways_to_join_subwords_score_alike(training, generate, score):
     assert by_option == by_decoder == by_us
 
 
-def test_a_perfect_translation_and_its_labels(score, reference):
+def test_a_perfect_translation_has_full_scores_and_all_labels(score, reference):
     printed = score(reference, reference)
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
     assert of(printed, "text") == {
@@ -89,10 +89,10 @@ def test_generated_output_is_sorted_joined_unescaped_and_detokenised(score, gene
     assert printed["scores"]["tokenised_bleu"]["text"] == "the output's own tokens, against its T- lines"
 
 
-def test_plain_text_scores_like_the_output_it_was_made_from(score, generated, reference, tmp_path):
+def test_plain_text_scores_the_same_as_its_generated_output(score, generated, reference, tmp_path):
     plain = write(tmp_path / "plain", TRANSLATIONS)
     by_output, by_text = of(score(generated, reference)), of(score(plain, reference))
-    assert by_text == pytest.approx(by_output)  # Moses gives the T- lines' tokens back
+    assert by_text == pytest.approx(by_output)  # Moses gives the tokens of the T- lines
     tokens = re.findall(r"^D-\d\t-0\.[3457]\t(.*)", GENERATED, re.MULTILINE)
     tokenised = write(tmp_path / "tokenised", [tokens[i] for i in (1, 3, 0, 2)])
     options = ("--tokenized", "yes", "--remove-bpe", "subword_nmt")
@@ -107,13 +107,13 @@ def test_output_that_fairseq_detokenised_is_plain_text(score, reference, tmp_pat
     output = write(tmp_path / "generated", lines)
     plain = write(tmp_path / "plain", TRANSLATIONS)
     assert of(score(output, reference)) == pytest.approx(of(score(plain, reference)))
-    # unless told otherwise: fairseq counts the T- and D- lines split at spaces
+    # With --tokenized yes, the T- and D- lines are split at spaces, as fairseq does.
     as_fairseq = score(output, reference, "--tokenized", "yes")["scores"]["tokenised_bleu"]
     bleu = sacrebleu.corpus_bleu(TRANSLATIONS, [REFERENCES], tokenize="none", smooth_method="none", force=True)
     assert as_fairseq["score"] == pytest.approx(bleu.score)
 
 
-def test_lowercase(score, reference, tmp_path):
+def test_lowercase_ignores_case(score, reference, tmp_path):
     lower = write(tmp_path / "lower", [line.lower() for line in REFERENCES])
     assert all(value < 90 for value in of(score(lower, reference)).values())
     printed = score(lower, reference, "--lowercase")
@@ -121,7 +121,7 @@ def test_lowercase(score, reference, tmp_path):
     assert all("case:lc" in signature for signature in of(printed, "signature").values())
 
 
-def test_compounds():
+def test_compounds_are_split_at_hyphens():
     assert split_compounds(["Rot-Kreuz-Platz - ja", "a - b", "x- y"]) == [
         "Rot ##AT##-##AT## Kreuz ##AT##-##AT## Platz - ja",
         "a - b",
@@ -129,21 +129,21 @@ def test_compounds():
     ]
 
 
-def test_romanian_with_and_without_diacritics(command, tmp_path):
+def test_romanian_is_scored_with_and_without_diacritics(command, tmp_path):
     marked = ["Țara își așază școala în vârful dealului.", "Şi ţăranii stau acasă în iarna asta."]
     plain = ["Tara isi asaza scoala in varful dealului.", "Si taranii stau acasa in iarna asta."]
     files = write(tmp_path / "plain", plain), write(tmp_path / "marked.ro", marked)
     printed = json.loads(command("score", *files, "--json").out.splitlines()[-1])["scores"]
     assert list(printed) == [name + ending for name in MEASURES for ending in ("", "_without_diacritics")]
     for name in MEASURES:
-        assert printed[name]["score"] < 60  # chrF forgives most
+        assert printed[name]["score"] < 60  # chrF changes least
         unmarked = printed[f"{name}_without_diacritics"]
         assert unmarked["score"] == pytest.approx(100)
         assert unmarked["label"] == f"{printed[name]['label']} without diacritics"
         assert unmarked["text"] == f"{printed[name]['text']}, diacritics removed from both"
 
 
-def test_several_references(score, tmp_path, reference):
+def test_several_references_are_used_together(score, tmp_path, reference):
     first = write(tmp_path / "first.de", ["Ein Mann schläft auf der Bank.", *REFERENCES[1:]])
     second = write(tmp_path / "second", [REFERENCES[0], "Ein Zug hält hier.", *REFERENCES[2:]])
     printed = score(reference, first, second)
@@ -161,7 +161,7 @@ class TestAgainst:
         lines = long_reference.read_text(encoding="utf-8").splitlines()
         return write(tmp_path / "worse", [" ".join(line.split()[: 3 + i % 4]) for i, line in enumerate(lines)])
 
-    def test_difference_and_p(self, score, command, long_reference, worse, monkeypatch):
+    def test_the_difference_to_another_system_has_a_p(self, score, command, long_reference, worse, monkeypatch):
         monkeypatch.setenv("SACREBLEU_SEED", "77")
         alone = of(score(worse, long_reference))
         printed = score(long_reference, long_reference, "--against", worse, "--samples", 200, "--seed", 5)
@@ -175,7 +175,7 @@ class TestAgainst:
         report = command("score", worse, long_reference, "--against", long_reference, "--samples", 50).out
         assert re.search(rf"- 100\.00 of {long_reference} = -\d+\.\d\d, p = 0\.0196 \(paired bootstrap, 50", report)
 
-    def test_p_depends_on_the_seed_alone(self, score, long_reference, worse, tmp_path):
+    def test_p_depends_only_on_the_seed(self, score, long_reference, worse, tmp_path):
         lines = worse.read_text(encoding="utf-8").splitlines()
         other = write(tmp_path / "other", [line + " Sand." if i % 2 else line[:-3] for i, line in enumerate(lines)])
         first, again, another = (
@@ -184,7 +184,7 @@ class TestAgainst:
         )
         assert first == again != another
 
-    def test_the_same_text(self, score, command, long_reference, worse):
+    def test_the_same_text_has_no_p(self, score, command, long_reference, worse):
         printed = score(worse, long_reference, "--against", worse, "--samples", 20)
         assert all(found["p"] is None and found["difference"] == 0 for found in of(printed, "against").values())
         report = command("score", worse, long_reference, "--against", worse, "--samples", 20).out

@@ -1,4 +1,4 @@
-"""What `fairseq-capsule score` doubts and refuses: other references, damaged output, missing languages."""
+"""What `fairseq-capsule score` warns about and refuses: other references, damaged output, missing languages."""
 
 import re
 
@@ -8,13 +8,13 @@ from fairseq_capsule.evaluation.scoring import _agrees
 from tests.cli.scored import GENERATED, REFERENCES, write
 
 
-class TestDoubts:
-    def test_lower_cased_translations(self, command, reference, tmp_path):
+class TestWarnings:
+    def test_lower_cased_translations_are_reported(self, command, reference, tmp_path):
         lower = write(tmp_path / "lower", [line.lower() for line in REFERENCES])
         assert "use --lowercase to ignore case" in command("score", lower, reference).err
         assert command("score", lower, reference, "--lowercase").err == ""
 
-    def test_none(self, command, generated, reference):
+    def test_correct_input_gives_no_warning(self, command, generated, reference):
         assert command("score", generated, reference).err == ""
 
 
@@ -23,11 +23,11 @@ class TestOtherReferences:
     def other(self, tmp_path):
         return write(tmp_path / "other.de", ["Etwas ganz anderes.", "Noch etwas.", "Und mehr.", "Schluss."])
 
-    def test_another_text_s_reference(self, command, refused, generated, other):
+    def test_the_reference_of_another_text_is_refused(self, command, refused, generated, other):
         assert refused("score", generated, other).startswith(f"{other}: 4 of the 4 T- lines of {generated} differ")
         assert command("score", generated, other, "--other-reference").status == 0
 
-    def test_the_right_reference_in_another_order(self, refused, generated, tmp_path):
+    def test_the_right_reference_in_another_order_is_refused(self, refused, generated, tmp_path):
         path = write(tmp_path / "order.de", REFERENCES[1:] + REFERENCES[:1])
         assert "--other-reference" in refused("score", generated, path)
 
@@ -60,27 +60,27 @@ class TestOtherReferences:
         assert _agrees(target, reference)
 
     @pytest.mark.parametrize("target, reference", [("ein <<unk>> haus", "Haus ein"), ("ein haus", "ein Haus steht")])
-    def test_other_differences_are_counted(self, target, reference):
+    def test_other_differences_are_not_accepted(self, target, reference):
         assert not _agrees(target, reference)
 
 
 class TestRefusals:
-    def test_unequal_counts(self, refused, generated, reference, tmp_path):
+    def test_unequal_numbers_of_sentences_are_refused(self, refused, generated, reference, tmp_path):
         short = write(tmp_path / "short", REFERENCES[:3])
         assert refused("score", generated, short).startswith(f"{short}: 3 sentences, but {generated} has 4")
         assert refused("score", reference, reference, "--against", short).startswith(f"{short}: 3 sentences")
         assert refused("score", reference, reference, short).startswith(f"{short}: 3 sentences")
 
-    def test_empty(self, refused, reference, tmp_path):
+    def test_empty_files_are_refused(self, refused, reference, tmp_path):
         empty = write(tmp_path / "empty", [])
         assert refused("score", empty, reference).startswith(f"{empty}: empty")
         assert refused("score", reference, empty).startswith(f"{empty}: empty")
 
-    def test_no_file(self, refused, reference, tmp_path):
+    def test_a_missing_file_and_a_folder_are_refused(self, refused, reference, tmp_path):
         assert refused("score", tmp_path / "no", reference) == f"{tmp_path / 'no'}: No such file or directory"
         assert refused("score", tmp_path, reference) == f"{tmp_path}: a folder; name a file"
 
-    def test_encoding(self, refused, reference, tmp_path):
+    def test_another_encoding_is_refused(self, refused, reference, tmp_path):
         latin = tmp_path / "latin"
         latin.write_bytes("\n".join(REFERENCES).encode("latin-1"))
         assert refused("score", latin, reference).startswith(f"{latin}, line 1: not UTF-8")
@@ -95,18 +95,18 @@ class TestRefusals:
             (r"(?m)^D-1\t.*\n", "D-1\t-0.\n", ", line 20: truncated after the score -0."),
         ],
     )
-    def test_damaged_output(self, refused, generated, reference, pattern, replacement, problem):
+    def test_damaged_output_is_refused(self, refused, generated, reference, pattern, replacement, problem):
         generated.write_text(re.sub(pattern, replacement, GENERATED), encoding="utf-8")
         line = refused("score", generated, reference)
         assert line.startswith(f"{generated}{problem}")
 
-    def test_language(self, command, reference, capsys):
+    def test_a_wrong_language_is_refused(self, command, reference, capsys):
         with pytest.raises(SystemExit):
             command("score", reference, reference, "--lang", "de;en")
         assert "--lang: 'de;en' is not a language code such as de or pt_BR" in capsys.readouterr().err
 
     @pytest.mark.parametrize("language", ["pt_BR", "pt-br", "zh_CN", "zh-Hans", "cmn", "ar", "sr_Latn", "esperanto"])
-    def test_any_language(self, command, reference, language, tmp_path):
+    def test_any_language_code_is_accepted(self, command, reference, language, tmp_path):
         named = write(tmp_path / f"reference.{language}", REFERENCES)
         by_option = command("score", reference, named, "--lang", language)
         assert by_option.status == 0
@@ -114,9 +114,9 @@ class TestRefusals:
         if language[2:3] in ("", "_", "-"):
             assert command("score", reference, named).out == by_option.out
 
-    def test_no_language(self, refused, reference, tmp_path):
+    def test_a_reference_without_a_language_is_refused(self, refused, reference, tmp_path):
         nameless = write(tmp_path / "reference", REFERENCES)
         assert refused("score", reference, nameless).startswith(f"--lang is missing, and {nameless} does not end with")
 
-    def test_a_full_disk(self, refused, generated, reference):
+    def test_a_full_disk_is_reported(self, refused, generated, reference):
         assert refused("score", generated, reference, "--output", "/dev/full").startswith("/dev/full: not written")

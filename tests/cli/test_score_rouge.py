@@ -50,7 +50,7 @@ def of(printed, part="score"):
     return {name: found[part] for name, found in printed["scores"].items()}
 
 
-def test_the_mean_over_sentences(score, reference, tmp_path):
+def test_rouge_is_the_mean_over_sentences(score, reference, tmp_path):
     printed = score(write(tmp_path / "plain", HYPOTHESES), reference)
     each = [CharacterRouge().f1(*pair) for pair in zip(HYPOTHESES, ([line] for line in REFERENCES))]
     assert of(printed) == pytest.approx({name: 25 * sum(f1[name] for f1 in each) for name in MEASURES})
@@ -76,11 +76,11 @@ def test_an_output_that_fairseq_joined_keeps_its_spaces(score, reference, tmp_pa
     assert (tmp_path / "joined").read_text(encoding="utf-8").splitlines() == HYPOTHESES
 
 
-def test_bleu_s_options_are_refused(refused, reference):
+def test_options_of_bleu_are_refused(refused, reference):
     assert refused("score", "--rouge", "--tokenized", "yes", reference, reference).startswith("--tokenized applies")
 
 
-def test_case(score, reference, tmp_path):
+def test_case_counts_unless_lowercase_is_given(score, reference, tmp_path):
     upper, lower = write(tmp_path / "upper", ["CEO"] * 4), write(tmp_path / "lower", ["ceo"] * 4)
     assert of(score(upper, lower)) == dict.fromkeys(MEASURES, 0)
     printed = score(upper, lower, "--lowercase")
@@ -88,13 +88,13 @@ def test_case(score, reference, tmp_path):
     assert all("case:lc" in signature for signature in of(printed, "signature").values())
 
 
-def test_several_references(score, reference, tmp_path):
+def test_the_best_reference_counts(score, reference, tmp_path):
     other = write(tmp_path / "other", [HYPOTHESES[0], *REFERENCES[1:]])
     printed = score(write(tmp_path / "plain", [HYPOTHESES[0], *REFERENCES[1:]]), reference, other)
     assert of(printed) == pytest.approx(dict.fromkeys(MEASURES, 100))
 
 
-def test_against_another_system(score, tmp_path):
+def test_the_difference_to_another_system_has_a_p(score, tmp_path):
     references = write(tmp_path / "references", REFERENCES * 15)
     better, worse = write(tmp_path / "better", HYPOTHESES * 15), write(tmp_path / "worse", ["岚泽成都"] * 60)
     printed = score(better, references, "--against", worse, "--samples", 50)

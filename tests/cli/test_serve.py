@@ -1,4 +1,4 @@
-"""`fairseq-capsule serve` as a command: its port, its end, and what it refuses before it loads a model."""
+"""`fairseq-capsule serve`: its port, its end, and what it refuses before it loads a model."""
 
 import json
 import signal
@@ -39,19 +39,19 @@ def test_the_server_runs_until_it_is_stopped(world, end, status):
     assert output == ("stopped\n" if status == 0 else "") and "Traceback" not in errors
 
 
-def test_a_busy_port(refused, world):
+def test_a_busy_port_is_refused(refused, world):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         line = refused(*arguments(world, "--port", port))
     assert line == f"port {port} of 127.0.0.1: Address already in use; choose another, such as --port {port + 1}"
 
 
-def test_an_address_of_another_computer(refused, world):
+def test_an_address_of_another_computer_is_refused(refused, world):
     assert refused(*arguments(world, "--host", "192.0.2.1")).startswith("port 8000 of 192.0.2.1: ")
     assert refused(*arguments(world, "--host", "no.such.host.invalid")).startswith("--host no.such.host.invalid: ")
 
 
-def test_models_of_other_dictionaries(refused, world, tmp_path):
+def test_a_second_model_that_does_not_load_is_named(refused, world, tmp_path):
     (tmp_path / "model.pt").write_bytes(b"no checkpoint")
     line = refused(*arguments(world, "--port", 0, "--against", tmp_path / "model.pt"))
     assert f"{tmp_path / 'model.pt'}: not loaded" in line
@@ -68,13 +68,13 @@ def test_models_of_other_dictionaries(refused, world, tmp_path):
         ("--longest", "0"),
     ],
 )
-def test_values_that_are_refused(world, capsys, option, value):
+def test_values_out_of_range_are_refused(world, capsys, option, value):
     with pytest.raises(SystemExit):
         main([str(word) for word in arguments(world, f"{option}={value}")])
     assert f"argument {option}: " in capsys.readouterr().err
 
 
-def test_without_the_framework(refused, world, monkeypatch):
+def test_a_missing_framework_is_named(refused, world, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delattr(server, "running", raising=False)
     monkeypatch.delitem(sys.modules, "fairseq_capsule.inspector.server.running", raising=False)

@@ -29,19 +29,19 @@ def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("command", ["table", "reproduce"])
-def test_unknown_names(capsys, tmp_path, command):
+def test_unknown_tables_and_scales_are_refused(capsys, tmp_path, command):
     assert "no table 'nope'" in refused(capsys, command, "nope", "--runs", tmp_path)
     assert "no scale 'huge'" in refused(capsys, command, "duan-table2", "--scale", "huge", "--runs", tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_unknown_row(capsys, tmp_path):
+def test_an_unknown_row_is_refused(capsys, tmp_path):
     message = refused(capsys, "reproduce", "duan-table2", "--rows", "nobody", "--runs", tmp_path, "--data", tmp_path)
     assert "duan-table2 has no row 'nobody'" in message and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("seeds", ["0", "1,", "a", "-1"])
-def test_wrong_seeds(capsys, seeds):
+def test_wrong_seeds_are_refused(capsys, seeds):
     with pytest.raises(SystemExit):
         main(["reproduce", "duan-table2", "--seeds", seeds])
     assert "whole numbers from 1 to " in capsys.readouterr().err
@@ -73,18 +73,18 @@ def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("scale", ["paper", "small", "smoke"])
 @pytest.mark.parametrize("name", table_names())
-def test_a_dry_run_of_every_table(capfd, tmp_path, name, scale):
+def test_every_table_has_a_dry_run(capfd, tmp_path, name, scale):
     assert "This was a dry-run" in dry_run(capfd, tmp_path, name, "--scale", scale)
 
 
 @pytest.mark.parametrize("launcher", ["nowhere", "..", "/"])
-def test_an_unknown_launcher(capsys, tmp_path, launcher):
+def test_an_unknown_launcher_is_refused(capsys, tmp_path, launcher):
     message = refused(capsys, "reproduce", "duan-table2", "--launcher", launcher, "--runs", tmp_path / "runs")
     assert "none of kubernetes, local, slurm, and no folder" in message and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("command", ["table", "reproduce"])
-def test_a_table_without_a_figure(capsys, tmp_path, command):
+def test_a_figure_of_a_table_without_one_is_refused(capsys, tmp_path, command):
     message = refused(capsys, command, "duan-table2", "--figure", "--runs", tmp_path / "runs")
     assert "the definition of duan-table2 does not say what to draw" in message and not list(tmp_path.iterdir())
 

@@ -1,4 +1,4 @@
-"""Small inputs of every kind for the commands, made in seconds without training."""
+"""Small inputs of every kind for the commands. They are made in seconds, without training."""
 
 import torch
 from fairseq import options, tasks
@@ -52,7 +52,7 @@ def write_output(path, sentences):
 
 
 def make_world(folder):
-    """Data, a checkpoint, texts and outputs that every command can be run on."""
+    """Make data, a checkpoint, texts and outputs for every command."""
     (folder / "data/bpe").mkdir(parents=True)
     for split in ("train", "valid", "test"):
         for language in ("en", "de"):

@@ -73,8 +73,7 @@ def write_data(folder: Path) -> None:
 
 
 def translations(path: Path, data: Path) -> list:
-    """Of every test sentence: tokens and scores of the best two of four hypotheses, and the reference's scores, word by
-    word."""
+    """Return two hypotheses of every test sentence with their scores (beam 4), and the score of each reference word."""
     import torch
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf

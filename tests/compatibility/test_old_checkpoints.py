@@ -25,7 +25,7 @@ def test_every_checkpoint_has_its_translations(checkpoints):
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_it_translates_as_before(checkpoints, name):
+def test_an_old_checkpoint_translates_as_before(checkpoints, name):
     found = translations(checkpoints / f"{name}.pt", FOLDER / "data")
     for got, expected in zip(found, EXPECTED[name], strict=True):
         for hypothesis, before in zip(got["hypotheses"], expected["hypotheses"], strict=True):

@@ -1,4 +1,4 @@
-"""Main and subordinate clauses, on sentences whose translation was written by hand."""
+"""Main and subordinate clauses, compared with translations by hand."""
 
 from dataclasses import replace
 
@@ -66,7 +66,7 @@ def with_verbs(clause, **inflection):
         ),
     ],
 )
-def test_tenses_bracket_the_clause(clause, expected_english, expected_german):
+def test_german_tenses_put_the_participle_or_infinitive_last(clause, expected_english, expected_german):
     check(clause, expected_english, expected_german)
 
 
@@ -93,7 +93,7 @@ def test_the_verb_is_second_after_a_fronted_adverbial(slot, phrase, expected_eng
     check(clause, expected_english, expected_german)
 
 
-def test_german_has_time_before_object_and_place_last():
+def test_german_puts_time_before_the_object_and_place_last():
     clause = replace(SEES, time=TODAY, place=pp("in", np("the garden")))
     check(clause, "The man sees the dog in the garden today.", "Der Mann sieht heute den Hund im Garten.")
 
@@ -113,7 +113,7 @@ def test_the_verb_is_last_in_subordinate_clauses(clause, expected_german):
     assert german.realise(sentence) == f"Das Kind schläft, {expected_german}."
 
 
-def test_a_subordinate_clause_in_front_makes_the_verb_follow_it():
+def test_the_verb_follows_a_subordinate_clause_in_front():
     check(
         Statement(CALLS, before=Subordinate(BECAUSE, SLEEPS)),
         "Because the child sleeps, the woman calls the dog.",
@@ -129,7 +129,7 @@ def test_a_subordinate_clause_in_front_makes_the_verb_follow_it():
         (FUTURE, "The woman will call the dog.", "Die Frau wird den Hund anrufen."),
     ],
 )
-def test_separable_prefixes(inflection, expected_english, expected_german):
+def test_separable_prefixes_are_last_or_joined(inflection, expected_english, expected_german):
     check(replace(CALLS, inflection=inflection), expected_english, expected_german)
 
 
@@ -141,7 +141,7 @@ def test_separable_prefixes(inflection, expected_english, expected_german):
         ("look at", Pronoun("he"), "I look at him.", "Ich sehe ihn an."),
     ],
 )
-def test_particles(name, phrase, expected_english, expected_german):
+def test_phrasal_verbs_become_separable_verbs(name, phrase, expected_english, expected_german):
     check(Clause(verb(name), Pronoun("I"), object=phrase), expected_english, expected_german)
 
 
@@ -162,7 +162,7 @@ def test_particles(name, phrase, expected_english, expected_german):
         ),
     ],
 )
-def test_passives(inflection, expected_english, expected_german):
+def test_passives_are_translated(inflection, expected_english, expected_german):
     clause = Clause(verb("open"), np("the door"), inflection, agent=pp("by", np("the man")))
     check(clause, expected_english, expected_german)
 
@@ -190,7 +190,7 @@ def test_passives(inflection, expected_english, expected_german):
         ),
     ],
 )
-def test_negation(clause, expected_english, expected_german):
+def test_negation_is_translated(clause, expected_english, expected_german):
     check(replace(clause, negated=True), expected_english, expected_german)
 
 
@@ -215,18 +215,18 @@ def test_negation(clause, expected_english, expected_german):
         ),
     ],
 )
-def test_questions(clause, expected_english, expected_german):
+def test_questions_are_translated(clause, expected_english, expected_german):
     check(Question(clause), expected_english, expected_german)
 
 
-def test_complement_clauses():
+def test_complement_clauses_are_translated():
     says = Clause(verb("say"), Pronoun("he"), complement=Subordinate(words.THAT, CALLS))
     check(says, "He says that the woman calls the dog.", "Er sagt, dass die Frau den Hund anruft.")
     asks = Clause(verb("ask", "interrogative"), Pronoun("he"), complement=Subordinate(words.WHETHER, SLEEPS))
     check(asks, "He asks whether the child sleeps.", "Er fragt, ob das Kind schläft.")
 
 
-def test_infinitives():
+def test_infinitives_are_translated():
     call = Clause(verb("call"), Unspoken(), object=np("the dog"))
     tries = Clause(verb("try"), Pronoun("he"), PERFECT, complement=Infinitive(call))
     check(tries, "He has tried to call the dog.", "Er hat versucht, den Hund anzurufen.")
@@ -244,7 +244,7 @@ def test_an_infinitive_keeps_its_adverbs():
     check(tries, "He tries to often call the dog today.", "Er versucht, heute oft den Hund anzurufen.")
 
 
-def test_joined_clauses():
+def test_joined_clauses_are_translated():
     check(
         Statement(SLEEPS, joined=("but", CALLS)),
         "The child sleeps, but the woman calls the dog.",

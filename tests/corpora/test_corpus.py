@@ -1,4 +1,4 @@
-"""The whole corpus: reproducible, without repeated sentences, varied, well formed."""
+"""The whole corpus is reproducible, varied and well formed, and no sentence occurs twice."""
 
 import hashlib
 import os
@@ -36,23 +36,23 @@ def fingerprint(seed, count):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def test_the_same_on_every_machine_and_python():
+def test_the_corpus_is_the_same_on_every_machine_and_python():
     assert fingerprint(1, 2000) == FINGERPRINT
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
-def test_the_same_whatever_the_hash_seed(hash_seed):
+def test_the_corpus_does_not_depend_on_the_hash_seed(hash_seed):
     program = "from tests.corpora.test_corpus import fingerprint; print(fingerprint(3, 300))"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     printed = subprocess.check_output([sys.executable, "-c", program], env=environment, text=True)
     assert printed.strip() == fingerprint(3, 300)
 
 
-def test_another_seed_is_another_corpus():
+def test_another_seed_gives_another_corpus():
     assert fingerprint(1, 10) != fingerprint(2, 10)
 
 
-def test_sizes(splits):
+def test_splits_have_the_requested_sizes(splits):
     assert {split: len(pairs) for split, pairs in splits.items()} == SIZES
 
 
@@ -68,8 +68,8 @@ def test_the_test_set_does_not_depend_on_the_size_of_train(splits):
 
 
 @pytest.mark.parametrize("words", [1, 2, 1000])
-def test_one_translation_of_each_sentence(words, monkeypatch):
-    """With one or two words of each class to choose from most sentences recur, and structures that look alike meet."""
+def test_each_sentence_has_one_translation(words, monkeypatch):
+    """With one or two words in each class, most sentences recur, and different structures give the same sentence."""
 
     def choose(self, items):
         return items[int(self._random() * min(words, len(items)))]
@@ -81,20 +81,20 @@ def test_one_translation_of_each_sentence(words, monkeypatch):
         assert translations.setdefault(source, target) == target
 
 
-def test_a_few_thousand_words(pairs):
+def test_the_corpus_has_a_few_thousand_words(pairs):
     english = {word for source, _ in pairs for word in re.findall(r"[\w-]+", source.lower())}
     german = {word for _, target in pairs for word in re.findall(r"\w+", target)}
     assert 1_200 <= len(english) <= 4_000
     assert 4_000 <= len(german) <= 10_000
 
 
-def test_most_words_of_the_test_set_have_been_seen_but_not_all(splits):
+def test_most_but_not_all_words_of_the_test_set_are_in_the_training_set(splits):
     known = {word for _, target in splits["train"] for word in target.split()}
     words = [word for _, target in splits["test"] for word in target.split()]
     assert 0.005 < sum(word not in known for word in words) / len(words) < 0.1
 
 
-def test_lengths(pairs):
+def test_lengths_are_within_the_limits(pairs):
     lengths = [len(source.split()) for source, _ in pairs]
     assert min(lengths) >= SHORTEST and max(lengths) <= LONGEST
     assert 10 <= sum(lengths) / len(lengths) <= 12
@@ -149,11 +149,11 @@ def test_too_many_sentences_are_refused():
         draw_splits(pairs, {"train": 5, "test": 1})
 
 
-def test_distinct_keeps_the_first_of_each_source():
+def test_distinct_keeps_the_first_pair_of_each_source():
     assert list(distinct([("a", "A"), ("a", "X"), ("b", "B")])) == [("a", "A"), ("b", "B")]
 
 
-def test_pure_python():
+def test_the_corpora_import_only_the_standard_library():
     pythons_own = {"contextlib", "dataclasses", "itertools", "os", "pathlib", "random", "re", "typing"}
     for file in Path(corpora.__file__).parent.rglob("*.py"):
         assert {name.split(".")[0] for name in imported_names(file)} <= pythons_own | {"fairseq_capsule"}, file

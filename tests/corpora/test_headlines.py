@@ -1,4 +1,4 @@
-"""The summarisation corpus: reproducible; texts contain the content of their shorter headlines."""
+"""The summarisation corpus is reproducible, and a text contains what its shorter headline says."""
 
 import hashlib
 import re
@@ -18,13 +18,13 @@ def pairs():
     return list(islice(article_pairs(1), 5000))
 
 
-def test_the_same_on_every_machine_and_python(pairs):
+def test_the_corpus_is_the_same_on_every_machine_and_python(pairs):
     text = "\n".join("\t".join(pair) for pair in pairs[:2000])
     assert hashlib.sha256(text.encode()).hexdigest() == FINGERPRINT
     assert list(islice(article_pairs(2), 50)) != pairs[:50]
 
 
-def test_lengths(pairs):
+def test_lengths_are_within_the_limits(pairs):
     assert all(25 <= len(text) <= 120 and 6 <= len(headline) <= 26 for text, headline in pairs)
     assert all(2 * len(headline) < len(text) for text, headline in pairs)
 

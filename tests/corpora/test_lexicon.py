@@ -17,7 +17,7 @@ ALL_ADJECTIVES = set(chain(*vocabulary.PLAIN_ADJECTIVES.values(), *vocabulary.DE
 
 
 def assert_function(pairs):
-    """No English with two Germans."""
+    """Check that no English form has two German translations."""
     translations = defaultdict(set)
     for english, german in pairs:
         translations[english].add(german)
@@ -39,7 +39,7 @@ def test_every_adjective_has_one_translation():
 def test_every_verb_has_one_translation():
     verbs = [entry.verb for entry in VERBS]
     assert_function(((verb.english, verb.governs), (verb.german, verb.governs)) for verb in verbs)
-    # `they ran` and `they run` must differ, or the tense could not be told.
+    # `they ran` and `they run` must differ, or the tense would be ambiguous.
     assert [verb.english.base for verb in verbs if verb.english.base == verb.english.past] == []
 
 
@@ -65,7 +65,7 @@ def test_german_nouns_are_capitalised_words():
             assert re.fullmatch("[A-ZÄÖÜ][a-zäöüß]+", form), form
 
 
-def test_numbers_are_two_to_ninety_nine_without_the_teens():
+def test_numbers_are_from_two_to_ninety_nine_without_the_teens():
     english = [number.english for number in words.NUMBERS]
     assert len(set(english)) == len(english) == 8 + 8 + 64
     assert words.NUMBERS[-1].german == "neunundneunzig"
@@ -92,7 +92,7 @@ def test_a_misspelt_note_is_refused():
         (lambda word: german_forms.superlative(word, True), {"groß": "größt", "alt": "ältest", "kurz": "kürzest"}),
     ],
 )
-def test_spelling_rules(rule, expected):
+def test_spelling_rules_are_applied(rule, expected):
     assert {word: rule(word) for word in expected} == expected
 
 
@@ -110,7 +110,7 @@ def test_spelling_rules(rule, expected):
         ("eat", "esse isst isst essen aß aßest aß aßen"),
     ],
 )
-def test_conjugation(english, expected):
+def test_verbs_are_conjugated(english, expected):
     verb = next(entry.verb.german for entry in VERBS if entry.verb.english.base == english)
     persons = ((1, "singular"), (2, "singular"), (3, "singular"), (3, "plural"))
     forms = [inflection.finite(verb, tense, *person) for tense in ("present", "past") for person in persons]
@@ -129,6 +129,6 @@ def test_conjugation(english, expected):
         ("pray", "gebetet", "zu beten"),
     ],
 )
-def test_nonfinite_forms(english, participle, zu):
+def test_nonfinite_forms_are_correct(english, participle, zu):
     verb = next(entry.verb.german for entry in VERBS if entry.verb.english.base == english)
     assert (verb.prefix + verb.participle, inflection.zu_infinitive(verb)) == (participle, zu)

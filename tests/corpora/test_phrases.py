@@ -1,4 +1,4 @@
-"""Agreement, case, relative clauses and word formation, on phrases whose translation was written by hand."""
+"""Agreement, case, relative clauses and word formation, compared with translations by hand."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ FUTURE = Inflection(modal=words.WILL)
         ("every old horse", "Every old horse sleeps.", "Jedes alte Pferd schläft."),
     ],
 )
-def test_agreement_in_the_nominative(subject, expected_english, expected_german):
+def test_words_agree_in_the_nominative(subject, expected_english, expected_german):
     check(Clause(verb("sleep"), np(subject)), expected_english, expected_german)
 
 
@@ -57,7 +57,7 @@ def test_agreement_in_the_nominative(subject, expected_english, expected_german)
         (np("the expensive cake"), "den teuren Kuchen"),
     ],
 )
-def test_agreement_in_the_accusative(phrase, expected):
+def test_words_agree_in_the_accusative(phrase, expected):
     assert german.realise(Statement(replace(SEES, object=phrase))) == f"Der Mann sieht {expected}."
 
 
@@ -73,7 +73,7 @@ def test_agreement_in_the_accusative(phrase, expected):
         (nps("two old horse"), "zwei alten Pferden"),
     ],
 )
-def test_agreement_in_the_dative(phrase, expected):
+def test_words_agree_in_the_dative(phrase, expected):
     assert german.realise(Statement(Clause(verb("help"), Pronoun("we"), object=phrase))) == f"Wir helfen {expected}."
 
 
@@ -87,12 +87,12 @@ def test_agreement_in_the_dative(phrase, expected):
         (np("this castle"), "the door of this castle", "die Tür dieses Schlosses"),
     ],
 )
-def test_owners_in_the_genitive(owner, expected_english, expected_german):
+def test_owners_are_in_the_genitive(owner, expected_english, expected_german):
     clause = Clause(verb("see"), Pronoun("we"), object=np("the door", owner=owner))
     check(clause, f"We see {expected_english}.", f"Wir sehen {expected_german}.")
 
 
-def test_names_own_without_an_article():
+def test_names_are_owners_without_an_article():
     annas = words.Determiner("Anna's", "Annas", "bare")
     phrase = NounPhrase(annas, noun("dog"), adjectives=(adjective("big"),))
     check(Clause(verb("see"), Pronoun("we"), object=phrase), "We see Anna's big dog.", "Wir sehen Annas großen Hund.")
@@ -134,7 +134,7 @@ def test_verbs_govern_prepositions():
     check(clause, "He will wait for the dog.", "Er wird auf den Hund warten.")
 
 
-def test_two_objects():
+def test_verbs_with_two_objects_are_translated():
     clause = Clause(verb("give"), Pronoun("we"), PERFECT, indirect=np("the child"), object=np("a book"), time=TODAY)
     check(clause, "We have given the child a book today.", "Wir haben heute dem Kind ein Buch gegeben.")
     pronoun = replace(clause, indirect=Pronoun("she"))
@@ -149,7 +149,7 @@ def who(phrase):
     return RelativePronoun(phrase.noun, phrase.number)
 
 
-def test_relative_clauses_stand_between_commas_with_the_verb_last():
+def test_relative_clauses_are_between_commas_with_the_verb_last():
     man = np("the man")
     subject = relative(man, Clause(verb("sleep"), who(man)))
     check(replace(SEES, subject=subject), "The man who sleeps sees the dog.", "Der Mann, der schläft, sieht den Hund.")
@@ -169,7 +169,7 @@ def test_relative_pronouns_agree_with_their_noun(phrase, name, expected_english,
     check(replace(SEES, object=described), f"The man sees {expected_english}.", f"Der Mann sieht {expected_german}.")
 
 
-def test_the_relative_clause_of_an_object_leaves_the_bracket():
+def test_the_relative_clause_of_an_object_follows_the_last_verb():
     dog = np("the dog")
     described = relative(dog, Clause(verb("sleep"), who(dog)))
     clause = replace(SEES, object=described, inflection=PERFECT, time=TODAY, fronted="time")
@@ -180,7 +180,7 @@ def test_the_relative_clause_of_an_object_leaves_the_bracket():
     )
 
 
-def test_comparison():
+def test_comparisons_are_translated():
     clause = Clause(None, np("the dog"), predicate=Predicate(adjective("bigger"), np("a cat")))
     check(clause, "The dog is bigger than a cat.", "Der Hund ist größer als eine Katze.")
     check(
@@ -225,7 +225,7 @@ def test_compounds_are_one_word_in_german(first, head, expected_english, expecte
         ("friendliness", "Freundlichkeit"),
     ],
 )
-def test_derived_nouns(word, expected):
+def test_derived_nouns_are_translated(word, expected):
     assert noun(word).german == expected
 
 
@@ -243,5 +243,5 @@ def test_derived_nouns(word, expected):
         ("most dangerous", "gefährlichst"),
     ],
 )
-def test_derived_adjectives(word, expected):
+def test_derived_adjectives_are_translated(word, expected):
     assert adjective(word).german == expected

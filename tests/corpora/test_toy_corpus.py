@@ -1,4 +1,4 @@
-"""`fairseq-capsule toy-corpus`: the files it writes, and what it says when it cannot."""
+"""`fairseq-capsule toy-corpus`: the files that it writes, and its errors."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ def contents(folder):
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-def test_writes_six_parallel_files(tmp_path, capsys):
+def test_it_writes_six_parallel_files(tmp_path, capsys):
     assert run(tmp_path / "new" / "folder") == 0
     written = contents(tmp_path / "new" / "folder")
     assert sorted(written) == NAMES
@@ -31,7 +31,7 @@ def test_writes_six_parallel_files(tmp_path, capsys):
     assert "wrote 30 pairs" in capsys.readouterr().out
 
 
-def test_the_seed_is_passed_on(tmp_path):
+def test_the_seed_is_passed_to_the_sampler(tmp_path):
     run(tmp_path / "a", "--seed", "1")
     run(tmp_path / "b", "--seed", "2")
     run(tmp_path / "c", "--seed", "2")
@@ -52,7 +52,7 @@ def test_the_seed_is_passed_on(tmp_path):
         ),
     ],
 )
-def test_bad_input_is_one_clear_line(tmp_path, capsys, place, options, message):
+def test_bad_input_gives_one_clear_line(tmp_path, capsys, place, options, message):
     (tmp_path / "file").touch()
     assert run(place.format(tmp=tmp_path), *options) == 1
     error = capsys.readouterr().err
@@ -60,7 +60,7 @@ def test_bad_input_is_one_clear_line(tmp_path, capsys, place, options, message):
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_full_disk_leaves_the_older_corpus_whole(tmp_path, capsys, monkeypatch):
+def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypatch):
     run(tmp_path)
     before = contents(tmp_path)
 

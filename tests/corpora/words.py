@@ -1,4 +1,4 @@
-"""Words by their English, and a few clauses, for sentences written by hand."""
+"""Words by their English form, and a few clauses, for sentences written by hand."""
 
 from fairseq_capsule.corpora.english_german import english as to_english
 from fairseq_capsule.corpora.english_german import german as to_german
@@ -16,7 +16,7 @@ from fairseq_capsule.corpora.english_german.syntax import (
 
 
 def only(candidates):
-    """The one candidate; several that are equal count as one."""
+    """Return the only candidate. Equal candidates count as one."""
     found = set(candidates)
     assert len(found) == 1, found
     return found.pop()
@@ -47,7 +47,7 @@ def by_english(words, english):
 
 
 def np(text, **more):
-    """A noun phrase as it is written, singular: `np("the old kitchen")`; `a` for `an` too."""
+    """Return a singular noun phrase, such as `np("the old kitchen")`. Write `a` also for `an`."""
     determiner, *adjectives, head = text.split()
     determiners = (
         function_words.THE,
@@ -67,18 +67,18 @@ def np(text, **more):
 
 
 def nps(text, **more):
-    """The same in the plural: `nps("the old kitchen")` is the old kitchens."""
+    """Return a plural noun phrase: `nps("the old kitchen")` is "the old kitchens"."""
     return np(text, number=PLURAL, **more)
 
 
 def pp(preposition, phrase):
-    """A prepositional phrase with a preposition that no verb governs."""
+    """Return a prepositional phrase. No verb governs its preposition."""
     everything = function_words.LOCATIONS + function_words.DIRECTIONS + function_words.COMPANY + (function_words.BY,)
     return PrepositionalPhrase(by_english(everything, preposition), phrase)
 
 
 def check(sentence, expected_english, expected_german):
-    """The sentence, or the statement of a clause, in both languages."""
+    """Check a sentence, or the statement of a clause, in both languages."""
     sentence = sentence if isinstance(sentence, (Statement, Question)) else Statement(sentence)
     assert to_english.realise(sentence) == expected_english
     assert to_german.realise(sentence) == expected_german

@@ -1,4 +1,4 @@
-"""The probe: what it reads, what it trains, what it counts."""
+"""The probe: its input, its parameters and its recall."""
 
 import pytest
 import torch
@@ -44,7 +44,7 @@ def test_the_probe_reads_the_configured_vector(arch, left_pad_source):
     "arch, reads",
     [("gret_transformer_base", "global"), ("gret_transformer_base", "last"), ("gdr_lstm", "mean")],
 )
-def test_only_the_predictor_learns(arch, reads):
+def test_only_the_predictor_is_trained(arch, reads):
     model, criterion = probe(arch, reads)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     assert not [name for name, parameter in model.named_parameters() if parameter.requires_grad]
@@ -59,27 +59,27 @@ def test_only_the_predictor_learns(arch, reads):
     assert losses[-1] < 0.8 * losses[0] and "bag_recall_200" not in log
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     log = criterion.eval()(model, BATCH)[2]
-    assert log["bag_recall_200"] == log["bag_recall_1000"] == 4  # 44 words are all among the first 200
+    assert log["bag_recall_200"] == log["bag_recall_1000"] == 4  # all 44 words are among the first 200
 
 
-def test_the_global_vector_must_be_there():
+def test_a_model_without_a_global_vector_is_refused():
     with pytest.raises(UserError, match="--probe-reads global: no mechanism of the model gives a vector"):
         probe("capsule_transformer", "global")
 
 
-def test_recall_by_hand():
+def test_recall_equals_a_result_by_hand():
     logits = torch.tensor([[4.0, 3, 2, 1], [1, 2, 3, 4]])
     target = torch.tensor([[0, 0, 2], [1, 3, 9]])
     mask = torch.tensor([[False, False, False], [False, False, True]])
-    # Two most probable: {0, 1} and {2, 3}. Bags {0, 2} and {1, 3}: one of two in each.
+    # The two most probable words are {0, 1} and {2, 3}. The bags are {0, 2} and {1, 3}: one of two words in each.
     assert float(bag_recall(logits, target, mask, 2)) == pytest.approx(0.5 + 0.5)
-    alike = bag_recall(torch.zeros(2, 8), target, mask, 2)  # two are taken, however many are as probable
+    alike = bag_recall(torch.zeros(2, 8), target, mask, 2)  # only two count, even if all are equally probable
     assert float(alike) <= 1
     assert float(bag_recall(logits, target, mask, 3)) == pytest.approx(1 + 1)
     assert float(bag_recall(logits, target, mask, 100)) == pytest.approx(2)
 
 
-def test_prediction_loss_by_hand():
+def test_the_prediction_loss_equals_a_result_by_hand():
     logits = torch.log(torch.tensor([[0.5, 0.25, 0.25]]))
     target, mask = torch.tensor([[0, 1, 7]]), torch.tensor([[False, False, True]])
     expected = -(torch.log(torch.tensor(0.5)) + torch.log(torch.tensor(0.25))) / 2

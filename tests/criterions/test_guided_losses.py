@@ -1,4 +1,4 @@
-"""The criterion: its terms, what it logs, what it refuses, what costs nothing."""
+"""The criterion: its terms, its log, its errors, and the cost of terms that are off."""
 
 import math
 
@@ -47,7 +47,7 @@ def test_the_loss_is_the_sum_of_its_terms(arch):
     assert torch.equal(log["nll_loss"], plain_log["nll_loss"]) and sample_size == BATCH["ntokens"]
 
 
-def test_what_is_logged():
+def test_losses_are_logged_as_means_in_bits():
     logs = [
         {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8 * math.log(2), "bca_loss": 3.0, "ntokens": 4, "nsentences": 2},
         {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8 * math.log(2), "bca_loss": 6.0, "ntokens": 4, "nsentences": 1},
@@ -55,7 +55,7 @@ def test_what_is_logged():
     with metrics.aggregate() as aggregated:
         GuidedLossesCriterion.reduce_metrics([{**log, "sample_size": 4} for log in logs])
     values = aggregated.get_smoothed_values()
-    assert values["bow_loss"] == 2.0 and values["bca_loss"] == 3.0  # base 2, per bag word; per sentence
+    assert values["bow_loss"] == 2.0 and values["bca_loss"] == 3.0  # bits per word of the bags; per sentence
     assert values["loss"] == pytest.approx(40 / 8 / math.log(2), abs=1e-3)
     assert values["ppl"] == pytest.approx(2 ** (16 / 8 / math.log(2)), abs=0.02)
 

@@ -1,4 +1,4 @@
-"""Files are written completely or not at all, and errors name the place."""
+"""Files are written completely or not at all, and errors name file and line."""
 
 import os
 
@@ -17,19 +17,19 @@ def test_lines_end_at_line_feeds_only(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b" \n\n"])
-def test_nothing_to_read(tmp_path, content):
+def test_an_empty_text_is_refused(tmp_path, content):
     (tmp_path / "text").write_bytes(content)
     with pytest.raises(UserError, match="text: empty"):
         read_lines(tmp_path / "text")
 
 
-def test_another_encoding(tmp_path):
+def test_another_encoding_is_refused(tmp_path):
     (tmp_path / "text").write_bytes("ein\nzwei\ngrün\n".encode("latin-1"))
     with pytest.raises(UserError, match="text, line 3: not UTF-8"):
         read_lines(tmp_path / "text")
 
 
-def test_a_failed_write_leaves_the_older_file(tmp_path, monkeypatch):
+def test_a_failed_write_does_not_change_the_older_file(tmp_path, monkeypatch):
     file = tmp_path / "file"
     write_whole(file, b"older")
 
@@ -43,7 +43,7 @@ def test_a_failed_write_leaves_the_older_file(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [file]
 
 
-def test_links_and_devices_stay(tmp_path):
+def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_whole(tmp_path / "link", b"content")
     assert (tmp_path / "link").is_symlink()

@@ -1,4 +1,4 @@
-"""What a terminal shows of a bootstrap."""
+"""The progress of a bootstrap on a terminal."""
 
 import random
 
@@ -12,7 +12,7 @@ from fairseq_capsule.evaluation.scoring import Measure, bootstrap
 
 @pytest.fixture
 def bars(monkeypatch):
-    """The bars, which are drawn here at once and without a terminal."""
+    """The progress bars, drawn immediately and without a terminal."""
     made = []
 
     class Bar(tqdm):
@@ -37,6 +37,6 @@ def test_a_bootstrap_ends_at_the_number_of_its_scores(bars, systems):
     (bar,) = bars
     assert bar.n == bar.total == 30 * (2 * systems - 1) + systems
     assert metric.corpus_score(measure.systems[0], measure.references).score == first[0].score
-    assert bar.n == bar.total  # the metric is no longer watched
+    assert bar.n == bar.total  # the metric is no longer patched
     second = bootstrap(measure, 30, 1)
     assert [vars(result) for result in first] == [vars(result) for result in second]

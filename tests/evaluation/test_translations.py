@@ -1,4 +1,4 @@
-"""Reading outputs whose subwords are SentencePiece's."""
+"""Reading outputs with subwords of SentencePiece."""
 
 import pytest
 
@@ -12,7 +12,7 @@ LINES = {"S": "▁ Er ▁ kommt , ▁ sagt ▁ er .", "T": "▁ He ▁ come s , 
 def output(tmp_path):
     path = tmp_path / "generate.out"
     lines = [f"{kind}-0\t{text}" for kind, text in LINES.items() if kind != "H"]
-    # A first word that the dictionary lacks has no ▁.
+    # An unknown first word has no ▁.
     unknown = ["S-1\t<unk> ▁ b", "T-1\t<unk> ▁ b", "H-1\t-0.2\t<unk> ▁ b"]
     path.write_text("\n".join([*lines, f"H-0\t-0.1\t{LINES['H']}", *unknown]) + "\n", encoding="utf-8")
     return path
@@ -27,11 +27,11 @@ def test_pieces_are_joined_to_untokenised_text(output, subwords):
     assert read_translations(output, subwords, tokenised=True).tokenised
 
 
-def test_subwords_are_detected_in_cases(output):
+def test_subwords_of_outputs_are_detected(output):
     assert [each.sentences[0] for each in read_outputs([output, output])] == ["He comes."] * 2
 
 
-def test_words_are_not_pieces(tmp_path):
+def test_a_piece_mark_inside_a_line_is_not_sentencepiece(tmp_path):
     path = tmp_path / "generate.out"
     path.write_text("H-0\t-0.1\tein Ha@@ us ▁ da\n", encoding="utf-8")
     found = read_translations(path)

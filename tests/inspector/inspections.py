@@ -22,7 +22,7 @@ def make_inspection(
     reference=None,
     **origin,
 ):
-    """An `Inspection` with arrays of a random model, whose dictionary's words are replaced by the given ones."""
+    """Return an `Inspection` with arrays of a random model. The given words replace those of its dictionary."""
     tokens = make_sentences([(len(source) - 1, len(target) - 1)])[0]
     sentence = Sentence(tokens["source"][None], tokens["target"][None], source, target)
     arrays = gather(build(arch, options), sentence)

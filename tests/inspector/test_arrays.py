@@ -28,14 +28,14 @@ def gathered(model, sentence=SENTENCES[0]):
 
 
 class Forward:
-    """A forward pass of all sentences in one batch, and where the first one is in it.
+    """A forward pass of all sentences in one batch, and the positions of the first sentence in it.
 
     Attributes:
-        row: of the batch.
-        source: the places of its source words.
-        inside: the same within an encoder of LSTMs, which pads on the right whatever it is given.
-        steps: the places of its target words.
-        extra: what comes with the logits.
+        row: its row in the batch.
+        source: the positions of its source words.
+        inside: the same positions inside an LSTM encoder, which always pads on the right.
+        steps: the positions of its target words.
+        extra: the second output of the model, beside the logits.
     """
 
     def __init__(self, model, left_pad):
@@ -54,7 +54,7 @@ def axes(array):
 
 @pytest.fixture
 def couplings(monkeypatch):
-    """The coupling of every iteration of every routing, in the order in which a model computes them."""
+    """The couplings of every iteration of every routing, in the order of computation."""
     seen = []
     plain = dynamic._coupling
     monkeypatch.setattr(dynamic, "_coupling", lambda *args: seen.append(plain(*args)) or seen[-1])
@@ -73,7 +73,7 @@ def couplings(monkeypatch):
         ("capsule_transformer", ALL_THREE),
     ],
 )
-def test_past_and_future(arch, options, left_pad):
+def test_past_and_future_equal_those_of_the_batch(arch, options, left_pad):
     model = build(arch, options)
     forward = Forward(model, left_pad)
     arrays = gathered(model)
@@ -114,14 +114,14 @@ def test_a_model_without_past_and_future_is_reported():
         ("capsule_transformer", ALL_THREE),
     ],
 )
-def test_the_global_representation(arch, options, left_pad, couplings, monkeypatch):
+def test_the_global_representation_equals_that_of_the_batch(arch, options, left_pad, couplings, monkeypatch):
     model = build(arch, options)
     gates, pooled = [], []
     together = CapsulePooling.together
 
     def recorded(*args):
         vectors = together(*args)
-        pooled.extend(vectors)  # of the layers
+        pooled.extend(vectors)  # one for each layer
         return vectors
 
     monkeypatch.setattr(CapsulePooling, "together", staticmethod(recorded))
@@ -142,9 +142,9 @@ def test_the_global_representation(arch, options, left_pad, couplings, monkeypat
     np.testing.assert_allclose(gate * vector.numpy(), taken, atol=1e-5)
     np.testing.assert_allclose(arrays["global_gate_mean"].values, gate.mean(1), atol=1e-6)
     if "global_pooling" in options:
-        assert "global_weights" not in arrays  # nothing weighs them
+        assert "global_weights" not in arrays  # mean pooling has no weights
         return
-    # The weights are those of which the pooled vectors were made.
+    # The pooled vectors were computed with these weights.
     for number, (pooling, vectors) in enumerate(zip(poolings, pooled)):
         layer = torch.tensor(arrays["global_weights"].values[number])
         capsules = capsules_of(model, number)
@@ -154,9 +154,9 @@ def test_the_global_representation(arch, options, left_pad, couplings, monkeypat
 
 
 def capsules_of(model, number):
-    """The capsules `[K, d_c]` of the first sentence alone, by the pooling of that number."""
+    """Return the capsules `[K, d_c]` of the first sentence, by the pooling of that layer."""
     found = []
-    weights = capsule_pooling._weights  # of all layers
+    weights = capsule_pooling._weights  # called for all layers
 
     def recorded(poolings, capsules):
         found.append(capsules[number, 0])
@@ -177,7 +177,7 @@ def capsules_of(model, number):
         {"aggregation_iterations": 1},
     ],
 )
-def test_capsules_at_each_iteration(options, left_pad, couplings):
+def test_capsules_at_each_iteration_equal_those_of_the_batch(options, left_pad, couplings):
     model = build("capsnmt", options)
     forward = Forward(model, left_pad)
     own = torch.stack([each[forward.row][forward.inside] for each in couplings])
@@ -187,7 +187,7 @@ def test_capsules_at_each_iteration(options, left_pad, couplings):
     np.testing.assert_allclose(coupling.values, own.numpy(), atol=1e-5)
 
 
-def test_fewer_iterations_of_shared_weights_are_those_of_a_model_that_has_fewer():
+def test_early_iterations_with_shared_weights_equal_a_model_with_fewer_iterations():
     options = {"aggregation_weights": "shared", "aggregation_scoring": "votes"}
     model, fewer = (build("capsnmt", {**options, "aggregation_iterations": count}) for count in (3, 2))
     fewer.load_state_dict(model.state_dict())
@@ -196,7 +196,7 @@ def test_fewer_iterations_of_shared_weights_are_those_of_a_model_that_has_fewer(
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
-def test_the_attention_of_a_sentence_in_a_batch_is_that_of_the_sentence(left_pad):
+def test_attention_equals_that_of_the_batch(left_pad):
     model = build("capsule_transformer", {**ALL_THREE, "encoder_routing_layers": "2"})
     forward = Forward(model, left_pad)
     arrays = gathered(model)
@@ -246,7 +246,7 @@ def operations(model):
 
 
 def contents(model):
-    """Everything that modules hold besides parameters, and the hooks of a forward pass."""
+    """Return all attributes of the modules except parameters and submodules. Hooks are included."""
     return {
         name: {key: value for key, value in vars(module).items() if key not in ("_parameters", "_modules")}
         for name, module in model.named_modules()
@@ -256,7 +256,7 @@ def contents(model):
 @pytest.mark.parametrize("arch, options", [("capsule_transformer", ALL_THREE), ("capsnmt", {}), ("gdr_lstm", {})])
 def test_inspection_leaves_no_state_in_the_model(arch, options):
     model = build(arch, options)
-    operations(model)  # fairseq's decoder keeps its mask from the first time on
+    operations(model)  # fairseq's decoder caches its mask at the first call
     before = operations(model)
     held = str(contents(model))
     gathered(model)

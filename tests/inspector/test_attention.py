@@ -13,7 +13,7 @@ SOURCE, PREVIOUS = BATCH["src_tokens"], BATCH["prev_output_tokens"]
 
 
 def forward_attention(layers, run):
-    """The queries and the outputs of the layers' self-attention while `run` calls the model."""
+    """Return the queries and outputs of the layers' self-attention while `run` calls the model."""
     calls = []
     hooks = [
         layer.self_attn.register_forward_hook(
@@ -29,7 +29,7 @@ def forward_attention(layers, run):
 
 
 def attended(attention, weights, query):
-    """What the weights `[B, H, L, L]` take of a layer's values."""
+    """Apply the weights `[B, H, L, L]` to the values of a layer, and project the result."""
     length, batch, _ = query.shape
     values = attention.v_proj(query).view(length, batch, 4, 8).permute(1, 2, 0, 3)
     return attention.out_proj((weights @ values).permute(2, 0, 1, 3).reshape(length, batch, 32))
@@ -37,7 +37,7 @@ def attended(attention, weights, query):
 
 @pytest.mark.parametrize("normalize_before", [False, True])
 def test_explained_attention_reproduces_encoder_layers(normalize_before):
-    """The explained attention applied to the values gives what the layer's attention gave in the forward pass."""
+    """The explained attention, applied to the values, gives the output of the forward pass."""
     model = build("capsule_transformer", {"encoder_normalize_before": normalize_before, "encoder_routing_layers": "2"})
     calls = forward_attention(model.encoder.layers, lambda: model.encoder(SOURCE, SOURCE.ne(1).sum(1)))
     explanations = encoder_attention(model, SOURCE)
@@ -60,7 +60,7 @@ def test_explained_attention_reproduces_decoder_layers(options):
         torch.testing.assert_close(output[valid], expected[valid], rtol=1e-5, atol=1e-5)
         assert torch.equal(shown.own.after, shown.own.after.tril()) and (shown.own.horizontal is not None) == routed
     with torch.no_grad():
-        mean = model(**BATCH)[1]["attn"][0]  # of the last layer's heads
+        mean = model(**BATCH)[1]["attn"][0]  # the mean over the heads of the last layer
     torch.testing.assert_close(explanations[-1].cross.mean(1)[valid.T], mean[valid.T])
 
 
@@ -76,7 +76,7 @@ def test_lstm_attention_equals_that_of_the_forward_pass(arch):
     with torch.no_grad():
         extra = model(**BATCH)[1]
     attention = extra["attn"][0] if isinstance(extra, dict) else extra
-    model.decoder.need_attn = False  # as prepared for generation
+    model.decoder.need_attn = False  # prepared for generation
     assert torch.equal(lstm_attention(model, SOURCE, PREVIOUS), attention) and not model.decoder.need_attn
 
 

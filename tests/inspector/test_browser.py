@@ -1,4 +1,4 @@
-"""The page in a real browser, without a window and without a network."""
+"""The page in a real browser without a window and without a network."""
 
 import shutil
 from pathlib import Path
@@ -13,13 +13,13 @@ from tests.inspector.inspections import SOURCE, make_inspection
 
 AXE = Path(__file__).resolve().parents[2] / ".venv/axe/node_modules/axe-core/axe.min.js"
 LONG = tuple(f"word{number}" for number in range(100))
-# As many dimensions as a base model's state has.
+# The dimension of a base model.
 WIDE = {"encoder_embed_dim": 512, "decoder_embed_dim": 512}
 
 
 @pytest.fixture(scope="session")
 def browser():
-    """Chromium as Debian has it; both programs are looked for here, nothing is downloaded."""
+    """Debian's Chromium and its driver, if they are installed. Nothing is downloaded."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install -e '.[dev]'")
     from selenium.webdriver.chrome.service import Service
 
@@ -31,8 +31,8 @@ def browser():
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "window-size=1600,1200"):
         options.add_argument("--" + argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    # A page changes its address while it is read. The driver would wait for such a change as for another page, now and
-    # then for minutes. The tests wait for what the page shows.
+    # A page changes its address. By default the driver treats such a change as a new page and sometimes waits for
+    # minutes. The tests themselves wait for what the page shows.
     options.page_load_strategy = "none"
     opened = webdriver.Chrome(options=options, service=Service(driver))
     yield opened
@@ -41,7 +41,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Pages of several models, as `inspect` would write them, with their arrays."""
+    """Pages of several models with their arrays, as `inspect` writes them."""
     folder = tmp_path_factory.mktemp("pages")
     inspections = {
         1: make_inspection(against="capsule_transformer", reference="ge teilt"),
@@ -64,7 +64,7 @@ LARGE = "canvas[data-array]"
 
 
 class Page:
-    """One page, with what a reader does there."""
+    """A page, with the actions of a reader."""
 
     def __init__(self, browser, folder, number, **choices):
         self.browser, self.folder = browser, folder
@@ -94,7 +94,7 @@ class Page:
         return len(self.browser.find_elements("css selector", selector))
 
     def changing(self, act):
-        """Do something after which the page draws itself anew."""
+        """Do something, and wait until the page has been drawn again."""
         drawn = self.browser.execute_script("return document.body.dataset.drawn")
         act()
         self.wait(f"return document.body.dataset.drawn != '{drawn}'")
@@ -115,13 +115,13 @@ class Page:
         return self.browser.execute_script(script)
 
     def hover(self, array, row, column):
-        """Move the pointer onto a cell; the lines that are shown."""
+        """Move the pointer to a cell, and return the lines that are shown."""
         from selenium.webdriver import ActionChains
 
-        # Where the cells begin, the page knows: it is asked for the first cell's place by the keyboard.
+        # Focusing the canvas marks its first cell, which shows where the cells begin.
         canvas = self.find(f"canvas[data-array='{array}']")
         self.browser.execute_script("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", canvas)
-        # Scrolling may have brought another picture under the pointer, which then takes the mark.
+        # After scrolling, another picture may be under the pointer and take the mark, so the focus is set again.
         left, top, width, height = self.wait(
             "arguments[0].blur(); arguments[0].focus();"
             "const style = arguments[0].parentElement.querySelector('.cursor')?.style;"
@@ -138,7 +138,7 @@ class Page:
         return self.find("#readout").get_property("textContent").split("\n")
 
     def quiet(self):
-        """Check that there is no error and that only the list of sentences was loaded."""
+        """Check that the browser logged no error and loaded only the list of sentences."""
         assert self.browser.get_log("browser") == []
         fetched = self.browser.execute_script(
             "return performance.getEntriesByType('resource').map((each) => each.name)"
@@ -147,7 +147,7 @@ class Page:
 
 
 def is_number(text, expected):
-    """Whether a text is that number, rounded to as many decimals as it has."""
+    """Return whether a text ends with that number, rounded to its decimals."""
     shown = text.rsplit(": ", 1)[1]
     decimals = len(shown.partition(".")[2])
     return abs(float(shown) - expected) <= 0.5001 * 10.0**-decimals
@@ -236,7 +236,7 @@ def test_numbers_under_the_pointer_are_those_of_the_archive(opened):
     page.choose("#view", "global_representation")
     assert is_number(page.hover("global_gate_mean", 2, 0)[1], page.arrays["global_gate_mean"][2])
     assert is_number(page.hover("global_gate", 1, 7)[1], page.arrays["global_gate"][1, 7])
-    coupling = page.arrays["global_coupling"]  # the layer is still the one that was chosen
+    coupling = page.arrays["global_coupling"]  # the chosen layer has not changed
     assert is_number(page.hover("global_coupling", 6, 1)[1], coupling[0, -1, 6, 1])
 
 
@@ -254,12 +254,12 @@ def test_all_numbers_of_the_page_are_those_of_the_archive(opened, number):
         np.testing.assert_allclose(found, expected, atol=0.501 * 10.0**-decimals, err_msg=name)
 
 
-def test_whole_words(opened):
+def test_subwords_can_be_joined_to_words(opened):
     page = opened(1, view="cross_attention", head=2, words="parts")
     apart = page.pixels()
     page.changing(lambda: page.press("w"))
     assert page.find("#joined").is_selected() and page.pixels() != apart and "words" not in page.browser.current_url
-    # Row 2 is "ge@@ teilt", column 4 "sub@@ wo@@ rd": a mean over those that attend, a sum over the attended.
+    # Row 2 is "ge@@ teilt", column 4 is "sub@@ wo@@ rd". The value is the mean over rows of the sum over columns.
     lines = page.hover("cross_attention", 2, 4)
     assert "geteilt" in lines[0] and "subword" in lines[0]
     assert is_number(lines[1], page.arrays["cross_attention"][-1, 1, 2:4, 4:7].sum() / 2)
@@ -276,12 +276,12 @@ def test_whole_words(opened):
         (["a@@", "b@@", "c", "d", "</s>"], ["abc", "d", "</s>"]),
     ],
 )
-def test_words_of_either_kind_of_subwords(opened, labels, joined):
+def test_words_of_both_kinds_of_subwords_are_joined(opened, labels, joined):
     script = "return words(arguments[0]).map((group) => word(arguments[0], group))"
     assert opened(1).browser.execute_script(script, labels) == joined
 
 
-def test_stepping_through_a_translation(opened):
+def test_a_reader_can_step_through_a_translation(opened):
     page = opened(1, view="past_future", words="parts")
     assert page.find("[aria-current]").text == "مرحبا"
     top = [page.find("#future-words li").text]
@@ -307,12 +307,12 @@ def test_parts_of_only_the_second_model_can_be_stepped_through(opened):
     assert page.find("#past-words li").text.split()[0] == page.arrays["against.past_words"][1, 0]
 
 
-def test_of_a_deeper_model_the_other_shows_a_layer_that_both_have(opened):
+def test_a_comparison_opens_on_a_layer_of_both_models(opened):
     page = opened(5, view="encoder_attention")
     assert page.value("#choice-layer") == "1" and page.count("canvas[data-array=encoder_attention]") == 1
 
 
-def test_everything_by_the_keyboard(opened):
+def test_the_page_can_be_used_by_keyboard(opened):
     from selenium.webdriver.common.keys import Keys
 
     page = opened(1)
@@ -321,7 +321,7 @@ def test_everything_by_the_keyboard(opened):
         assert page.value(f"#{control}") == value
     page.changing(lambda: page.press("L"))
     assert page.value("#choice-layer") == "1"
-    # From the controls on, Tab comes to the first picture; arrows move in it.
+    # After the controls, Tab selects the first picture; the arrow keys move in it.
     for _ in range(20):
         page.browser.switch_to.active_element.send_keys(Keys.TAB)
         if page.browser.switch_to.active_element.tag_name == "canvas":
@@ -332,7 +332,7 @@ def test_everything_by_the_keyboard(opened):
     assert page.value("#view") == "decoder_attention"
 
 
-def test_light_and_dark(opened):
+def test_the_page_has_a_light_and_a_dark_theme(opened):
     page = opened(1)
     background = "return getComputedStyle(document.body).backgroundColor"
     white, dark = "rgb(255, 255, 255)", "rgb(22, 24, 27)"
@@ -344,7 +344,7 @@ def test_light_and_dark(opened):
     assert page.wait(f"{background} == '{dark}'") and "theme=dark" in page.browser.current_url
 
 
-def test_text_is_never_markup(opened):
+def test_text_is_never_interpreted_as_markup(opened):
     page = opened(1)
     assert page.find("#source").get_property("textContent") == "<b>bold</b> </script> שלום 你好 subword &amp;"
     assert page.count("b") == 0 and page.browser.title.startswith("test 1: <b>bold</b> </script>")
@@ -380,7 +380,7 @@ def test_short_and_long_sentences_are_readable(opened, number, words):
 @pytest.mark.parametrize(
     "number, view, axis, labels", [(1, "encoder_attention", "head", 4), (2, "capsules", "iteration", 3)]
 )
-def test_all_heads_are_there_at_once_and_a_click_enlarges_one(opened, number, view, axis, labels):
+def test_all_heads_are_shown_and_a_click_enlarges_one(opened, number, view, axis, labels):
     page = opened(number, view=view)
     figures = page.count(".small")
     assert figures == (8 if number == 1 else 1) and page.count(".multiple") == figures * labels
@@ -391,14 +391,14 @@ def test_all_heads_are_there_at_once_and_a_click_enlarges_one(opened, number, vi
     assert page.find(".multiple[aria-pressed=true]").get_attribute("data-name") == name
     assert f"{axis}={page.value(f'#choice-{axis}')}" in page.browser.current_url and page.pixels() != before
     focused = page.browser.switch_to.active_element.get_attribute("data-name")
-    assert focused == name  # by the keyboard one goes on from there
+    assert focused == name  # the keyboard continues from there
 
 
 def mean_entropy(text):
     return float(text.removeprefix("Entropy of the rows, mean: ").removesuffix("."))
 
 
-def test_entropy_of_each_head_and_of_shares_over_parts(opened):
+def test_the_entropy_of_heads_and_of_parts_is_shown(opened):
     page = opened(1, view="encoder_attention", layer=2, words="parts")
     shares = page.arrays["encoder_attention"][1]
     expected = (-(shares * np.log(shares)).sum(-1) / np.log(shares.shape[-1])).mean(-1)
@@ -418,7 +418,7 @@ def test_entropy_of_each_head_and_of_shares_over_parts(opened):
     assert abs(mean_entropy(figure.find_element("css selector", ".entropy").text) - np.mean(rows)) < 0.01
 
 
-def test_whole_words_are_steps_and_the_page_plays_them(opened):
+def test_words_are_the_steps_and_the_page_plays_them(opened):
     page = opened(1, view="past_future")
     assert page.find("#step").get_attribute("max") == "4" and page.find("#step-number").text == "1 of 4"
     page.changing(lambda: page.press("s", "s"))
@@ -440,7 +440,7 @@ SCHEMES = ("light", "dark")
 
 @pytest.fixture
 def wide_as(browser):
-    """Sets the width of the window's content in pixels, which a headless window itself cannot have below 500."""
+    """Set the width of the page in pixels. A headless window cannot be narrower than 500 pixels."""
 
     def set_width(width, scheme="light"):
         metrics = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
@@ -454,7 +454,7 @@ def wide_as(browser):
 
 
 @pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_pages_of_any_width_scroll_in_one_direction_alone(opened, wide_as, width):
+def test_pages_of_any_width_scroll_in_one_direction_only(opened, wide_as, width):
     wide_as(width)
     for number, view in ((1, "encoder_attention"), (1, "past_future"), (4, "encoder_attention"), (6, None)):
         page = opened(number, **({"view": view} if view else {}))
@@ -518,10 +518,10 @@ def test_a_page_outside_its_folder_has_no_navigation(browser, folder, tmp_path):
     page = Page(browser, folder, 2)
     page.at((tmp_path / "alone.html").as_uri())
     assert page.count("#navigation") == 0 and page.count(LARGE) == 1
-    browser.get_log("browser")  # that there is no list is logged by the browser
+    browser.get_log("browser")  # drop the message that the list is missing
 
 
 @pytest.mark.slow
 def test_a_page_of_a_hundred_words_opens_in_two_seconds(opened):
-    """Until it has drawn its pictures; the best of three, since the machine may be busy."""
+    """The time includes drawing the pictures. The best of three counts, since the machine may be busy."""
     assert min(opened(4).opened_in for _ in range(3)) < 2000

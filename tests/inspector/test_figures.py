@@ -14,7 +14,7 @@ def inspection():
 
 
 def images(figure):
-    """The pictures of a figure in reading order: their titles and numbers."""
+    """Return the titles and numbers of the pictures of a figure, in reading order."""
     return [
         (axis.get_title(), np.asarray(axis.images[0].get_array()))
         for axis in figure.axes
@@ -22,7 +22,7 @@ def images(figure):
     ]
 
 
-def test_attention_of_all_heads_of_a_layer(inspection):
+def test_attention_of_all_heads_of_a_layer_is_drawn(inspection):
     shown = images(inspection.plot("encoder_attention", layer=1))
     names = [
         "attention without routing",
@@ -31,26 +31,26 @@ def test_attention_of_all_heads_of_a_layer(inspection):
         "attention, other model",
     ]
     assert [title for title, _ in shown[:16]] == [f"{name}, head {head}" for name in names for head in range(1, 5)]
-    assert len(shown) == 8 * 4  # vertical and horizontal capsules too
+    assert len(shown) == 8 * 4  # with vertical and horizontal capsules
     for head in range(4):
         np.testing.assert_array_equal(shown[8 + head][1], inspection.arrays["encoder_attention"].values[0, head])
         other = inspection.arrays["against.encoder_attention"].values[0, head]
         np.testing.assert_array_equal(shown[12 + head][1], other)
 
 
-def test_one_head_of_the_top_layer(inspection):
+def test_one_head_of_the_top_layer_is_drawn(inspection):
     shown = dict(images(inspection.plot("cross_attention", head=2)))
     assert list(shown) == ["attention", "attention, other model"]
     np.testing.assert_array_equal(shown["attention"], inspection.arrays["cross_attention"].values[-1, 1])
 
 
-def test_of_a_deeper_model_the_other_shows_a_layer_that_both_have():
+def test_a_comparison_shows_a_layer_of_both_models():
     inspection = make_inspection(options={"encoder_layers": 1}, against="capsule_transformer")
     titles = [title for title, _ in images(inspection.plot("encoder_attention", head=1))]
     assert titles[:2] == ["attention without routing", "attention without routing, other model"]
 
 
-def test_contents_stand_side_by_side_on_one_scale(inspection):
+def test_contents_are_drawn_side_by_side_on_one_scale(inspection):
     figure = inspection.plot("past_future")
     assert [title for title, _ in images(figure)] == ["PAST", "FUTURE", "redundant"]
     axes = [axis for axis in figure.axes if axis.images and axis.get_title()]
@@ -61,7 +61,7 @@ def test_contents_stand_side_by_side_on_one_scale(inspection):
     assert [label.get_text() for label in axes[0].get_yticklabels()] == list(TARGET)
 
 
-def test_iterations_stand_side_by_side():
+def test_iterations_are_drawn_side_by_side():
     inspection = make_inspection("capsnmt", {})
     shown = images(inspection.plot())
     assert [title for title, _ in shown] == [f"words in capsules, iteration {number}" for number in (1, 2, 3)]

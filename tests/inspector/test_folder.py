@@ -26,7 +26,7 @@ def pages(folder):
 
 
 def listed(folder):
-    """The pages that the index leads to, and those that the pages' list has."""
+    """Return the pages that the index links to, and those in the list of the pages."""
     index = re.findall(r'<th scope="row"[^>]*><a href="([^"]*)"', write_lists(folder).read_text(encoding="utf-8"))
     text = (folder / "sentences.js").read_text(encoding="utf-8")
     entries = json.loads(text.removeprefix("window.sentences = ").removesuffix(";\n"))
@@ -96,7 +96,7 @@ def tags(text):
     st.text(st.characters(exclude_categories=["Cs", "Cc"])) | st.sampled_from([HOSTILE, "</script><b>", "<!--", "]]>"])
 )
 def test_text_of_a_file_adds_no_markup(inspection, tmp_path_factory, text):
-    """Neither in a page nor in the index: the same elements with the same attributes as of plain text."""
+    """Pages and the index have the same elements and attributes as with plain text."""
     model = InspectedModel(text, 1, (text,), f"{text}/{text}.pt")
     hostile = from_elsewhere(
         replaced(inspection, source=(text, "</s>"), translation=text, reference=text, other_translation=text),

@@ -1,4 +1,4 @@
-"""What is written: pages, and arrays with their axes."""
+"""The written files: pages, and arrays with their axes."""
 
 import base64
 import html
@@ -24,13 +24,13 @@ def data_of(text):
 
 
 def unpacked(array):
-    """As the page's script does it."""
+    """Unpack an array as the script of the page does."""
     low, high = np.frombuffer(zlib.decompress(base64.b64decode(array["numbers"])), np.uint8).reshape(2, -1)
     integers = (high.astype(np.int16) << 8) | low
     return integers.reshape(array["shape"]) * 10.0 ** -array["decimals"]
 
 
-def test_the_page_holds_the_arrays_to_three_digits_of_the_largest_number():
+def test_the_page_contains_arrays_with_three_digits_of_the_largest_number():
     inspection = make_inspection()
     data = data_of(page_html(inspection))
     assert set(data["arrays"]) == set(inspection.arrays)
@@ -80,7 +80,7 @@ def test_the_archive_names_every_axis(tmp_path):
 @pytest.mark.parametrize(
     "words, text", [(("a@@", "b", "c", "</s>"), "ab c"), (("▁a", "b", "▁c", "</s>"), "ab c"), (("</s>",), "")]
 )
-def test_plain_text(words, text):
+def test_subwords_are_joined_to_text(words, text):
     assert plain(words) == text
 
 
@@ -98,7 +98,7 @@ def test_plain_text(words, text):
         ("capsule_transformer", PLAIN, "gdr_transformer_base", "past_future"),
     ],
 )
-def test_a_page_opens_on_the_view_of_the_models_own_mechanism(arch, options, against, opened):
+def test_a_page_opens_on_the_view_of_the_model_s_mechanism(arch, options, against, opened):
     inspection = make_inspection(arch, options, against)
     views = data_of(page_html(inspection))["views"]
     assert views[0]["name"] == opened and [view["name"] for view in views] == [view.name for view in inspection.views]
@@ -120,7 +120,7 @@ def test_captions_describe_only_existing_parts():
     assert len(plain_attention) == 1 and "routing" not in plain_attention[0]
 
 
-def test_the_header_says_which_model_data_beam_and_score():
+def test_the_header_states_model_data_beam_and_score():
     inspection = make_inspection("gdr_transformer_base", {}, "capsule_transformer", reference="ge teilt", beam=7)
     header = re.search("<header>(.*?)</header>", page_html(inspection), re.S)[1]
     text = html.unescape(re.sub("<[^>]*>", "", header))

@@ -1,4 +1,4 @@
-"""Tiny archives with the names and the inner layout of the real ones, for the tests of `scripts/prepare-*.sh`."""
+"""Tiny archives with the names and layouts of the real ones, for the tests of `scripts/prepare-*.sh`."""
 
 import gzip
 import hashlib
@@ -18,7 +18,7 @@ WORDS = {
 
 
 def sentences(language, count, seed):
-    """The same sentences in every language."""
+    """Return sentences; they are the same in every language."""
     generator = random.Random(seed)
     adjectives, nouns, verbs = (words.split() for words in WORDS[language])
     for _ in range(count):
@@ -39,7 +39,7 @@ def sgm(kind, language, count, seed, translator="ref"):
 
 
 def pack(folder, name, members):
-    """An archive of the kind that its name says."""
+    """Write an archive of the format of its name."""
     if name.endswith(".zip"):
         with zipfile.ZipFile(folder / name, "w") as archive:
             for member, content in members.items():
@@ -56,7 +56,7 @@ def pack(folder, name, members):
 
 
 def pair(stem, languages, count, seed, suffix="", more=((), ())):
-    """The two members of a part of a training set."""
+    """Return the two members of a part of a training set."""
     return {f"{stem}.{language}{suffix}": text(language, count, seed, *last) for language, last in zip(languages, more)}
 
 
@@ -134,7 +134,7 @@ def make_archives(folder, archives):
     for name, members in archives.items():
         pack(folder, name, members)
     whole = folder / "UNv1.0.en-zh.tar.gz"
-    if whole.exists():  # the real one comes in two pieces
+    if whole.exists():  # the real archive has two pieces
         content = whole.read_bytes()
         whole.unlink()
         (folder / f"{whole.name}.00").write_bytes(content[:100])
@@ -161,7 +161,7 @@ def make_ldc(folder):
 
 
 def write_checksums(file, folder):
-    """Makes the archives of a folder the known ones."""
+    """Write the checksums of the archives in a folder, so that they are accepted."""
     addresses = [line.split()[1] for line in file.read_text().splitlines()]
     named = ((address, folder / address.rpartition("/")[2]) for address in addresses)
     sums = [

@@ -1,4 +1,4 @@
-"""fairseq's real command lines, each in its own process, because fairseq keeps state in its modules."""
+"""fairseq's command lines, each in its own process, because fairseq keeps state in its modules."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from tests.processes import run_forked
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PLUGIN = REPOSITORY / "fairseq_capsule"
-PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # fairseq's commands beside this Python
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # fairseq's commands are next to this Python
 
 SMALL_LSTM = "--encoder-embed-dim 32 --decoder-embed-dim 32 --decoder-out-embed-dim 32".split()
 SMALL_CAPSNMT = "--encoder-embed-dim 32 --decoder-embed-dim 32 --encoder-layers 2 --decoder-layers 2".split()
@@ -17,13 +17,13 @@ SMALL = (
     "--encoder-embed-dim 32 --encoder-ffn-embed-dim 48 --encoder-attention-heads 4 --encoder-layers 2 "
     "--decoder-embed-dim 32 --decoder-ffn-embed-dim 48 --decoder-attention-heads 4 --decoder-layers 2"
 ).split()
-# A process that loads the data may not end when torch asks it to, which then waits for 5 seconds, every epoch.
+# Without a separate process for data: it may not end in time, and torch then waits for 5 seconds in every epoch.
 TRAINING = [
     *"--optimizer adam --lr 2e-3 --max-tokens 400 --label-smoothing 0.1 --cpu --seed 1 --no-progress-bar".split(),
     *"--num-workers 0".split(),
 ]
 CRITERION = "label_smoothed_cross_entropy"
-# A training by scripts/train.sh: without dropout, which would be drawn differently in two processes.
+# A training by scripts/train.sh. It has no dropout, because two processes draw it differently.
 SCRIPTED = [
     REPOSITORY / "configs/toy/capsule_transformer.yaml",
     *"--gpus 0 --effective-tokens 800 dataset.max_tokens=400 task._name=capsule_translation".split(),
@@ -34,9 +34,9 @@ GUIDED = ["--task", "capsule_translation", "--criterion", CRITERION + "_with_gui
 
 
 def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None, stdin=None):
-    """Run `fairseq-<command>`; its output, standard error included."""
+    """Run `fairseq-<command>`. Return its output and standard error."""
     plugin = ["--user-dir", str(user_dir)] if user_dir else []
-    # A command's name is its module's: fairseq-train is fairseq_cli.train.
+    # fairseq-train is the module fairseq_cli.train.
     finished = run_forked(
         f"fairseq_cli.{command}", "cli_main", [*arguments, *plugin], cwd or REPOSITORY, env, stdin, one_output=True
     )
@@ -45,7 +45,7 @@ def run(command, *arguments, user_dir=PLUGIN, succeeds=True, cwd=None, env=None,
 
 
 def train(data, save_dir, *arguments, arch="capsule_transformer_tiny", **options):
-    """Train an architecture of fairseq's, or a small one of ours; those that have guided losses with them."""
+    """Train an architecture of fairseq, or a small one of ours. If it supports guided losses, they are used."""
     small = SMALL if arch.startswith(("capsule_", "gdr_", "gret_")) else []
     if arch.startswith(("capsnmt", "simple_")):
         small = SMALL_CAPSNMT

@@ -8,7 +8,7 @@ from tests.integration.preparing import Workplace
 
 
 def write_reversals(folder, split, number, rng):
-    """Sentences of an invented language whose translation is the sentence backwards."""
+    """Write sentences of an invented language. The translation is the sentence in reverse order."""
     with open(folder / f"{split}.en", "w") as source, open(folder / f"{split}.de", "w") as target:
         for _ in range(number):
             words = [rng.choice("abcdefghijkl") for _ in range(rng.randint(2, 7))]
@@ -31,7 +31,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def trained(data, tmp_path_factory):
-    """A run of three epochs with all of its checkpoints."""
+    """A run of three epochs with all checkpoints."""
     folder = tmp_path_factory.mktemp("trained")
     train(data, folder, "--max-epoch", 3)
     return folder
@@ -39,7 +39,7 @@ def trained(data, tmp_path_factory):
 
 @pytest.fixture
 def run_place(tmp_path):
-    """Where `train.sh` and `evaluate.sh` can be run with stubs."""
+    """A place to run `train.sh` and `evaluate.sh` with stubs."""
     return with_plugin(Workplace(tmp_path, "train.sh"))
 
 
@@ -57,7 +57,7 @@ def with_plugin(place):
 
 @pytest.fixture(scope="session")
 def archives(tmp_path_factory):
-    """Those of Multi30k, tiny."""
+    """Tiny archives of Multi30k."""
     folder = tmp_path_factory.mktemp("archives")
     multi30k.make_archives(folder)
     return folder
@@ -65,5 +65,5 @@ def archives(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def prepared(archives, tmp_path_factory):
-    """A finished run of `prepare-multi30k.sh` over them."""
+    """A finished run of `prepare-multi30k.sh` on the tiny archives."""
     return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-multi30k.sh").prepared("--from", archives)

@@ -1,4 +1,4 @@
-"""Tiny archives of Multi30k, under the names of the real ones."""
+"""Tiny archives of Multi30k with the names of the real ones."""
 
 import gzip
 import random

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.integration.commands import PATH
 
-# Without what a machine may say of its GPUs or of a job of Slurm's that the tests run in.
+# Without variables for GPUs and Slurm, which the machine of the tests may set.
 ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
@@ -21,7 +21,7 @@ class Workplace:
         self.stubs.mkdir()
         shutil.copytree(SCRIPTS, root / "scripts")
         self.path = f"{self.stubs}:{PATH}"
-        self.stub("nvidia-smi", "exit 9")  # no GPU, whatever there is
+        self.stub("nvidia-smi", "exit 9")  # hide the GPUs
 
     def stub(self, tool, body):
         (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
@@ -52,14 +52,14 @@ class Workplace:
         return self.run(f"scripts/{self.script}", *arguments, **environment)
 
     def prepared(self, *arguments):
-        """A finished run into `out`; its folder is the process's `out`."""
+        """Run to the end into `out`. The returned process has the folder as `out`."""
         process = self.prepare(*arguments, "out")
         assert process.returncode == 0, process.errors
         process.out = self.out
         return process
 
     def common(self, code):
-        """Runs shell code that uses the functions of `common.sh`."""
+        """Run shell code that uses the functions of `common.sh`."""
         return self.run("bash", "-c", f"source scripts/common.sh; {code}")
 
     def refused(self, process, *wanted):
@@ -73,7 +73,7 @@ class Workplace:
 
 
 def contents(out):
-    """Every file of a prepared folder except the logs, which contain times."""
+    """Return every file of a prepared folder except logs, which contain times."""
     files = (file for file in out.rglob("*") if file.is_file() and file.suffix != ".log")
     return {str(file.relative_to(out)): file.read_bytes() for file in files}
 

@@ -18,13 +18,13 @@ def rows(capsys, kind, *arguments):
 
 @pytest.fixture(scope="module")
 def routed(data, tmp_path_factory):
-    """PAST and FUTURE and attention routing in one model, an epoch of it, and what its training printed."""
+    """The folder and the output of a training: one epoch of a model with PAST and FUTURE and attention routing."""
     folder = tmp_path_factory.mktemp("routed")
     parts = "--encoder-routing vertical --eval-overlap --max-epoch 1 --required-batch-size-multiple 1".split()
     return folder, train(data, folder, *parts, arch="gdr_transformer_tiny")
 
 
-def test_overlap_is_what_validation_reported(data, routed, tmp_path, capsys):
+def test_overlap_equals_that_of_the_validation(data, routed, tmp_path, capsys):
     folder, output = routed
     checkpoint = folder / "checkpoint_last.pt"
     found = rows(capsys, "overlap", checkpoint, "--data", data, "--split", "valid", "--out", tmp_path)
@@ -32,11 +32,11 @@ def test_overlap_is_what_validation_reported(data, routed, tmp_path, capsys):
     assert found[0]["system"] == f"{folder.name}/checkpoint_last" and found[0]["sentences"] == 30
     for content in ("past", "future"):
         reported = float(re.findall(rf"\| overlap_{content} ([\d.]+)", output)[-1])
-        assert found[0][content] == pytest.approx(reported, abs=0.01)  # batches differ, and a word's rank may with them
+        assert found[0][content] == pytest.approx(reported, abs=0.01)  # other batches may change the rank of a word
     assert (tmp_path / "overlap.svg").exists()
 
 
-def test_iterations_score_as_generate_and_validate_do(data, trained, tmp_path, capsys):
+def test_iterations_have_the_scores_of_generate_and_validate(data, trained, tmp_path, capsys):
     checkpoint = trained / "checkpoint3.pt"
     arguments = ("--data", data, "--split", "test", "--iterations", "1,3", "--beam", 2, "--out", tmp_path)
     found = rows(capsys, "iterations", checkpoint, *arguments)

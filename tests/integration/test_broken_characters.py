@@ -1,4 +1,4 @@
-"""Broken characters of a corpus: a validation or test set with one is refused, a pair of training is dropped."""
+"""Broken characters of a corpus: validation and test sets with one are refused, training pairs are dropped."""
 
 import subprocess
 import sys
@@ -24,7 +24,7 @@ def broken(request):
 
 
 @pytest.mark.parametrize("side", ["en", "de"])
-def test_plain_text(tmp_path, broken, side):
+def test_broken_characters_of_plain_text_are_refused_or_dropped(tmp_path, broken, side):
     character, name = broken
     for language in ("en", "de"):
         lines = ["a b", f"c {character if side == language else ''} d"]
@@ -45,14 +45,14 @@ def test_an_empty_sentence_is_refused_or_dropped(tmp_path):
 
 
 @pytest.mark.parametrize("escaped", ["\ufffd", "&#0;", "&#xFFFD;"])
-def test_segments(tmp_path, escaped):
+def test_broken_characters_of_sgm_segments_are_refused(tmp_path, escaped):
     document = f'<doc docid="d"><seg id="1">a</seg><seg id="2">b {escaped}</seg></doc>'
     (tmp_path / "set.sgm").write_text(document, encoding="utf-8")
     refused = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
     assert refused.stderr == "set.sgm, segment 2 of document d: U+FFFD at character 3: fix the file\n"
 
 
-def test_summaries(tmp_path, broken):
+def test_broken_characters_of_summaries_are_refused_or_dropped(tmp_path, broken):
     character, name = broken
     text = DOCUMENT.format(0, "好" + character, "很好") + DOCUMENT.format(1, "好", "很好")
     (tmp_path / "part.txt").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""`make demo` and `make demo-summarization`, shortened: too few updates to learn, the same steps."""
+"""`make demo` and `make demo-summarization` with the same steps, but with too few updates to learn."""
 
 import os
 import subprocess
@@ -27,7 +27,7 @@ def demo(folder, script, *arguments):
         ("demo-summarization.sh", "ROUGE-L F1 = ", "headline ", "headlines"),
     ],
 )
-def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
+def test_a_short_demo_runs_all_steps_and_resumes(tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
     status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 0, out)
     assert status == 0, output
@@ -36,11 +36,11 @@ def test_the_demo_in_short(tmp_path, script, measure, shown, translations):
     assert output.count(shown) == 5
     assert output.count("  reference ") == 5
     assert len((out / translations).read_text().splitlines()) == 500
-    if script != "demo.sh":  # how a demo ends is the same for both
+    if script != "demo.sh":  # both demos end in the same way
         return
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
-    # Trained already: only scored.
+    # The model is already trained, so it is only scored.
     status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 80, out)
     assert status == 1
     assert "is below 80: the model has not learnt" in output.splitlines()[-1]

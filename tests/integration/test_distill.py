@@ -1,4 +1,4 @@
-"""`scripts/distill.sh`, whole, with a teacher of three epochs."""
+"""The complete `scripts/distill.sh`, with a teacher that was trained for three epochs."""
 
 import re
 import shutil
@@ -23,22 +23,22 @@ def teacher(trained):
 
 
 def targets(folder):
-    """The lines of a training set."""
+    """Return the target lines of a training set."""
     dictionary = Dictionary.load(str(folder / "dict.de.txt"))
     return [dictionary.string(line) for line in data_utils.load_indexed_dataset(f"{folder}/train.en-de.de", dictionary)]
 
 
-def test_targets_are_the_translations_of_the_teacher(workplace, teacher, data):
+def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
     process = workplace.prepared("--shards", 3, "--beam", 2, "--max-tokens", 400, teacher, data)
     assert re.search(r"\n300 training sentences, (\d+) of them the teacher's", process.output)
     assert sum(int(number) for number in re.findall(r"shard \d of 3: (\d+) sentences", process.output)) == 300
     options = "--gen-subset train --beam 2 --lenpen 0.8 --max-len-a 2 --max-len-b 10 --cpu --max-tokens 400".split()
     command = ("generate", data, "--path", teacher, "--required-batch-size-multiple", 1, *options)
-    output = run(*command, env={"OMP_NUM_THREADS": "1"})  # batches and threads as the script's: rounded the same
+    output = run(*command, env={"OMP_NUM_THREADS": "1"})  # the same batches and threads give the same rounding
     said = {int(number): text for number, text in re.findall(r"^H-(\d+)\t\S+\t(.*)$", output, re.MULTILINE)}
     own, distilled = targets(data), targets(workplace.out / "bin")
     assert len(distilled) == len(said) == len(own) == 300
-    lengths = [len(line.split()) for line in own]  # a reversal is as long as its source
+    lengths = [len(line.split()) for line in own]  # a translation is as long as its source
     for number, line in enumerate(distilled):
         good = 0 < len(said[number].split()) < 2 * (lengths[number] + 1) + 10
         assert line == (said[number] if good else own[number])
@@ -67,7 +67,7 @@ def test_an_interrupted_run_is_resumed(workplace, teacher, data):
     assert contents(workplace.out) == before
 
 
-def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data):
+def test_shards_of_another_teacher_are_refused(workplace, trained, teacher, data):
     workplace.stub("fairseq-generate", "echo 'out of luck' >&2; exit 1")
     process = workplace.prepare("--shards", 2, teacher, data, "out")
     assert workplace.refused(process, "the teacher failed: out of luck (full logs: ")
@@ -77,7 +77,7 @@ def test_another_teacher_s_shards_are_refused(workplace, trained, teacher, data)
     assert workplace.refused(process, "out was prepared with max-tokens 4096, not max-tokens 99")
 
 
-def test_a_teacher_of_another_dictionary_or_language(workplace, teacher, data, tmp_path):
+def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teacher, data, tmp_path):
     shutil.copytree(data, tmp_path / "other")
     for language in ("en", "de"):
         file = tmp_path / "other" / f"dict.{language}.txt"
@@ -128,6 +128,6 @@ def test_bad_translations_are_counted(workplace, data, tmp_path):
         (["--lenpen", "much", "{teacher}", ".", "out"], "--lenpen must be a number, not 'much'"),
     ],
 )
-def test_wrong_arguments(workplace, teacher, arguments, message):
+def test_wrong_arguments_are_refused(workplace, teacher, arguments, message):
     process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
     assert workplace.refused(process, message)

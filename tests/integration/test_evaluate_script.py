@@ -1,4 +1,4 @@
-"""`scripts/evaluate.sh`, whole, on a run of `train.sh`."""
+"""The complete `scripts/evaluate.sh`, on a run of `train.sh`."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from fairseq_capsule_runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 
-# What fairseq-generate says, of two summaries; what it was asked for is in `asked`.
+# A stub of fairseq-generate: it prints two summaries and writes its arguments to `asked`.
 SUMMARIES = r"""
 printf '%s\n' "$@" >$HOME/asked
 printf '%s\t%s\n' S-0 '一 二' T-0 '一 二' H-0 "-0.1	一 二" D-0 "-0.1	一 二"
@@ -21,8 +21,8 @@ printf '%s\t%s\n' S-1 '三 ▁ 四' T-1 '三 ▁ 四' H-1 "-0.1	三 四" D-1 "-0
 
 @pytest.fixture(scope="module")
 def prepared(data, tmp_path_factory):
-    """As a prepare script leaves it."""
-    folder = tmp_path_factory.mktemp("prepared [1]")  # to a shell a pattern, of which the folder is no match
+    """The folder of a prepare script."""
+    folder = tmp_path_factory.mktemp("prepared [1]")  # a shell pattern that does not match the folder
     (folder / "bin").symlink_to(data)
     (folder / "raw").symlink_to(data.parent)
     return folder
@@ -30,7 +30,7 @@ def prepared(data, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def evaluated(trained_run, prepared, tmp_path_factory):
-    """The place of a run that was evaluated; what the script said is its `process`."""
+    """The place of an evaluated run. The finished script is its `process`."""
     place = copied(trained_run.out, tmp_path_factory.mktemp("evaluated [1]"))
     place.process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
     assert place.process.returncode == 0, place.process.errors
@@ -39,7 +39,7 @@ def evaluated(trained_run, prepared, tmp_path_factory):
 
 @pytest.fixture
 def place(evaluated, tmp_path):
-    """A copy of that, whose scores are made anew and whose translations are not."""
+    """A copy of `evaluated` in which the script can compute scores again, but no translations."""
     place = copied(evaluated.out, tmp_path)
     place.stub("fairseq-generate", "exit 1")
     return place
@@ -59,9 +59,9 @@ def scores(place):
     return json.loads((results(place) / "scores.json").read_text())
 
 
-def test_average_translations_and_scores(evaluated):
+def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     assert [f"checkpoint{epoch}.pt" in evaluated.process.output for epoch in (1, 2, 3)] == [True] * 3
-    assert (evaluated.out / "checkpoint_avg_last3.pt").exists()  # what the configuration keeps
+    assert (evaluated.out / "checkpoint_avg_last3.pt").exists()  # the configuration keeps three
     lines = read(results(evaluated) / "generate.out")
     assert [sum(line.startswith(kind) for line in lines) for kind in ("S-", "H-")] == [20, 40]
     assert len(read(results(evaluated) / "translations.de")) == 20
@@ -83,12 +83,12 @@ def test_a_second_run_does_nothing(place, prepared):
     assert contents(place.out) == before
 
 
-def test_another_decoding_needs_another_folder(place, prepared):
+def test_another_beam_in_the_same_folder_is_refused(place, prepared):
     process = place.prepare("--beam", 2, "out", prepared)
     assert place.refused(process, "evaluation/test was prepared with ", "beam 3", "not beam 2")
 
 
-def test_against_another_run_and_without_case(place, evaluated, prepared):
+def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepared):
     options = ("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "--lowercase", "--against", evaluated.out)
     process = place.prepare(*options, "out", prepared)
     assert process.returncode == 0, process.errors
@@ -99,7 +99,7 @@ def test_against_another_run_and_without_case(place, evaluated, prepared):
         assert "case:lc" in found["signature"]
 
 
-def test_the_best_checkpoints_of_a_run_that_keeps_no_others(place, prepared):
+def test_a_run_that_keeps_only_best_checkpoints_can_be_evaluated(place, prepared):
     for number in (1, 2, 3):
         (place.out / f"checkpoint{number}.pt").rename(place.out / f"checkpoint.best_loss_{number}.5000.pt")
     place.prepare("--checkpoints", "best:2", "--results", "best", "out", prepared)
@@ -110,7 +110,7 @@ def test_the_best_checkpoints_of_a_run_that_keeps_no_others(place, prepared):
     ]
 
 
-def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
+def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_path):
     run = RunFolder(place.out)
     settings = run.settings()
     settings.config["task"] |= {"_name": "capsule_summarization", "target_lang": "summary"}
@@ -155,7 +155,7 @@ def test_summaries_get_rouge_and_every_reference(place, prepared, tmp_path):
         (["out", "{prepared}", "--greedy"], "unknown option --greedy"),
     ],
 )
-def test_wrong_arguments(evaluated, prepared, data, arguments, message):
+def test_wrong_arguments_are_refused(evaluated, prepared, data, arguments, message):
     process = evaluated.prepare(*(argument.format(prepared=prepared, data=data) for argument in arguments))
     assert process.returncode != 0 and process.errors.count("\n") == 1, process.errors
     assert message in process.errors

@@ -45,7 +45,7 @@ def place(tmp_path):
 
 
 def attack(place, script, examples, ways):
-    """Run the script with hostile texts in one of `ways`, which prepare the folder and give the arguments."""
+    """Run the script with hostile texts in each of `ways`, which prepare the folder and return the arguments."""
     mark = place.root / "mark"
     place.script = script
 
@@ -68,11 +68,11 @@ def attack(place, script, examples, ways):
 
 
 def options(names, *arguments):
-    """A way for each option."""
+    """Return a way for each option."""
     return {name: lambda text, name=name: (*arguments, f"--{name}", text) for name in names.split()}
 
 
-def test_train(place):
+def test_hostile_texts_do_not_run_in_train(place):
     def yaml_value(group, key):
         def prepare(text):
             content = {**CONFIG, group: {**CONFIG[group], key: text}}
@@ -94,7 +94,7 @@ def test_train(place):
     attack(place, "train.sh", 40, ways)
 
 
-def test_evaluate(place):
+def test_hostile_texts_do_not_run_in_evaluate(place):
     def setting(file, key):
         def prepare(text):
             for old in ("settings", "settings.json"):
@@ -114,7 +114,7 @@ def test_evaluate(place):
     attack(place, "evaluate.sh", 40, ways)
 
 
-def test_distill(place):
+def test_hostile_texts_do_not_run_in_distill(place):
     (place.root / "teacher.pt").write_text("x")
     ways = options("beam lenpen shards processes max-tokens", "teacher.pt", "nowhere", "out")
     ways |= {"TEACHER": lambda text: (text, "nowhere", "out"), "DATA": lambda text: ("teacher.pt", text, "out")}
@@ -122,8 +122,8 @@ def test_distill(place):
 
 
 @pytest.mark.parametrize("option", ["--scale", "--launcher", "--baseline", "--rows", "TABLE"])
-def test_reproduce(tmp_path, monkeypatch, capsys, option):
-    """The script hands its arguments over to this."""
+def test_hostile_texts_do_not_run_in_reproduce(tmp_path, monkeypatch, capsys, option):
+    """The script passes its arguments to this command."""
     monkeypatch.chdir(tmp_path)
 
     @settings(max_examples=10, suppress_health_check=list(HealthCheck))

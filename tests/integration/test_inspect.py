@@ -18,7 +18,7 @@ ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
 
 @pytest.fixture(scope="module")
 def plain(data, tmp_path_factory):
-    """fairseq's own Transformer, of other layers and heads."""
+    """fairseq's Transformer with other numbers of layers and heads."""
     folder = tmp_path_factory.mktemp("plain")
     width = (
         "--encoder-embed-dim 16 --decoder-embed-dim 16 --encoder-ffn-embed-dim 16 --decoder-ffn-embed-dim 16".split()
@@ -47,7 +47,7 @@ def files_of(name, views=ATTENTION):
     return [f"{name}-{view.replace('_', '-')}.png" for view in views] + [f"{name}.html", f"{name}.npz"]
 
 
-def test_sentences_of_the_data_beside_a_plain_model(inspect, data, tmp_path, plain, capsys):
+def test_sentences_of_the_data_are_compared_with_a_plain_model(inspect, data, tmp_path, plain, capsys):
     assert inspect("--ids", "3,17", "--against", plain) == 0
     assert "index.html: sentences: 2; Attention of the encoder, Attention of the decoder" in capsys.readouterr().out
     assert names(tmp_path / "out") == sorted([*files_of("test-3"), *files_of("test-17"), *LISTS])
@@ -99,13 +99,13 @@ def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypat
     assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")
 
 
-def test_a_plain_model_says_which_pictures_it_can_give(inspect, tmp_path, plain, capsys):
+def test_only_the_attention_of_a_plain_model_is_shown(inspect, tmp_path, plain, capsys):
     assert inspect("--text", "a b c", checkpoint=plain) == 0
     assert "a TransformerModel routes nothing, so only its attention is shown" in capsys.readouterr().out
     assert names(tmp_path / "out") == sorted([*files_of("text-1"), *LISTS])
 
 
-def test_text_of_any_kind(inspect, tmp_path):
+def test_text_of_any_kind_is_inspected(inspect, tmp_path):
     lines = ["a unheard b", "שלום a עולם", "你 好 a", "<b>a</b> </script> b", "a " * 40]
     (tmp_path / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert inspect("--file", tmp_path / "lines.txt") == 0
@@ -121,10 +121,10 @@ def test_text_of_any_kind(inspect, tmp_path):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["--ids", "3,20"], "--ids 20: split test has 20 sentences, from 0 on"),
+        (["--ids", "3,20"], "--ids 20: split test has 20 sentences; give numbers from 0 to 19"),
         (["--ids", "1", "--split", "dev"], "--split dev: Dataset not found: dev"),
         (["--text", "  "], "sentence 1 is empty"),
-        (["--text", "a " * 1100], "sentence 1: 1101 subwords are more than the model's 1024"),
+        (["--text", "a " * 1100], "sentence 1 has 1101 subwords, more than the model's 1024"),
         (["--text", "a", "--against", "missing.pt"], "missing.pt: No such file or directory"),
         (["--text", "a", "--codes", "missing"], "missing: No such file or directory"),
         (["--file", "missing"], "missing: No such file or directory"),
@@ -158,7 +158,7 @@ def test_nothing_to_show_is_named(inspect, data, tmp_path, capsys):
     assert not (tmp_path / "out").exists()
 
 
-def test_from_python(data, trained, plain):
+def test_a_hub_inspects_from_python(data, trained, plain):
     hub = CapsuleTransformerModel.from_pretrained(str(trained), "checkpoint3.pt", str(data))
     (inspection,) = hub.inspect("a b c")
     assert inspection.translation == hub.translate("a b c") and inspection.source == ("a", "b", "c", "</s>")
@@ -198,7 +198,7 @@ def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):
         hub.inspect("a b c", against=other)
 
 
-def test_importing_the_package_imports_nothing_that_looks_inside():
+def test_importing_the_package_does_not_import_the_inspector():
     code = "import sys, fairseq_capsule; print(*sys.modules)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     imported = finished.stdout.split()
@@ -206,7 +206,7 @@ def test_importing_the_package_imports_nothing_that_looks_inside():
     assert not [name for name in imported if "inspector" in name or name == "matplotlib"]
 
 
-def test_loading_and_drawing_say_nothing_and_an_inspection_is_a_summary(data, trained):
+def test_loading_and_drawing_print_nothing_and_an_inspection_prints_a_summary(data, trained):
     code = f"""
 import logging
 from fairseq_capsule.hub import load

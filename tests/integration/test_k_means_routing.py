@@ -1,4 +1,4 @@
-"""The example of a mechanism in a package of its own, from a folder outside the checkout."""
+"""The example of a mechanism in a separate package, used from a folder outside the checkout."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ ARCHITECTURES = ["k_means_transformer_tiny", "k_means_lstm"]
 
 @pytest.fixture(scope="module")
 def k_means_routing(tmp_path_factory):
-    """The package, copied to a folder outside the checkout and imported as `--user-dir` does; the folder."""
+    """The folder of the package outside the checkout. The package is imported as by `--user-dir`."""
     folder = tmp_path_factory.mktemp("elsewhere") / "k_means_routing"
     shutil.copytree(EXAMPLE, folder, ignore=shutil.ignore_patterns("__pycache__"))
     utils.import_user_module(Namespace(user_dir=str(folder)))
@@ -32,11 +32,11 @@ def test_it_keeps_the_invariants(k_means_routing, arch, invariant):
     invariant(arch)
 
 
-def test_it_resumes_exactly(k_means_routing):
+def test_training_resumes_exactly(k_means_routing):
     check_resuming(ARCHITECTURES[0], user_dir=k_means_routing)
 
 
-def test_clusters_share_out_every_word_and_centres_are_means(k_means_routing):
+def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
     from k_means_routing import k_means
 
     torch.manual_seed(1)
@@ -57,8 +57,8 @@ def test_clusters_share_out_every_word_and_centres_are_means(k_means_routing):
                 torch.testing.assert_close(found.capsules[b, t], torch.stack(means), rtol=0, atol=1e-10)
 
 
-def test_it_trains_translates_and_is_shown(k_means_routing, data, tmp_path):
-    """By the real commands, from a folder that is no checkout."""
+def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_path):
+    """With the real commands, in a folder that is not a checkout."""
     criterion = ["--criterion", "label_smoothed_cross_entropy_with_progress", "--task", "capsule_translation"]
     arguments = ["--arch", ARCHITECTURES[0], *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
     output = run("train", data, *arguments, "--save-dir", tmp_path, user_dir=k_means_routing, cwd=tmp_path)

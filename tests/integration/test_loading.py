@@ -37,7 +37,7 @@ def test_a_malicious_checkpoint_is_refused(data, trained, tmp_path):
 @pytest.mark.parametrize("option", ["encoder_xformers_att_config", "adaptive_softmax_cutoff"])
 @pytest.mark.parametrize("form", ["cfg", "args"])
 def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
-    """fairseq evaluates several options as Python: none of them may call anything."""
+    """fairseq evaluates several options as Python. None of them may contain a call."""
     checkpoint, marker = tmp_path / "evil.pt", tmp_path / "it-ran"
     state = torch.load(trained / "checkpoint_last.pt")
     state["cfg"]["model"][option] = f"__import__('os').system('touch {marker}')"
@@ -49,7 +49,7 @@ def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
     torch.save(state, checkpoint)
     with pytest.raises(UserError, match="evil.pt: not loaded: ") as error:
         load_model_ensemble_and_task([str(checkpoint)])
-    if form == "cfg":  # fairseq itself takes some of the older form's options for literals only
+    if form == "cfg":  # in the older format, fairseq itself accepts only literals for some options
         assert f"its option model.{option} is neither plain text nor a literal" in str(error.value)
     assert not marker.exists()
 
@@ -59,12 +59,12 @@ def test_an_option_that_runs_code_is_refused(trained, tmp_path, option, form):
     [
         ("model", {"adaptive_softmax_cutoff": "[10, 20]"}),
         ("task", {"data": "some (odd) folder/data.bin"}),
-        ("task", {"data": "wmt(1)/bin"}),  # as an expression: a call by something
-        ("bpe", {"_name": "subword_nmt", "bpe_codes": "???"}),  # --bpe subword_nmt alone
+        ("task", {"data": "wmt(1)/bin"}),  # its text is also an expression with a call
+        ("bpe", {"_name": "subword_nmt", "bpe_codes": "???"}),  # only --bpe subword_nmt
         ("bpe", {"_name": "subword_nmt", "bpe_codes": "codes(1)"}),
     ],
 )
-def test_options_that_are_data_load(trained, tmp_path, part, options):
+def test_options_that_are_data_are_accepted(trained, tmp_path, part, options):
     state = torch.load(trained / "checkpoint_last.pt")
     state["cfg"][part] = {**(state["cfg"][part] or {}), **options}
     torch.save(state, tmp_path / "checkpoint.pt")
@@ -79,8 +79,8 @@ LOAD = [
 
 
 @pytest.mark.parametrize("load", LOAD, ids=["hub", "from_pretrained"])
-def test_a_program_that_loads_a_model_prints_what_it_says_itself(data, trained, load):
-    """Neither fairseq's configuration nor what libraries log at DEBUG; the summary of an inspection is short."""
+def test_loading_a_model_prints_nothing(data, trained, load):
+    """The configuration of fairseq and DEBUG logs of libraries are not printed; an inspection prints a summary."""
     program = f"""import logging
 before = logging.getLogger().level, logging.getLogger().handlers[:]
 {load.format(run=trained, data=data)}
@@ -110,7 +110,7 @@ def test_a_damaged_checkpoint_is_named(tmp_path, content):
     assert "\n" not in str(error.value)
 
 
-def test_half_a_checkpoint_is_named(trained, tmp_path):
+def test_a_truncated_checkpoint_is_named(trained, tmp_path):
     checkpoint = tmp_path / "checkpoint.pt"
     whole = (trained / "checkpoint_last.pt").read_bytes()
     checkpoint.write_bytes(whole[: len(whole) // 2])

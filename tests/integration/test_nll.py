@@ -1,4 +1,4 @@
-"""`fairseq-capsule nll`: fairseq-validate's figure."""
+"""`fairseq-capsule nll`, compared with fairseq-validate."""
 
 import json
 import re
@@ -10,11 +10,11 @@ from tests.integration.commands import run
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_nll_is_that_of_validate(data, trained, capsys, split):
+def test_nll_equals_that_of_fairseq_validate(data, trained, capsys, split):
     checkpoint = str(trained / "checkpoint_last.pt")
     assert main(["nll", checkpoint, "--data", str(data), "--split", split, "--json"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]
-    # Without the last option fairseq leaves out the sentences that do not fill a batch of 8.
+    # Without the last option fairseq skips sentences that do not fill a batch of 8.
     validation = ["--task", "translation", "--valid-subset", split, "--max-tokens", 400, "--cpu"]
     validation += ["--required-batch-size-multiple", 1]
     validated = run("validate", data, "--path", checkpoint, *validation)

@@ -1,4 +1,4 @@
-"""docs/your-own-corpus.md: every command of the page, in its order, on a small text and for a few updates."""
+"""docs/your-own-corpus.md: every command of the page, in order, on a small text and for a few updates."""
 
 import os
 import re
@@ -15,11 +15,12 @@ from tests.integration.warm_commands import warm_commands
 
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = list(re.finditer(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL))
-# The further models and baselines of the page take minutes; what is before them, and Python, does not read them.
+# The other models and baselines of the page take minutes. The commands before them and the Python blocks do not need
+# them.
 FURTHER = [block for block in BLOCKS if block.start() > PAGE.index("## Models") and block[1] == "sh"]
-# What makes it small: fewer lines and merges, few epochs or updates of a narrow model.
+# Replacements that make the commands fast: fewer lines and merges, few epochs or updates, and a narrow model.
 TRAINING = "--gpus 0 dataset.max_tokens=800 optimization.max_epoch=2"
-LAYERS = "model.encoder_layers=2 model.decoder_layers=1"  # GRET goes from layer to layer
+LAYERS = "model.encoder_layers=2 model.decoder_layers=1"  # GRET needs several encoder layers
 SMALLER = [
     (r"\\\n +", ""),
     (r"-lines 1000", "-lines 8"),
@@ -41,7 +42,7 @@ def smaller(commands):
 
 
 class Clone:
-    """A clone of the repository, with the user's text in it."""
+    """A clone of the repository that contains the user's text."""
 
     def __init__(self, folder):
         self.folder, self.said = folder, {}
@@ -71,14 +72,14 @@ class Clone:
                 self.said[block[2]] = finished.stdout
 
     def output(self, part):
-        """What the block said that has this part of a command in it."""
+        """Return the output of the block that contains this part of a command."""
         (found,) = (said for block, said in self.said.items() if part in block)
         return found
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """The commands of the page were run there, but the further ones."""
+    """A clone in which the commands of the page were run, except `FURTHER`."""
     clone = Clone(tmp_path_factory.mktemp("clone"))
     clone.run([block for block in BLOCKS if block not in FURTHER])
     return clone
@@ -86,7 +87,7 @@ def clone(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(clone):
-    """All commands of the page were run there."""
+    """A clone in which all commands of the page were run."""
     clone.run(FURTHER)
     return clone
 
@@ -99,7 +100,7 @@ def test_the_commands_give_a_score_and_a_page(clone):
     assert len(list((clone.folder / "inspected").glob("*.npz"))) == 3
 
 
-def test_pieces_come_back_as_text(clone):
+def test_pieces_are_joined_to_text(clone):
     output = clone.output("fairseq-interactive")
     assert "inspected-pieces/index.html: sentences: 1" in output
     assert re.search(r"^S-0\t▁", output, re.MULTILINE)
@@ -109,13 +110,13 @@ def test_pieces_come_back_as_text(clone):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("baseline, run", [("my-baseline", "my-gdr"), ("my-lstm", "my-gdr-lstm")])
-def test_a_baseline_of_ones_own_gives_its_sizes_and_parameters(whole, baseline, run):
+def test_a_baseline_of_the_user_gives_its_sizes_and_parameters(whole, baseline, run):
     log = (whole.folder / f"runs/{run}/train.log").read_text()
     assert re.search(rf"{baseline}/checkpoint_best.pt: took .*encoder_embed_dim=64, ", log)
     assert re.search(rf"{baseline}/checkpoint_best.pt: took \d+ of the model's \d+ parameters; new: decoder.past", log)
 
 
-def test_the_data_are_checked_with_and_without_their_text(clone):
+def test_the_data_are_checked_with_and_without_the_text(clone):
     first, second = clone.output("check-data").split("nothing to fix\n")[:2]
     assert "note: there is no text with the binarised data" in second and "note: " not in first
     assert [line for line in first.splitlines() if line.startswith("train ")] == [

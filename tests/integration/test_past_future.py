@@ -1,4 +1,4 @@
-"""Dynamic Past and Future on the real command lines."""
+"""Dynamic Past and Future with the real command lines."""
 
 import re
 
@@ -13,7 +13,7 @@ FROM_BASELINE = "--init-from-baseline"
 
 @pytest.fixture(scope="module")
 def baselines(data, tmp_path_factory):
-    """fairseq's own models, trained for an epoch, by the kind of ours."""
+    """fairseq's models for each of our kinds, trained for one epoch."""
     folder = tmp_path_factory.mktemp("baselines")
     layers = "--encoder-layers 2 --decoder-layers 2 --encoder-ffn-embed-dim 48 --decoder-ffn-embed-dim 48".split()
     width = "--encoder-embed-dim 32 --decoder-embed-dim 32".split()
@@ -25,7 +25,7 @@ def baselines(data, tmp_path_factory):
 
 
 def hypotheses(checkpoint, data):
-    """By the sentence's number; and their scores."""
+    """Return the hypotheses by the number of the sentence, and their scores."""
     options = "--cpu --beam 3 --max-len-b 20 --required-batch-size-multiple 1".split()
     output = run("generate", data, "--path", checkpoint, *options)
     found = re.findall(r"^H-(\d+)\t(\S+)\t(.*)", output, re.M)
@@ -36,11 +36,11 @@ def hypotheses(checkpoint, data):
     "kind, arch, model_class",
     [("transformer", "gdr_transformer_tiny", CapsuleTransformerModel), ("lstm", "gdr_lstm", CapsuleLSTMModel)],
 )
-def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines, kind, arch, model_class):
+def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path, baselines, kind, arch, model_class):
     start = (FROM_BASELINE, baselines[kind], "--eval-overlap")
     output = train(data, tmp_path / "untrained", *start, "--max-update", 1, "--lr", 0, arch=arch)
     assert re.search(r"took \d+ of the model's \d+ parameters; new: decoder.past_future", output)
-    # At the start it translates as the baseline does.
+    # Before training it translates like the baseline.
     texts, scores = hypotheses(tmp_path / "untrained/checkpoint_last.pt", data)
     baseline_texts, baseline_scores = hypotheses(baselines[kind], data)
     assert len(texts) == 20 and texts == baseline_texts
@@ -68,7 +68,7 @@ def test_start_from_a_baseline_train_resume_translate(data, tmp_path, baselines,
     assert (tmp_path / "assignment.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_hydra(data, tmp_path, baselines):
+def test_hydra_trains_it(data, tmp_path, baselines):
     small = [
         *("model.encoder_embed_dim=32", "model.decoder_embed_dim=32", "model.encoder_layers=2"),
         *("model.decoder_layers=2", "+model.encoder_ffn_embed_dim=48", "+model.decoder_ffn_embed_dim=48"),
@@ -97,12 +97,12 @@ def test_hydra(data, tmp_path, baselines):
         ([FROM_BASELINE, "missing.pt"], "missing.pt"),
     ],
 )
-def test_wrong_values_are_the_last_line(data, tmp_path, arguments, message):
+def test_the_last_line_names_a_wrong_value(data, tmp_path, arguments, message):
     output = train(data, tmp_path, *arguments, arch="gdr_transformer_tiny", succeeds=False)
     assert message in last_line(output)
     assert not list(tmp_path.glob("*.pt"))
 
 
-def test_a_baseline_of_another_kind_is_the_last_line(data, tmp_path, baselines):
+def test_the_last_line_names_a_baseline_of_another_kind(data, tmp_path, baselines):
     output = train(data, tmp_path, FROM_BASELINE, baselines["lstm"], arch="gdr_transformer_tiny", succeeds=False)
     assert "use the architecture, the layers and the options of the baseline" in last_line(output)

@@ -9,7 +9,7 @@ def picture(trained, data, out, *arguments, text="a b c d"):
     return main(["picture", str(trained / "checkpoint3.pt"), str(data), "--text", text, "--out", str(out), *arguments])
 
 
-def test_it_draws_a_layer(data, trained, tmp_path, capsys):
+def test_a_layer_is_drawn(data, trained, tmp_path, capsys):
     assert picture(trained, data, tmp_path / "top.png") == 0
     assert "5 subwords of the source, " in capsys.readouterr().out
     assert (tmp_path / "top.png").read_bytes().startswith(b"\x89PNG")
@@ -22,7 +22,7 @@ def test_it_draws_a_layer(data, trained, tmp_path, capsys):
     [
         ("a.png", ["--layer", "3"], "a b", "layer must be one of 1, 2, not 3"),
         ("a.png", [], "  ", "sentence 1 is empty"),
-        ("a.png", [], "a " * 1100, "sentence 1: 1101 subwords are more than the model's 1024"),
+        ("a.png", [], "a " * 1100, "sentence 1 has 1101 subwords, more than the model's 1024"),
         ("a.gif", [], "a b", "not a picture; choose a name that ends in one of .png, .svg, .pdf"),
         ("nowhere/a.png", [], "a b", "nowhere: no such folder to write a.png in; create it"),
         ("a.png", ["--codes", "missing"], "a b", "missing: No such file or directory"),

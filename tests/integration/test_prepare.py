@@ -1,4 +1,4 @@
-"""`scripts/prepare.sh` on texts as users have them. What it shares with the other scripts is tested with those."""
+"""`scripts/prepare.sh` on typical texts of users. The tests of the other scripts cover what they share."""
 
 import gzip
 import random
@@ -16,19 +16,19 @@ ENGLISH = "I love the capital don't he says today weather is very good , man".sp
 ARABIC = "كتاب قلم بيت ولد بنت كبير صغير يقرأ ، ؟".split()
 LINES = 150
 HELD_OUT = ["--valid-lines", 6, "--test-lines", 5]
-# Lines of the training text that cannot be used, and what is said of them.
+# Numbers of unusable lines in the training text.
 EMPTY_SOURCE, EMPTY_TARGET, LONG = 3, 7, 11
 
 
 def sentences(words, between, seed):
     rng = random.Random(seed)
-    # With its number in it, so that each is different and is seen to stay beside its translation.
+    # Each sentence contains its number, so that all differ and a test can see which translation is beside it.
     return [between.join([*rng.choices(words, k=rng.randint(4, 12)), str(1000 + n)]) for n in range(LINES)]
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """Chinese in a gzipped file; English with a byte order mark and Windows line ends; Arabic."""
+    """Chinese in a gzipped file, English with a byte order mark and Windows line ends, and Arabic."""
     folder = tmp_path_factory.mktemp("texts")
     chinese, english, arabic = (
         sentences(words, between, seed)
@@ -48,7 +48,7 @@ def texts(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pieces(texts, tmp_path_factory):
-    """Chinese and English in pieces of SentencePiece, cut into words before."""
+    """Chinese and English, cut into words and then into pieces of SentencePiece."""
     place = Workplace(tmp_path_factory.mktemp("pieces"), "prepare.sh")
     options = ["--source", "zh", "--target", "en", "--train", texts / "my", *HELD_OUT, "--merges", 120]
     process = place.prepared(*options, "--bpe", "sentencepiece", "--tokenise", "jieba")
@@ -65,7 +65,7 @@ def numbers(lines):
     return [line.strip()[-4:] for line in lines]
 
 
-def test_pairs_stay_beside_each_other_and_none_is_lost(pieces):
+def test_pairs_stay_parallel_and_none_is_lost(pieces):
     everything = []
     for split in ("train", "valid", "test"):
         source, target = (read(pieces.out / "raw" / f"{split}.{language}") for language in ("zh", "en"))
@@ -87,7 +87,7 @@ def test_marks_and_line_ends_are_removed_and_long_lines_are_left_out(pieces):
     assert any("天气" in line.split() for line in read(pieces.out / "tokenised/train.zh"))
 
 
-def test_pieces_are_the_text_and_the_model_is_fairseq_s(pieces):
+def test_pieces_join_to_the_text_and_fairseq_reads_the_model(pieces):
     from fairseq.data import Dictionary
     from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
 
@@ -102,11 +102,11 @@ def test_pieces_are_the_text_and_the_model_is_fairseq_s(pieces):
 
 
 def test_check_data_finds_nothing_and_knows_which_text_is_binarised(pieces, capsys):
-    """A tiny text has unknown pieces; that is no fault of the folder."""
+    """A tiny text has unknown pieces, which is not an error of the folder."""
     assert main(["check-data", str(pieces.out), "--most-unknown", "100"]) == 0, capsys.readouterr().out
 
 
-def test_run_again_it_does_nothing_and_another_text_is_another_corpus(pieces, texts, tmp_path):
+def test_a_second_run_does_nothing_and_another_text_is_refused(pieces, texts, tmp_path):
     before = contents(pieces.out)
     again = [*pieces.options, "--bpe", "sentencepiece", "--tokenise", "jieba", "out"]
     process = pieces.place.prepare(*again)
@@ -119,7 +119,7 @@ def test_run_again_it_does_nothing_and_another_text_is_another_corpus(pieces, te
     assert contents(pieces.out) == before
 
 
-def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
+def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, workplace):
     files = ["--source", "ar", "--target", "en_GB", "--train", texts / "my.ar", texts / "my.en"]
     options = [*files, *HELD_OUT, "--merges", 40, "--share", "separate", "--lower"]
     first = workplace.prepared(*options)
@@ -192,7 +192,7 @@ def test_files_of_any_name_separate_merges_and_an_earlier_run(texts, workplace):
         ),
     ],
 )
-def test_what_is_wrong_is_named(texts, workplace, arguments, wanted):
+def test_wrong_input_is_named(texts, workplace, arguments, wanted):
     words = {"{pair}": ["--source", "ar", "--target", "en"], "{held}": HELD_OUT}
     given = [word for argument in arguments for word in words.get(argument, [argument.replace("{texts}", str(texts))])]
     workplace.refused(workplace.prepare(*given, "out"), wanted)
@@ -213,7 +213,7 @@ def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workpla
         assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()
 
 
-def test_any_length_is_kept(texts, workplace):
+def test_without_a_limit_sentences_of_any_length_are_kept(texts, workplace):
     options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT, "--tokenise", "none"]
     workplace.stub("fairseq-preprocess", "exit 1")
     process = workplace.prepare(*options, "--merges", 9, "--max-length", "none", "out")

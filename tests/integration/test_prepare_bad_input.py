@@ -1,4 +1,7 @@
-"""What `prepare-multi30k.sh`, for all of them, says of wrong options, archives, downloads, disks and folders."""
+"""Messages for wrong options, archives, downloads, disks and folders.
+
+`prepare-multi30k.sh` stands for all prepare scripts.
+"""
 
 import gzip
 import shutil
@@ -38,7 +41,7 @@ def workplace(tmp_path):
         (["good.codes"], "good.codes is not a folder"),
     ],
 )
-def test_wrong_arguments(workplace, arguments, wanted):
+def test_wrong_arguments_are_refused(workplace, arguments, wanted):
     (workplace.root / "good.codes").write_text("#version: 0.2\na b\n")
     (workplace.root / "good.dict").write_text("a 2\nb 1\n")
     workplace.refused(workplace.prepare(*arguments), wanted)
@@ -85,7 +88,7 @@ def no_lines(folder):
 @pytest.mark.parametrize(
     "corrupt", [missing, unequal, wrong_encoding, empty_on_one_side, half_an_archive, no_archive, no_lines]
 )
-def test_bad_archives(archives, workplace, corrupt):
+def test_bad_archives_are_refused_and_complete_ones_accepted_later(archives, workplace, corrupt):
     folder, out = workplace.root / "archives", workplace.root / "out"
     shutil.copytree(archives, folder)
     wanted = corrupt(folder)
@@ -93,13 +96,13 @@ def test_bad_archives(archives, workplace, corrupt):
     assert not finished(out)
     assert not list(out.glob("*.part.*"))
 
-    # Nothing binds the folder yet: whole archives, from elsewhere, are taken.
+    # The folder has no settings yet, so complete archives from another folder are accepted.
     workplace.stub("sacremoses", "exit 1")
     workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed")
     assert finished(out) == ["raw"]
 
 
-def test_carriage_returns_and_an_open_last_line_keep_their_place(archives, workplace):
+def test_carriage_returns_and_a_last_line_without_a_newline_keep_their_place(archives, workplace):
     folder = workplace.root / "archives"
     shutil.copytree(archives, folder)
     (folder / "val.en.gz").write_bytes(gzip.compress(b"one\r\ntwo\rwords\n\nfour"))
@@ -110,7 +113,7 @@ def test_carriage_returns_and_an_open_last_line_keep_their_place(archives, workp
     assert read(workplace.root / "out/tokenised/valid.en") == ["one", "two words", "", "four"]
 
 
-def test_mirror(archives, workplace):
+def test_downloads_from_a_mirror_are_checked(archives, workplace):
     mirror, out = workplace.root / "mirror", workplace.root / "out"
     workplace.stub("sacremoses", "exit 1")
     dead = workplace.prepare("out", MIRROR="http://127.0.0.1:9/raw")
@@ -131,7 +134,7 @@ def test_mirror(archives, workplace):
     )
 
 
-def test_full_disk(archives, workplace):
+def test_a_full_disk_is_reported(archives, workplace):
     out = workplace.root / "out"
     out.mkdir()
     (out / "settings.part").symlink_to("/dev/full")
@@ -172,7 +175,7 @@ def test_a_folder_of_something_else_is_refused(archives, workplace):
 
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("0.0", True), ("6.82e-05", True), ("5.01", False), ("62.5", False)])
-def test_dictionary_of_another_run_is_refused(prepared, archives, workplace, unknown, accepted):
+def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace, unknown, accepted):
     workplace.stub("sacremoses", "cat")
     workplace.stub("subword-nmt", "cat")
     lines = (

@@ -1,4 +1,4 @@
-"""`scripts/prepare-multi30k.sh`, whole, on tiny archives under the names of the real ones."""
+"""The complete `scripts/prepare-multi30k.sh`, on tiny archives with the names of the real ones."""
 
 import fcntl
 import gzip
@@ -23,10 +23,10 @@ def workplace(tmp_path):
     return Workplace(tmp_path, "prepare-multi30k.sh")
 
 
-# --- what comes out ---------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
-def test_text_of_each_stage(prepared, archives):
+def test_every_stage_has_the_expected_text(prepared, archives):
     for split, stem in ARCHIVES.items():
         for side, lang in enumerate(("en", "de")):
             raw, tokenised, bpe = (prepared.out / stage / f"{split}.{lang}" for stage in ("raw", "tokenised", "bpe"))
@@ -38,7 +38,7 @@ def test_text_of_each_stage(prepared, archives):
     assert any("@@ " in line for line in read(prepared.out / "bpe" / "train.en"))
 
 
-def test_binarised_data_is_the_text(prepared):
+def test_binarised_data_contain_the_text(prepared):
     from fairseq.data import Dictionary, data_utils
 
     folder = prepared.out / "bin"
@@ -54,7 +54,7 @@ def test_binarised_data_is_the_text(prepared):
             ]
 
 
-def test_manifest_and_counts(prepared, archives):
+def test_the_manifest_has_sources_settings_and_files(prepared, archives):
     rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
     assert ["command", f"prepare-multi30k.sh '--from' '{archives}' 'out'"] in rows
     assert ["setting", "limit", "none"] in rows
@@ -74,7 +74,7 @@ def test_manifest_and_counts(prepared, archives):
     assert "bin: train.en 30 (0.0% <unk>), valid.en 5" in prepared.output
 
 
-def test_second_run_does_nothing(prepared, archives, workplace):
+def test_a_second_run_does_nothing(prepared, archives, workplace):
     out = workplace.root / "out"
     shutil.copytree(prepared.out, out)
     for tool in ("gzip", "sacremoses", "subword-nmt", "fairseq-preprocess", "python", "sha256sum"):
@@ -86,7 +86,7 @@ def test_second_run_does_nothing(prepared, archives, workplace):
     assert {file: file.stat().st_mtime_ns for file in [out, *out.rglob("*")]} == times
 
 
-def test_codes_and_dictionary_of_an_earlier_run(prepared, archives, workplace):
+def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared, archives, workplace):
     earlier = ["--codes", prepared.out / "codes", "--dict", prepared.out / "dict.txt"]
     process = workplace.prepare("--from", archives, *earlier, "--limit", 7, "out")
     assert process.returncode == 0, process.errors
@@ -101,7 +101,7 @@ def test_codes_and_dictionary_of_an_earlier_run(prepared, archives, workplace):
 
 
 @pytest.mark.parametrize("pair, sets", [("de-en", 5), ("cs-en", 4)])
-def test_other_pairs(archives, workplace, pair, sets):
+def test_other_language_pairs_are_prepared(archives, workplace, pair, sets):
     folder = workplace.root / "archives"
     shutil.copytree(archives, folder)
     for file in archives.glob("*.de.gz"):
@@ -121,8 +121,8 @@ def test_other_pairs(archives, workplace, pair, sets):
     workplace.refused(workplace.prepare("--from", folder, "out"), f"out was prepared with pair {pair}: ")
 
 
-def test_a_folder_of_the_first_version_is_taken(prepared, archives, workplace):
-    """What OUT is bound to, in the order of the lines, is what it was before there was a choice of anything else."""
+def test_settings_have_the_format_of_the_first_version(prepared, archives, workplace):
+    """Default options give the same settings, in the same order, as before other options existed."""
     settings = ["script prepare-multi30k.sh", f"from {archives}", "limit none", "codes learnt", "dict learnt"]
     assert read(prepared.out / "settings") == settings
     workplace.stub("sacremoses", "exit 1")
@@ -134,7 +134,7 @@ def test_a_folder_of_the_first_version_is_taken(prepared, archives, workplace):
 
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
-# Each writes half of what its stage makes, and then the power fails.
+# Each stub writes half of the output of its stage and is then killed.
 HALF_DONE = {
     "raw": ("python", 'echo half >"${@: -1}"; kill -KILL 0'),
     "tokenised": ("sacremoses", "head -n 2; kill -KILL 0"),
@@ -146,7 +146,7 @@ HALF_DONE = {
 }
 
 
-def test_interrupted_at_every_stage(prepared, archives, workplace):
+def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared, archives, workplace):
     out = workplace.root / "out"
     for done, stage in enumerate(STAGES):
         workplace.stub(*HALF_DONE[stage])
@@ -166,7 +166,7 @@ def test_child_processes_of_a_killed_run_do_not_damage_the_next(archives, workpl
     )
     killed = workplace.start("scripts/prepare-multi30k.sh", "--from", archives, "out")
     wait_for(workplace.root / "begun", killed)
-    killed.kill()  # the script alone: its children live on
+    killed.kill()  # only the script: its child processes continue
     killed.wait()
     workplace.stub("sacremoses", "cat")
     workplace.stub("subword-nmt", "exit 1")
@@ -181,7 +181,7 @@ def test_child_processes_of_a_killed_run_do_not_damage_the_next(archives, workpl
         assert read(file) == [" ".join(line.lower().split()) for line in lines]
 
 
-def test_one_run_at_a_time(prepared, archives, workplace):
+def test_two_runs_in_one_folder_do_not_overlap(prepared, archives, workplace):
     shutil.copytree(prepared.out, workplace.root / "out")
     lock = os.open(workplace.root / "out", os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The shell functions that stages are made of."""
+"""The shell functions that the stages use."""
 
 import random
 
@@ -43,14 +43,14 @@ def test_a_stage_stops_at_its_first_failure(workplace):
     assert sorted(file.name for file in (workplace.root / "out").iterdir()) == ["folder.log", "settings.part"]
 
 
-def test_processes_are_as_many_as_cores_whatever_the_threads(workplace):
+def test_the_number_of_processes_is_that_of_cores(workplace):
     workplace.stub("nproc", 'echo "${OMP_NUM_THREADS:-3}"')
     process = workplace.run("bash", "-c", "source scripts/common.sh; echo $cores", OMP_NUM_THREADS="1")
     assert process.output == "3\n"
 
 
-def test_codes_are_those_of_the_whole_text(workplace):
-    """Words are counted in pieces, which must not change what is learnt."""
+def test_codes_learnt_in_pieces_equal_those_of_the_whole_text(workplace):
+    """Words are counted in pieces of the text, which must not change the codes."""
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdeé&;", k=rng.randint(1, 6))) for _ in range(300)]
     lines = [" ".join(rng.choices(words, k=rng.randint(0, 9))) for _ in range(11_000)]

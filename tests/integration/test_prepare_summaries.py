@@ -1,6 +1,6 @@
-"""`scripts/prepare-headlines.sh` and `scripts/prepare-lcsts.sh`, whole.
+"""The complete `scripts/prepare-headlines.sh` and `scripts/prepare-lcsts.sh`.
 
-What they share with the other scripts is tested with those.
+The tests of the other scripts cover what they share.
 """
 
 import pytest
@@ -19,7 +19,7 @@ def spelt(line):
 
 
 def loaded(out, split, language):
-    """The binarised lines as text."""
+    """Return the binarised lines as text."""
     from fairseq.data import Dictionary, data_utils
 
     dictionary = Dictionary.load(str(out / "bin" / f"dict.{language}.txt"))
@@ -36,13 +36,13 @@ def headlines(tmp_path_factory):
     return Workplace(tmp_path_factory.mktemp("headlines"), "prepare-headlines.sh").prepared(*options)
 
 
-def test_headlines_in_each_stage(headlines):
+def test_every_stage_has_the_expected_headlines(headlines):
     for split, pairs in draw_splits(article_pairs(1), SIZES).items():
         for language, lines in zip(LANGUAGES, zip(*pairs)):
             assert read(headlines.out / "raw" / f"{split}.{language}") == list(lines)
             characters = read(headlines.out / "characters" / f"{split}.{language}")
             assert characters == [spelt(line) for line in lines]
-            if split == "train":  # the others may hold what the dictionary has not
+            if split == "train":  # other splits may contain unknown tokens
                 assert loaded(headlines.out, split, language) == characters
     assert read(headlines.out / "bin" / "dict.summary.txt") == read(headlines.out / "dict.txt")
 
@@ -55,7 +55,7 @@ def test_headlines_in_each_stage(headlines):
         (["--lines", "3", "out"], "unknown option --lines"),
     ],
 )
-def test_wrong_arguments_for_headlines(tmp_path, arguments, wanted):
+def test_wrong_arguments_for_headlines_are_refused(tmp_path, arguments, wanted):
     workplace = Workplace(tmp_path, "prepare-headlines.sh")
     assert workplace.refused(workplace.prepare(*arguments), wanted)
     assert not workplace.out.exists()
@@ -67,7 +67,7 @@ def test_wrong_arguments_for_headlines(tmp_path, arguments, wanted):
 PART_I = [(None, f"记者今天从第{n}中学了解到,学校将于{n}月开学。", f"第{n}中学{n}月开学") for n in range(1, 13)]
 PART_I[0] = (None, "苹果公司\u200b发布了  新款\tApple \u200b Watch。\n价格未定。", "苹果发布 Apple Watch")
 PART_II = [(score, f"第{score}号台风今天登陆。", f"台风{score}号登陆") for score in (1, 2, 3, 4, 5)]
-PART_II[0] = (1, "", "")  # not asked for, whatever is wrong with it
+PART_II[0] = (1, "", "")  # not needed, so its errors do not matter
 PART_III = [(score, f"地铁{score}号线今天开通。", f"地铁{score}号线开通") for score in (5, 2, 3)]
 
 
@@ -98,7 +98,7 @@ def workplace(tmp_path):
     return Workplace(tmp_path, "prepare-lcsts.sh")
 
 
-def test_lcsts_in_each_stage(workplace, archive):
+def test_every_stage_has_the_expected_text_of_lcsts(workplace, archive):
     out = workplace.prepared("--from", archive).out
     assert [stage for stage in STAGES if (out / stage).exists()] == STAGES
     assert read(out / "raw" / "train.text")[:2] == ["苹果公司发布了 新款 Apple Watch。 价格未定。", PART_I[1][1]]
@@ -113,7 +113,7 @@ def test_lcsts_in_each_stage(workplace, archive):
     assert [row[1] for row in rows if row[0] == "source"] == ["PART_I.txt", "PART_II.txt", "PART_III.txt"]
 
 
-def test_a_smaller_vocabulary_keeps_the_commonest(workplace, archive):
+def test_a_smaller_vocabulary_keeps_the_most_frequent_characters(workplace, archive):
     out = workplace.prepared("--from", archive, "--vocabulary", 9).out
     assert len(read(out / "dict.txt")) == 9
     counts = [int(line.split()[-1]) for line in read(out / "dict.txt")]
@@ -122,7 +122,7 @@ def test_a_smaller_vocabulary_keeps_the_commonest(workplace, archive):
     assert "<unk>" in loaded(out, "train", "text")[0]
 
 
-def test_a_limit_and_an_earlier_dictionary(workplace, archive, tmp_path):
+def test_a_limit_and_an_earlier_dictionary_are_used(workplace, archive, tmp_path):
     out = workplace.prepared("--from", archive).out
     process = workplace.prepare("--from", archive, "--limit", 5, "--dict", out / "dict.txt", "again")
     assert process.returncode == 0, process.errors
@@ -155,7 +155,7 @@ def test_a_second_run_does_nothing(workplace, archive):
         (["--from", ".", "--vocabulary", "many", "out"], "--vocabulary must be a positive whole number, not 'many'"),
     ],
 )
-def test_wrong_arguments_for_lcsts(workplace, arguments, wanted):
+def test_wrong_arguments_for_lcsts_are_refused(workplace, arguments, wanted):
     assert workplace.refused(workplace.prepare(*arguments), wanted)
 
 

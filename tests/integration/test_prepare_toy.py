@@ -1,4 +1,4 @@
-"""`scripts/prepare-toy.sh`, whole, on a small corpus. What it shares with the other scripts is tested with those."""
+"""The complete `scripts/prepare-toy.sh` on a small corpus. The tests of the other scripts cover what they share."""
 
 import hashlib
 import shutil
@@ -24,7 +24,7 @@ def prepared(tmp_path_factory):
     return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh").prepared(*OPTIONS)
 
 
-def test_text_of_each_stage(prepared):
+def test_every_stage_has_the_expected_text(prepared):
     splits = draw_splits(sentence_pairs(1), SIZES)
     for split, pairs in splits.items():
         for lang, sentences in zip(("en", "de"), zip(*pairs)):
@@ -38,7 +38,7 @@ def test_text_of_each_stage(prepared):
             assert [line.replace("@@ ", "") for line in bpe] == tokenised
 
 
-def test_binarised_with_one_dictionary(prepared):
+def test_both_languages_are_binarised_with_one_dictionary(prepared):
     from fairseq.data import Dictionary, data_utils
 
     dictionary = Dictionary.load(str(prepared.out / "dict.txt"))
@@ -47,12 +47,12 @@ def test_binarised_with_one_dictionary(prepared):
         for split, size in SIZES.items():
             data = data_utils.load_indexed_dataset(str(prepared.out / "bin" / f"{split}.en-de.{lang}"), dictionary)
             assert len(data) == size
-            if split == "train":  # the others may hold what the dictionary has not
+            if split == "train":  # other splits may contain unknown tokens
                 text = read(prepared.out / "bpe" / f"train.{lang}")
                 assert [dictionary.string(line) for line in data] == text
 
 
-def test_manifest(prepared):
+def test_the_manifest_has_the_settings(prepared):
     rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
     assert ["setting", "seed", "1"] in rows
     assert ["setting", "train", "120"] in rows
@@ -64,7 +64,7 @@ def test_manifest(prepared):
     }
 
 
-def test_second_run_does_nothing(prepared, workplace):
+def test_a_second_run_does_nothing(prepared, workplace):
     shutil.copytree(prepared.out, workplace.out)
     for tool in ("fairseq-capsule", "sacremoses", "subword-nmt", "fairseq-preprocess"):
         workplace.stub(tool, "exit 1")
@@ -78,7 +78,7 @@ def test_second_run_does_nothing(prepared, workplace):
     assert contents(workplace.out) == before
 
 
-# Each writes half of what its stage makes, and then the power fails.
+# Each stub writes half of the output of its stage and is then killed.
 HALF_DONE = {
     "raw": ("fairseq-capsule", 'mkdir -p "${@: -1}"; echo half >"${@: -1}/train.en"; kill -KILL 0'),
     "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.en-de.en.bin"; kill -KILL 0'),
@@ -112,7 +112,7 @@ def test_an_interrupted_run_is_resumed(prepared, workplace):
         (["/dev/full"], "/dev/full is not a folder"),
     ],
 )
-def test_bad_input_is_one_clear_line(workplace, arguments, wanted):
+def test_bad_input_gives_one_clear_line(workplace, arguments, wanted):
     process = workplace.prepare(*arguments)
     assert workplace.refused(process, wanted)
     assert not (workplace.out / "raw").exists()

@@ -1,4 +1,4 @@
-"""The scripts that prepare WMT's and NIST's corpora, whole, on tiny archives."""
+"""The complete scripts that prepare the corpora of WMT and NIST, on tiny archives."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from fairseq_capsule.cli import main
 from tests.integration import archives
 from tests.integration.preparing import Workplace, contents, read
 
-# name → languages, options, and how many pairs come out of raw, behind cleaning, and in the other sets
+# name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
     "wmt14-en-de": (("en", "de"), [], 30, 29, {"valid": 4, "test": 5}),
     "wmt14-en-fr": (("en", "fr"), [], 42, 42, {"valid": 7, "test": 5}),
@@ -42,7 +42,7 @@ def stages(name):
 
 
 def make_workplace(name, root):
-    """The scripts, and `archives` and `cwmt` beside them."""
+    """Make a folder with the scripts, `archives` and `cwmt`."""
     workplace = Workplace(root, f"prepare-{name}.sh")
     source = root / "archives"
     source.mkdir()
@@ -76,7 +76,7 @@ def on(*names):
     return pytest.mark.parametrize("workplace", names, indirect=True)
 
 
-def test_whole(prepared, capsys):
+def test_every_stage_has_the_expected_pairs(prepared, capsys):
     languages, _, raw, clean, sets = EXPECTED[prepared.name]
     out = prepared.out
     assert [stage for stage in stages(prepared.name) if (out / stage).exists()] == stages(prepared.name)
@@ -101,7 +101,7 @@ def test_whole(prepared, capsys):
     assert main(["check-data", str(out), "--most-overlap", "100"]) == 0, capsys.readouterr().out
 
 
-# lines of raw training text, and what tokenising makes of them
+# lines of the raw training text, and the tokenised lines
 TOKENISED = {
     "wmt14-en-de": ("en", {"A well-known\ttab\u200b. ": "A well @-@ known tab ."}),
     "wmt14-en-fr": (
@@ -114,14 +114,14 @@ TOKENISED = {
 }
 
 
-def test_words(prepared):
+def test_words_are_tokenised_as_expected(prepared):
     language, expected = TOKENISED[prepared.name]
     raw, tokenised = (read(prepared.out / stage / f"train.{language}") for stage in ("raw", "tokenised"))
     found = dict(zip(raw, tokenised))
     assert {line: found.get(line) for line in expected} == expected
 
 
-def test_second_run_does_nothing(prepared):
+def test_a_second_run_does_nothing(prepared):
     workplace, before = prepared.workplace, contents(prepared.out)
     for tool in ("sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum", "tar"):
         workplace.stub(tool, "exit 1")
@@ -134,7 +134,7 @@ def test_second_run_does_nothing(prepared):
 
 
 @pytest.mark.slow
-def test_codes_and_dictionary_of_an_earlier_run(prepared):
+def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
     workplace, out = prepared.workplace, prepared.out
     earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
     process = workplace.prepare(*options(prepared.name), *earlier, "--limit", 8, "again")
@@ -148,7 +148,7 @@ def test_codes_and_dictionary_of_an_earlier_run(prepared):
         assert read(again / "bpe" / f"test.{language}") == read(out / "bpe" / f"test.{language}")
 
 
-# What makes each stage. It writes half of it, and then the power fails.
+# The tool of each stage. Its stub writes half of the output and is then killed.
 HALF_DONE = {
     "raw": ("python", 'echo half >"${@: -1}"'),
     "tokenised": ("sacremoses", "head -n 2"),
@@ -162,13 +162,13 @@ HALF_DONE = {
 
 
 @pytest.mark.slow
-def test_interrupted_at_every_stage(prepared):
+def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared):
     workplace = prepared.workplace
     out = workplace.root / "interrupted"
     before = "settings.part"
     for done, stage in enumerate(stages(prepared.name)):
         tool, half = HALF_DONE[stage.partition(".")[0]]
-        # Up to this stage the tool is the real one.
+        # The real tool runs for the stages before this one.
         workplace.stub(tool, f'[[ -e {before} ]] || PATH=${{PATH#*:}} exec {tool} "$@"; {half}; kill -KILL 0')
         assert workplace.prepare(*options(prepared.name), "interrupted").returncode == -9, stage
         assert [name for name in stages(prepared.name) if (out / name).exists()] == stages(prepared.name)[:done]
@@ -177,5 +177,5 @@ def test_interrupted_at_every_stage(prepared):
     process = workplace.prepare(*options(prepared.name), "interrupted")
     assert process.returncode == 0, process.errors
     whole, now = contents(prepared.out), contents(out)
-    del whole["manifest.tsv"], now["manifest.tsv"]  # which has the command
+    del whole["manifest.tsv"], now["manifest.tsv"]  # it contains the command
     assert now == whole

@@ -1,4 +1,4 @@
-"""What the scripts for WMT's and NIST's corpora say of archives and licensed files that are missing or broken."""
+"""Messages of the scripts for the corpora of WMT and NIST: archives and licensed files are missing or broken."""
 
 import shutil
 
@@ -50,13 +50,13 @@ def halve(file):
         ("test.tgz", "test.tgz: wrong checksum, MD5 "),
     ],
 )
-def test_half_an_archive(romanian, name, wanted):
+def test_a_truncated_archive_is_refused(romanian, name, wanted):
     halve(romanian.root / "archives" / name)
     assert romanian.refused(romanian.prepare("--from", "archives", "out"), wanted, "fetch it again")
     assert nothing_made(romanian.out)
 
 
-def test_no_archive_at_all(romanian):
+def test_a_file_that_is_not_an_archive_is_refused(romanian):
     (romanian.root / "archives/training-parallel-ep-v8.tgz").write_text("<html>Not found</html>")
     process = romanian.prepare("--from", "archives", "out")
     assert romanian.refused(
@@ -64,7 +64,7 @@ def test_no_archive_at_all(romanian):
     )
 
 
-def test_a_missing_archive(romanian):
+def test_a_missing_archive_is_named(romanian):
     (romanian.root / "archives/en-ro.txt.zip").unlink()
     process = romanian.prepare("--from", "archives", "out")
     assert romanian.refused(process, "archives/en-ro.txt.zip is missing: --from takes a folder with all archives")
@@ -74,21 +74,21 @@ def test_a_missing_archive(romanian):
 @pytest.mark.parametrize(
     "name, member", [("en-ro.txt.zip", "SETIMES.en-ro.en"), ("test.tgz", "newstest2016-enro-src.en.sgm")]
 )
-def test_another_archive_of_that_name(romanian, name, member):
+def test_an_archive_without_its_files_is_refused(romanian, name, member):
     pack(romanian.root / "archives", name, {"README": b"nothing else\n"})
     (romanian.root / "scripts/archives.md5").write_text("")
     process = romanian.prepare("--from", "archives", "out")
     assert romanian.refused(process, f"{name} has no {member}: check that this is the right archive")
 
 
-def test_parts_that_are_not_parallel(romanian):
+def test_parts_that_are_not_parallel_are_refused(romanian):
     members = {**EN_RO["en-ro.txt.zip"], "SETIMES.en-ro.en": b"one\n"}
     pack(romanian.root / "archives", "en-ro.txt.zip", members)
     process = romanian.prepare("--from", "archives", "out")
     assert romanian.refused(process, "SETIMES.en-ro.en has 1 lines, ", "SETIMES.en-ro.ro has 9: give parallel texts")
 
 
-def test_dead_address_and_half_a_download(romanian):
+def test_a_dead_address_and_a_truncated_download_are_refused(romanian):
     dead = romanian.prepare("out", MIRROR="http://127.0.0.1:9")
     assert romanian.refused(dead, "cannot download http://127.0.0.1:9/training-parallel-ep-v8.tgz (curl: ", "--from")
     halve(romanian.root / "archives/training-parallel-ep-v8.tgz")
@@ -99,7 +99,7 @@ def test_dead_address_and_half_a_download(romanian):
     assert nothing_made(romanian.out)
 
 
-def test_full_disk(romanian):
+def test_a_full_disk_is_reported(romanian):
     romanian.stub("tar", "echo 'tar: europarl: Cannot write: No space left on device' >&2; exit 2")
     assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "free some disk")
     assert nothing_made(romanian.out)
@@ -117,7 +117,7 @@ def test_full_disk(romanian):
         (["--codes", "here", "--dict", "here", "--share", "separate", "out"], "--codes here.en: no such file"),
     ],
 )
-def test_wrong_options(romanian, arguments, wanted):
+def test_wrong_options_are_refused(romanian, arguments, wanted):
     assert romanian.refused(romanian.prepare("--from", "archives", *arguments), wanted)
     assert not romanian.out.exists()
 
@@ -132,7 +132,7 @@ def test_an_unknown_validation_set_is_refused(tmp_path, valid):
 # --- available only on registration -----------------------------------------------------------------------------------
 
 
-def test_cwmt_is_missing(chinese):
+def test_missing_files_of_cwmt_are_named(chinese):
     wanted = "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
     assert chinese.refused(chinese.prepare("--from", "archives", "out"), wanted)
     process = chinese.prepare("--from", "archives", "--cwmt", "nowhere", "out")
@@ -145,7 +145,7 @@ def test_cwmt_is_missing(chinese):
     assert nothing_made(chinese.out)
 
 
-def test_half_of_an_archive_in_parts(chinese):
+def test_a_truncated_part_of_an_archive_is_refused(chinese):
     halve(chinese.root / "archives/UNv1.0.en-zh.tar.gz.01")
     process = chinese.prepare("--from", "archives", "--parts", "un", "out")
     assert chinese.refused(
@@ -153,7 +153,7 @@ def test_half_of_an_archive_in_parts(chinese):
     )
 
 
-def test_the_wrong_checksum_of_a_known_archive(chinese):
+def test_a_wrong_checksum_of_a_known_archive_is_refused(chinese):
     process = chinese.prepare("--from", "archives", "--parts", "nc", "out")
     wanted = "instead of 9b1aa63c1cf49dccdd20b962fe313989: delete it and fetch it again"
     assert chinese.refused(process, "dev.tgz: wrong checksum, MD5 ", wanted)
@@ -171,14 +171,14 @@ def test_the_wrong_checksum_of_a_known_archive(chinese):
         ),
     ],
 )
-def test_licensed_files_are_missing(licensed, name, wanted):
+def test_missing_licensed_files_are_named(licensed, name, wanted):
     assert licensed.refused(licensed.prepare("out"), "give --from DIR: the LDC distributes these corpora only under")
     (licensed.root / "LDC" / name).unlink()
     assert licensed.refused(licensed.prepare("--from", "LDC", "out"), wanted)
     assert nothing_made(licensed.out)
 
 
-def test_evaluation_sets_that_do_not_fit(licensed):
+def test_evaluation_sets_that_are_not_parallel_are_refused(licensed):
     file = licensed.root / "LDC/LDC2010T11/nist_openmt_2003/data/mt03_chinese_evalset_v0-ref.xml"
     whole = file.read_text()
     file.write_text(whole.replace("E03", "E02"))
@@ -192,7 +192,7 @@ def test_evaluation_sets_that_do_not_fit(licensed):
     assert licensed.refused(licensed.prepare("--from", "LDC", "out"), "v0.xml: it has no <seg>")
 
 
-def test_four_references(licensed):
+def test_the_four_references_are_kept(licensed):
     licensed.stub("sacremoses", "exit 1")
     assert licensed.prepare("--from", "LDC", "out").returncode
     for split, seed in (("valid", 3), ("test", 4), ("test1", 5), ("test2", 6)):

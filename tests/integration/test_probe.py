@@ -24,7 +24,7 @@ def test_the_command_prints_a_row_for_each_probe(data, probed, capsys):
     assert main(["probe", str(probed / "probe/checkpoint_last.pt"), "--data", str(data), "--json"]) == 0
     row = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]
     assert row["reads"] == "global" and row["sentences"] == 20
-    assert row["bag_recall_200"] == 1.0  # a dictionary of fewer words
+    assert row["bag_recall_200"] == 1.0  # the dictionary has fewer words than 200
 
 
 @pytest.mark.parametrize(

@@ -27,15 +27,15 @@ def reproduce(folder, *arguments):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Rows that tables share are run once."""
+    """The folder of all tests: rows that tables share are run once."""
     return tmp_path_factory.mktemp("reproduce")
 
 
-def test_a_table_from_nothing(folder):
+def test_a_table_is_made_from_nothing(folder):
     output, _ = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
     encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
     _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
-    # Six updates may get nothing right, with and without capsules: then there is no difference, and no p.
+    # After six updates both scores may be 0. Then there is no difference and no p.
     ours = re.fullmatch(r"\d+\.\d\d \(([+-]\d+\.\d\d)(, p [01]\.\d{3})?\)", bleu)
     assert paper == "24.87" and ours and (ours[2] or ours[1] == "+0.00"), bleu
     assert int(parameters.replace(",", "")) > 100_000
@@ -47,7 +47,7 @@ def test_a_table_from_nothing(folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", table_names())
-def test_every_table(folder, name):
+def test_every_table_can_be_reproduced(folder, name):
     output, _ = reproduce(folder, name)
     missing = [line for line in output.splitlines() if line.startswith("- Missing") and "no split" not in line]
     # Alignments need eflomal, an optional extra.

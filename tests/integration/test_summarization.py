@@ -1,4 +1,4 @@
-"""Summarisation through the real command lines: ROUGE at validation, the best checkpoint by it, its score."""
+"""Summarisation with the real command lines: ROUGE at validation, the best checkpoint by ROUGE, its score."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_hydra_validates_by_rouge(headlines, tmp_path, capsys):
         *("--bpe", "characters", "--beam", 2, "--max-len-b", 20),
         stdin="成都市政府宣布,地铁3号线将于5月1日开通。\n",
     )
-    assert "地 铁 3 号 线" in spoken  # what the model read
+    assert "地 铁 3 号 线" in spoken  # the model's input
     assert re.search(r"^D-0\t\S+\t.+$", spoken, re.MULTILINE)
 
 
@@ -54,7 +54,7 @@ def test_the_best_checkpoint_needs_rouge(headlines, tmp_path):
     assert not list((tmp_path / "run").glob("*.pt"))
 
 
-def test_a_larger_vocabulary_is_the_last_line(headlines, tmp_path):
+def test_the_last_line_names_a_vocabulary_that_is_too_large(headlines, tmp_path):
     arguments = ("--task", "capsule_summarization", "--vocabulary", 50, "--arch", "gret_transformer_tiny")
     output = run(
         "train", headlines / "bin", *arguments, "--optimizer", "adam", "--max-tokens", 999, "--cpu", succeeds=False

@@ -1,4 +1,4 @@
-"""examples/tour.ipynb, executed: with a model that is there, and with one that it trains."""
+"""examples/tour.ipynb is executed: with an existing model, and with a model that it trains."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ NOTEBOOK = REPOSITORY / "examples/tour.ipynb"
 
 
 def execute(tour, monkeypatch, **variables):
-    """The outputs of every cell by its id: a list of types of content and their contents."""
+    """Return the outputs of every cell by its id: a list of content types and contents."""
     for name, value in {"TOUR": tour, **variables}.items():
         monkeypatch.setenv(name, str(value))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
@@ -41,7 +41,7 @@ def check(outputs, tour):
     assert (tour / "sentence.html").is_file() and (tour / "sentence.npz").is_file()
 
 
-def test_with_a_model_that_is_there(tmp_path, monkeypatch):
+def test_the_tour_runs_with_an_existing_model(tmp_path, monkeypatch):
     make_world(tmp_path)
     (tmp_path / "run").mkdir()
     (tmp_path / "model.pt").rename(tmp_path / "run/checkpoint_last.pt")
@@ -51,7 +51,7 @@ def test_with_a_model_that_is_there(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_with_a_model_that_it_trains(tmp_path, monkeypatch):
+def test_the_tour_runs_with_a_model_that_it_trains(tmp_path, monkeypatch):
     outputs = execute(tmp_path / "tour", monkeypatch, TOUR_UPDATES=4, TOUR_PAIRS=300)
     assert "4 updates" in text_of(outputs["train"])
     check(outputs, tmp_path / "tour")

@@ -35,8 +35,8 @@ def overlaps(toy, save_dir, *overrides):
 
 
 @pytest.mark.slow
-def test_overlap_of_a_trained_and_of_an_untrained_model(toy, tmp_path):
-    """The paper has 0.72 and 0.70. An untrained model is near 0, so a small vocabulary alone does not pass."""
+def test_a_trained_model_has_a_high_overlap_and_an_untrained_one_a_low(toy, tmp_path):
+    """The paper reports 0.72 and 0.70. An untrained model is near 0, so the small vocabulary is not enough to pass."""
     untrained = overlaps(toy, tmp_path / "untrained", "optimization.max_update=1", "optimization.lr=[0.0]")
     trained = overlaps(toy, tmp_path / "trained")
     assert max(untrained) < 0.2

@@ -1,4 +1,4 @@
-"""`scripts/train.sh` on a CPU; for GPUs and nodes, the arguments that stubs of fairseq and torchrun receive."""
+"""`scripts/train.sh` on a CPU. For GPUs and nodes, stubs record the arguments of fairseq and torchrun."""
 
 import re
 import shutil
@@ -12,7 +12,7 @@ from tests.integration.commands import REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
 from tests.integration.test_training import assert_same_parameters
 
-# As fairseq-hydra-train ends after an error; what it was asked for is in `asked`.
+# A stub of fairseq-hydra-train that fails. It writes its arguments to `asked`.
 FAILS = """
 printf '%s\\n' "$@" >asked
 echo 'Traceback (most recent call last):'
@@ -29,7 +29,7 @@ def place(run_place):
 
 @pytest.fixture
 def asked(place, data):
-    """Run the script with fairseq and torchrun stubbed; the arguments that were handed over."""
+    """Run the script with stubs of fairseq and torchrun, and return the arguments that they received."""
     place.stub("fairseq-hydra-train", FAILS)
     place.stub("torchrun", FAILS)
 
@@ -46,13 +46,13 @@ def starts(out):
 
 
 def losses(checkpoint):
-    """The sums over the last epoch of a checkpoint. The log has only rounded values."""
+    """Return the sums over the last epoch from a checkpoint. The log has only rounded values."""
     state = checkpoint_utils.load_checkpoint_to_cpu(str(checkpoint))["extra_state"]["metrics"]["train"]
     meters = {name: meter for _, name, _, meter in state if name in ("loss", "nll_loss")}
     return {name: float(meter["sum"] / meter["count"]) for name, meter in meters.items()}
 
 
-def test_a_whole_run(trained_run):
+def test_a_run_writes_checkpoints_log_and_manifest(trained_run):
     out = trained_run.out
     assert {file.name for file in out.iterdir()} >= {"checkpoint_last.pt", "checkpoint3.pt", "train.log", "finished"}
     batch = "400 tokens × 1 × accumulation 2 = 800 tokens"
@@ -74,7 +74,7 @@ def test_a_whole_run(trained_run):
     assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
 
 
-def test_two_processes_equal_one_with_twice_the_accumulation(place, trained_run, data):
+def test_two_processes_equal_one_process_with_twice_the_accumulation(place, trained_run, data):
     process = place.prepared(*SCRIPTED, "--processes", 2, data)
     assert "400 tokens × 2 × accumulation 1 = 800 tokens" in process.output
     for epoch in (1, 2, 3):
@@ -114,7 +114,7 @@ class TestAFinishedRun:
         place.stub("fairseq-hydra-train", "exit 1")
         return place
 
-    def test_does_nothing(self, finished, data):
+    def test_a_second_start_does_nothing(self, finished, data):
         before = contents(finished.out)
         process = finished.prepare(*SCRIPTED, data, "out")
         assert (process.returncode, process.output) == (0, "out: finished, nothing to do\n")
@@ -131,7 +131,7 @@ class TestAFinishedRun:
         assert finished.refused(process, "out was prepared with data ", ", not data ")
 
     def test_a_run_with_all_updates_saved_is_finished(self, finished, data):
-        """The training was killed between its last checkpoint and its end. fairseq alone makes one more update."""
+        """The training was killed between its last checkpoint and its end. fairseq itself would add an update."""
         (finished.out / "finished").unlink()
         folder = RunFolder(finished.out)
         settings = folder.settings()
@@ -156,7 +156,7 @@ def test_checkpoints_of_other_programs_are_not_changed(place, trained, data):
         (["--processes", 2], None),
     ],
 )
-def test_effective_tokens(asked, place, arguments, accumulation):
+def test_effective_tokens_choose_the_accumulation(asked, place, arguments, accumulation):
     arguments = asked(*arguments)
     found = [line.partition("=")[2] for line in arguments if line.startswith("optimization.update_freq=")]
     assert found == ([accumulation] if accumulation else [])
@@ -164,7 +164,7 @@ def test_effective_tokens(asked, place, arguments, accumulation):
         assert "(rounded from 4000)" in (place.out / "train.log").read_text()
 
 
-def test_gpus(asked, place):
+def test_gpus_set_the_launcher_and_the_precision(asked, place):
     real = shutil.which("python", path=place.path)
     place.stub("python", f'[[ $2 != *torch.cuda* ]] || exit 0; exec {real} "$@"')
     place.stub("nvidia-smi", '[[ $1 != --list-gpus ]] || printf "GPU %d: a name\\n" 0 1 2 3')
@@ -188,8 +188,8 @@ def test_gpus(asked, place):
         ({"SLURM_NODEID": "0", "SLURM_JOB_NODELIST": "n[3-4]", "SLURM_JOB_ID": "7012"}, "n3", "29512"),
     ],
 )
-def test_nodes(asked, place, environment, master, port):
-    # The second name comes late: whoever reads the first alone must not break the pipe.
+def test_nodes_set_the_launcher(asked, place, environment, master, port):
+    # The second name comes late. The script reads only the first and must not break the pipe.
     place.stub("scontrol", '[[ "$*" == "show hostnames n[3-4]" ]] && echo n3 && sleep 0.3 && echo n4')
     arguments = asked("--nodes", 2, "--processes", 2, **environment)
     launcher = f"--nnodes 2 --node-rank 0 --master-addr {master} --master-port {port} --nproc-per-node 2 --no-python"
@@ -197,7 +197,7 @@ def test_nodes(asked, place, environment, master, port):
     assert "distributed_training.distributed_world_size=4" in arguments
 
 
-def test_a_first_node_that_slurm_does_not_name(place, data):
+def test_an_unknown_first_node_is_refused(place, data):
     place.stub("scontrol", "echo 'Invalid job id' >&2; exit 1")
     process = place.prepare(*SCRIPTED, data, "out", "--nodes", 2, SLURM_NODEID="0", SLURM_JOB_NODELIST="n[3-4]")
     assert place.refused(process, "--nodes 2: scontrol does not name the first node of n[3-4]; set MASTER_ADDR to it")
@@ -211,7 +211,7 @@ def test_only_the_first_node_writes_records(place, data):
     assert [file.name for file in place.out.iterdir()] == ["train.node1.log"]
 
 
-def test_gpus_that_torch_does_not_see(place, data):
+def test_gpus_that_torch_does_not_see_are_refused(place, data):
     place.stub("nvidia-smi", 'echo "GPU 0: a name"')
     process = place.prepare(*SCRIPTED, data, "out", "--gpus", 1, CUDA_VISIBLE_DEVICES="0")
     assert place.refused(process, "--gpus 1: torch does not see them")
@@ -281,7 +281,7 @@ def test_an_interruption_ends_the_training_too(place, data):
         (["{sentences}", "{data}", "out", "--effective-tokens", "9"], "the batch is dataset.batch_size=50 sentences"),
     ],
 )
-def test_wrong_arguments(place, data, arguments, message):
+def test_wrong_arguments_are_refused(place, data, arguments, message):
     names = {
         "config": SCRIPTED[0],
         "baseline": REPOSITORY / "configs/multi30k/gdr_transformer.yaml",
@@ -293,7 +293,7 @@ def test_wrong_arguments(place, data, arguments, message):
     assert not place.out.exists()
 
 
-def test_a_folder_whose_name_is_a_pattern_to_a_shell(place, data):
+def test_a_folder_name_is_not_read_as_a_shell_pattern(place, data):
     place.stub("fairseq-hydra-train", FAILS)
     (place.root / "data [1]").symlink_to(data)
     (place.root / "data 1").mkdir()
@@ -303,7 +303,7 @@ def test_a_folder_whose_name_is_a_pattern_to_a_shell(place, data):
     assert place.refused(process, "data 1: no binarised training set;")
 
 
-def test_without_the_plugin(place, data):
+def test_a_missing_plugin_is_reported(place, data):
     (place.root / "fairseq_capsule").unlink()
     process = place.prepare(*SCRIPTED, data, "out")
     assert place.refused(process, "fairseq_capsule is missing: call the script in a clone of the repository")

@@ -26,13 +26,13 @@ def assert_same_parameters(one, other):
         assert torch.equal(value, other[name]), name
 
 
-# Without this fairseq silently leaves out the last batch of a split whose number of sentences is no multiple of 8.
+# Without this option fairseq silently skips the last sentences of a split that do not fill a multiple of 8.
 ALL = ("--required-batch-size-multiple", 1)
 
 SHORT_BATCHES = ("--max-tokens", "200", "--no-epoch-checkpoints")
 
-# At the sizes of the tests a preset's base, big and tiny are one and the same, and capsule_transformer is the base one.
-# Simple aggregation has nothing that CapsNMT has not, and capsule_lstm nothing that gdr_lstm has not.
+# At the sizes of the tests, the base, big and tiny presets are equal, and capsule_transformer is the base preset.
+# CapsNMT covers simple aggregation, and gdr_lstm covers capsule_lstm.
 DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "gdr_lstm")) and not arch.startswith("simple_")]
 
 
@@ -41,7 +41,7 @@ DISTINCT = [arch for arch in ARCHITECTURES if arch.endswith(("_tiny", "gdr_lstm"
 )
 def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
     """The result is bitwise equal, from the middle of an epoch after the first."""
-    ours = ("--task", "capsule_translation", *SHORT_BATCHES)  # fairseq's own task forms its batches once a run
+    ours = ("--task", "capsule_translation", *SHORT_BATCHES)  # the task of fairseq forms its batches only once
     train(data, tmp_path / "stopped", *ours, "--max-update", 15, arch=arch)
     output = train(data, tmp_path / "stopped", *ours, "--max-update", 26, arch=arch)
     assert "epoch 2 @ 15 updates" in output and "epoch 003" in output
@@ -49,7 +49,7 @@ def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 
-def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
+def test_checkpoints_are_averaged_and_translate_and_validate(data, trained, tmp_path, capsys):
     average = tmp_path / "average.pt"
     assert main(["average", str(trained), "--last", "2", "--output", str(average)]) == 0
     second, third, mean = (
@@ -76,7 +76,7 @@ def test_average_generate_interactive_validate(data, trained, tmp_path, capsys):
         hub.translate(["a " * 1100])
 
 
-def test_hydra(data, tmp_path):
+def test_hydra_trains_a_model(data, tmp_path):
     overrides = [
         f"task.data={data}",
         f"checkpoint.save_dir={tmp_path}/run",
@@ -98,7 +98,7 @@ def test_hydra(data, tmp_path):
 
 
 def train_with_two_processes(data, save_dir, *arguments, arch):
-    meeting = Path(tempfile.mkdtemp(dir=save_dir.parent)) / "meeting"  # a port might be taken before it is used
+    meeting = Path(tempfile.mkdtemp(dir=save_dir.parent)) / "meeting"  # a free port may be taken before it is used
     common = (
         f"--distributed-world-size 2 --distributed-init-method file://{meeting} --distributed-no-spawn "
         "--distributed-backend gloo --ddp-backend legacy_ddp"
@@ -132,13 +132,13 @@ def test_two_processes_train_stop_and_resume(data, tmp_path, arch):
 
 
 def test_the_plugin_can_be_named_by_any_path(data, tmp_path):
-    """A relative one, from another folder, while the package is installed too."""
+    """The path is relative to another folder, and the package is also installed."""
     (tmp_path / "link").symlink_to(REPOSITORY)
     output = train(data, tmp_path / "run", "--max-update", 1, user_dir="link/fairseq_capsule", cwd=tmp_path)
     assert "done training" in output
 
 
-def test_a_wrong_option_is_the_last_line(data, tmp_path):
+def test_the_last_line_names_a_wrong_option(data, tmp_path):
     output = train(data, tmp_path, "--encoder-routing-layers", "1-9", succeeds=False)
     assert last_line(output).endswith(
         "--encoder-routing-layers: '1-9' must name layers from 1 to 2; write all, 1-3 or 1,4-6"
@@ -148,7 +148,7 @@ def test_a_wrong_option_is_the_last_line(data, tmp_path):
     assert not list(tmp_path.glob("*.pt"))
 
 
-def test_missing_data_and_a_full_disk_are_the_last_line(data, tmp_path):
+def test_the_last_line_names_missing_data_and_a_bad_folder(data, tmp_path):
     output = train(tmp_path / "nowhere", tmp_path / "run", succeeds=False)
     assert last_line(output).endswith(f"No such file or directory: '{tmp_path}/nowhere'")
     output = train(data, "/dev/full/run", succeeds=False)

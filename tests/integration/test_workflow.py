@@ -26,7 +26,7 @@ rows:
 """
 SCRIPTS = {
     "prepare-toy.sh": 'mkdir -p "${@: -1}"; touch "${@: -1}/manifest.tsv"',
-    # Ten updates, each noted at once; a later start goes on from the last one.
+    # Ten updates, each recorded immediately. A later start continues after the last one.
     "train.sh": """
         for word; do [[ $word != */seed1 ]] || out=$word; done
         cd "$out"; echo "$$ $out" >>"$STUBS/started"
@@ -44,7 +44,7 @@ ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "
 
 
 class Checkout:
-    """A copy of the repository with a table of three rows, and with scripts that only count."""
+    """A copy of the repository with a table of three rows and with scripts that only count."""
 
     def __init__(self, folder):
         self.folder, self.runs, self.started = folder, folder / "runs", folder / "started"
@@ -82,7 +82,7 @@ class Checkout:
         return process.returncode, output, errors
 
     def trainings(self):
-        """The titles of the runs in the order in which their trainings were started."""
+        """Return the titles of the runs in the order of their trainings."""
         return [line.split("/")[-2] for line in self.started.read_text().splitlines()]
 
     def updates(self, row):
@@ -131,7 +131,7 @@ def test_an_interruption_ends_everything(checkout, number):
 
 
 @pytest.mark.slow
-def test_a_second_start_waits_and_says_so(checkout):
+def test_a_second_start_waits_and_reports_it(checkout):
     first = checkout.start("--cores", "2", seconds="0.5")
     wait_for(checkout.started, first)
     second = checkout.start("--cores", "2")
@@ -142,7 +142,7 @@ def test_a_second_start_waits_and_says_so(checkout):
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_a_table_still_ends_with_the_same_figures(checkout):
+def test_a_table_that_is_killed_at_random_moments_ends_with_the_same_figures(checkout):
     moments = random.Random(1)
     for _ in range(10):
         process = checkout.start("--cores", "2", seconds="0.2")
@@ -154,7 +154,7 @@ def test_killed_at_random_moments_a_table_still_ends_with_the_same_figures(check
     status, output, errors = checkout.run()
     assert status == 0, errors
     assert [figures(output)[row] for row in ROWS] == ["10.00"] * 3
-    for row in ROWS:  # no update was made twice: each start went on
+    for row in ROWS:  # no update was made twice: each start continued
         assert checkout.updates(row) == [str(number) for number in range(1, 11)]
 
 
@@ -179,7 +179,7 @@ os.makedirs(folder, exist_ok=True)
 for job in os.listdir(folder):
     print(job, open(f"{{folder}}/{{job}}").read().split("|")[2], sep="|")
 """
-# A step of a job: what it names is run, without the options before.
+# A stub of srun: it runs the command without the options before it.
 SRUN = """#!{python}
 import os, sys
 words = [word for word in sys.argv[1:]]
@@ -190,7 +190,7 @@ os.execvp(words[0], words)
 
 
 @pytest.mark.slow
-def test_slurm_gets_the_steps_in_order_of_dependence(checkout):
+def test_slurm_receives_the_steps_in_order_of_dependence(checkout):
     """Stubs of Slurm's programs: sbatch runs its script and records its arguments."""
     stubs = checkout.folder / "stubs"
     stubs.mkdir()
@@ -231,7 +231,7 @@ elif sys.argv[1] == "get":
 
 
 @pytest.mark.slow
-def test_kubernetes_gets_a_job_for_each_step(checkout, monkeypatch):
+def test_kubernetes_receives_a_job_for_each_step(checkout, monkeypatch):
     stubs = checkout.folder / "stubs"
     stubs.mkdir()
     checkout.script(stubs / "kubectl", KUBECTL.format(python=sys.executable))

@@ -1,7 +1,7 @@
-"""fairseq's commands and `fairseq-capsule` for shell scripts, without the seconds of importing torch each time.
+"""fairseq's commands and `fairseq-capsule` for shell scripts. They do not import torch each time, which takes seconds.
 
-A command of that name is a client of a socket in this process, which forks the command from the server of
-`tests/processes.py`, with the client's arguments, folder, environment, input and outputs.
+Each command is a client of a socket in this process. This process forks the command from the server of
+`tests/processes.py`, with the arguments, folder, environment, input and outputs of the client.
 """
 
 import importlib
@@ -41,7 +41,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def _run(asked):
-    for descriptor, mode in enumerate("raa"):  # the client's own, which it keeps until this ends
+    for descriptor, mode in enumerate("raa"):  # the input and outputs of the client, which it keeps open
         with open(f"/proc/{asked['process']}/fd/{descriptor}", mode) as opened:
             os.dup2(opened.fileno(), descriptor)
     sys.stdin = open(0, encoding="utf-8", closefd=False)
@@ -55,7 +55,7 @@ def _run(asked):
 
 @contextmanager
 def warm_commands(folder):
-    """Makes the commands in a folder, which is to come first in PATH; they work within the context."""
+    """Make the commands in a folder. Put it first in PATH. They work within the context."""
     place = str(folder / "socket")
     for name in COMMANDS:
         (folder / name).write_text(CLIENT.format(python=sys.executable, place=place))

@@ -1,4 +1,4 @@
-"""The guided losses against literal ones and against numbers worked out by hand."""
+"""The guided losses, compared with literal ones and with results by hand."""
 
 import math
 
@@ -49,23 +49,23 @@ def test_bag_of_words_equals_the_literal_sum(side, block, monkeypatch):
     assert_same(bag_of_words_loss(*arguments), literal.bag_of_words_loss(*arguments), inputs)
 
 
-def test_bag_of_words_by_hand():
-    """Two words of a vocabulary of two: `y = (0, 1)`, embeddings 0 and 1, features of one number."""
+def test_bag_of_words_equals_a_result_by_hand():
+    """A sentence `y = (0, 1)`, a vocabulary of two words with embeddings 0 and 1, and features of one dimension."""
     past = torch.tensor([[[5.0], [0.0]]], requires_grad=True)
     future = torch.tensor([[[0.0], [math.log(3)]]], requires_grad=True)
     embeddings = torch.tensor([[0.0], [1.0]])
     loss = bag_of_words_loss(past, future, embeddings, torch.tensor([[0, 1]]))
-    # Step 1: PAST is empty, FUTURE holds both words, each of probability 1/2. Step 2: PAST holds word 0, of probability
-    # 1/2; FUTURE word 1, of probability 3/4.
+    # Step 1: PAST is empty; FUTURE contains both words, each with probability 1/2. Step 2: PAST contains word 0 with
+    # probability 1/2; FUTURE contains word 1 with probability 3/4.
     assert loss.item() == pytest.approx((2 * math.log(2) + math.log(2) - math.log(3 / 4)) / 2)
     loss.backward()
-    # The gradient of a bag's loss by its logit of word 1 is (its words) · p(1) − (its words that are 1), over T.
+    # The gradient of a bag's loss with respect to the logit of word 1 is (words · p(1) − words that are 1) / T.
     torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 0.5]) / 2)
     torch.testing.assert_close(future.grad.flatten(), torch.tensor([2 * 0.5 - 1, 0.75 - 1]) / 2)
 
 
 @every_side
-def test_a_share_of_the_steps_estimates_it_without_bias(side):
+def test_a_sample_of_the_steps_estimates_the_loss_without_bias(side):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     arguments = (*inputs, target(), masks(side))
     whole = bag_of_words_loss(*arguments)
@@ -78,7 +78,7 @@ def test_a_share_of_the_steps_estimates_it_without_bias(side):
 
 
 @pytest.mark.parametrize("steps", [0.0, -1.0, 1.5])
-def test_no_share_of_the_steps(steps):
+def test_a_share_of_steps_out_of_range_is_refused(steps):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     with pytest.raises(ValueError, match="steps must be above 0 and at most 1"):
         bag_of_words_loss(*inputs, target(), steps=steps)
@@ -99,8 +99,8 @@ def test_content_agreement_equals_the_literal_sum(side):
     assert_same(content_agreement_loss(*inputs, mask), literal.content_agreement_loss(*inputs, mask), inputs)
 
 
-def test_content_agreement_by_hand():
-    """Two steps, one number each: z = (1, 3), W^P = 2, W^F = 1."""
+def test_content_agreement_equals_a_result_by_hand():
+    """Two steps with one dimension: z = (1, 3), W^P = 2, W^F = 1."""
     past = torch.tensor([[[2.0], [5.0]]], requires_grad=True)
     future = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
     state = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
@@ -110,7 +110,8 @@ def test_content_agreement_by_hand():
     loss.backward()
     torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 1.0]))
     torch.testing.assert_close(future.grad.flatten(), torch.tensor([-1.0, 0.0]))
-    # By z: PAST's second distance gives -2·1·2·½/2 = -1 to either, FUTURE's first 2·1·½/2 = ½ to either.
+    # Gradient with respect to each z: the second distance of PAST gives -2·1·2·½/2 = -1, the first of FUTURE
+    # 2·1·½/2 = ½.
     torch.testing.assert_close(state.grad.flatten(), torch.tensor([-0.5, -0.5]))
 
 
@@ -129,8 +130,8 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
 
 
 @pytest.mark.parametrize("how", ["float16", "bfloat16", "autocast"])
-def test_gradients_in_half_precision(how):
-    """They are near those of float32 even where a word's probability is too small for float16."""
+def test_gradients_in_half_precision_equal_those_in_float32(how):
+    """They are close to those in float32, even if the probability of a word is too small for float16."""
     torch.manual_seed(1)
     past, future, embeddings = (torch.randn(2, 6, 8), torch.randn(2, 6, 8), 0.1 * torch.randn(60_000, 8))
     words = torch.randint(60_000, (2, 6))
@@ -151,7 +152,7 @@ def test_gradients_in_half_precision(how):
     assert (got[2][rare] - expected[2][rare]).norm() < 0.02 * expected[2][rare].norm()
 
 
-def test_no_gradient_is_taken_where_none_is_wanted():
+def test_no_gradient_is_computed_if_none_is_required():
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     with torch.no_grad():
         loss = bag_of_words_loss(past, future, embeddings, target())
@@ -159,7 +160,7 @@ def test_no_gradient_is_taken_where_none_is_wanted():
     torch.testing.assert_close(loss, bag_of_words_loss(past, future, embeddings, target()).detach())
 
 
-def test_content_agreement_under_autocast():
+def test_content_agreement_is_computed_in_float32_under_autocast():
     inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (CAPSULES, SIZE), (CAPSULES, SIZE))
     inputs = [tensor.detach().float() for tensor in inputs]
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -176,20 +177,21 @@ def test_overlap_equals_the_literal_count(side, top):
     assert [float(value) for value in got] == pytest.approx([float(value) for value in want])
 
 
-def test_overlap_by_hand():
-    """The identity as embeddings: features are the logits. One sentence, `y = (0, 0, 2)`, a vocabulary of four."""
+def test_overlap_equals_a_result_by_hand():
+    """The embeddings are the identity, so features are logits. A sentence `y = (0, 0, 2)` with a vocabulary of four."""
     past = torch.tensor([[[9.0, 9, 9, 9], [1, 4, 3, 2], [4, 3, 2, 1]]])
     future = torch.tensor([[[1.0, 2, 3, 4], [4, 3, 2, 1], [1, 2, 3, 4]]])
     overlap = bag_overlap(past, future, torch.eye(4), torch.tensor([[0, 0, 2]]), top=1)
-    # PAST: step 1 has no bag; step 2 looks for {0} in the first word, 1; step 3 for {0}, twice, in the first two.
-    # FUTURE: {0, 2} in the first three, {1, 2, 3}; {0, 2} in the first two, {0, 1}; {2} in the first one, {3}.
+    # A bag of n words (repeated words included) is compared with the n most probable words.
+    # PAST: no bag at step 1; {0} in {1}; {0} (twice) in {0, 1}.
+    # FUTURE: {0, 2} in {1, 2, 3}; {0, 2} in {0, 1}; {2} in {3}.
     assert float(overlap.past) == pytest.approx((0 + 1) / 2)
     assert float(overlap.future) == pytest.approx((0.5 + 0.5 + 0) / 3)
     assert int(overlap.past_sentences) == int(overlap.future_sentences) == 1
 
 
-def test_overlap_in_half_precision_tells_words_apart():
-    """Logits 256 and 257 are one number in bfloat16, and the second is the more probable."""
+def test_overlap_in_half_precision_distinguishes_close_logits():
+    """Logits 256 and 257 are equal in bfloat16, but the second word is more probable."""
     features = torch.ones(1, 1, 2, dtype=torch.bfloat16)
     embeddings = torch.tensor([[256.0, 0], [256, 1]], dtype=torch.bfloat16)
     overlap = bag_overlap(features, features, embeddings, torch.tensor([[0]]), top=1)

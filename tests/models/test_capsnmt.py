@@ -1,4 +1,4 @@
-"""CapsNMT as a fairseq model: what it refuses, its coupling, its sizes."""
+"""CapsNMT as a fairseq model: refused options, coupling and sizes."""
 
 from argparse import Namespace
 
@@ -11,7 +11,7 @@ from fairseq_capsule.errors import UserError
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
-def test_alignments_are_refused():
+def test_alignments_of_the_generator_are_refused():
     """fairseq's generator with alignments checks this before it reads attention."""
     with pytest.raises(UserError, match="CapsNMT has no attention to source words for --print-alignment"):
         getattr(build("capsnmt"), "full_context_alignment", False)
@@ -38,7 +38,7 @@ def test_wrong_options_are_refused(options, message):
         build("capsnmt", options)
 
 
-def test_dropout_is_kept_while_generating_where_that_is_asked_for():
+def test_dropout_is_kept_while_generating_if_the_option_is_set():
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     for names, differs in ((None, True), (["CapsNMTDecoder"], True), (["Another"], False)):
         model = build("capsnmt", {"dropout": 0.5}).eval()
@@ -71,7 +71,7 @@ def test_another_number_of_iterations_needs_shared_weights():
 
 
 @pytest.mark.parametrize("left_pad_source", [True, False])
-def test_coupling_stands_where_the_words_do(left_pad_source):
+def test_the_coupling_of_a_padded_sentence_is_at_its_words(left_pad_source):
     model = build("capsnmt")
     sentences = make_sentences(LENGTHS)
     batch = make_batch(sentences, left_pad_source)
@@ -98,9 +98,9 @@ def count(arch, words=32000, **options):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_real_sizes():
+def test_parameters_of_the_presets_are_as_computed():
     d, words = 512, 32000
-    lstm = 8 * d * d + 8 * d + 2 * d  # one direction, with its norm
+    lstm = 8 * d * d + 8 * d + 2 * d  # one direction, with layer norm
     both_ways = 2 * (4 * (d // 2) * d + 4 * (d // 2) ** 2 + 8 * (d // 2)) + 2 * d
     aggregation = 3 * 6 * d * d + 2 * (d * d + d)
     attention = 2 * d * d + d

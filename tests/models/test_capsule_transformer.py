@@ -1,4 +1,4 @@
-"""The capsule-Transformer's options, parameters and what it shows on request."""
+"""The options and parameters of the capsule-Transformer, its attention, and its decoding."""
 
 from argparse import Namespace
 
@@ -16,8 +16,8 @@ from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
 @pytest.mark.parametrize("arch, added", [("base", 432), ("big", 1632), ("tiny", 80)])
-def test_parameters_beyond_the_transformer(arch, added):
-    """6·(8·8+8) at Base and 6·(16·16+16) at Big, the paper's 1.6K."""
+def test_routing_adds_the_parameters_of_the_paper(arch, added):
+    """6·(8·8+8) at Base and 6·(16·16+16) at Big, which is the 1.6K of the paper."""
     with torch.device("meta"):
         routed = build_model(Namespace(arch=f"capsule_transformer_{arch}"), make_task())
         off = Namespace(arch=f"capsule_transformer_{arch}", encoder_routing="none", decoder_routing="none")
@@ -35,11 +35,11 @@ def routed_layers(stack):
     return [number for number, layer in enumerate(layers, 1) if isinstance(layer.self_attn, RoutingSelfAttention)]
 
 
-def test_which_layers_route():
+def test_the_chosen_layers_route():
     model = build("capsule_transformer", {"encoder_layers": 6, "decoder_layers": 3, "encoder_routing_layers": "1,4-5"})
     assert routed_layers(model.encoder) == [1, 4, 5]
     assert routed_layers(model.decoder) == [1, 2, 3]
-    for seed in range(3):  # dropping layers must not drop them here
+    for seed in range(3):  # layer dropout must not drop them while the model is built
         model = build("capsule_transformer", {"encoder_layerdrop": 0.5, "decoder_layerdrop": 0.5}, seed=seed)
         assert routed_layers(model.encoder) == routed_layers(model.decoder) == [1, 2]
     model = build("capsule_transformer", {"encoder_routing": "none", "decoder_routing": "none"})
@@ -49,7 +49,7 @@ def test_which_layers_route():
 @pytest.mark.parametrize(
     "text, expected", [("all", [1, 2, 3, 4, 5, 6]), ("1-3", [1, 2, 3]), ("4-6", [4, 5, 6]), ("6, 1-2,2", [1, 2, 6])]
 )
-def test_sets_of_layers(text, expected):
+def test_sets_of_layers_are_read(text, expected):
     assert layer_set("encoder_routing_layers", text, 6) == expected
 
 
@@ -80,7 +80,7 @@ def test_a_checkpoint_of_another_dictionary_is_named(arch):
         build(arch).load_state_dict(state)
 
 
-def test_explain_gives_what_forward_used():
+def test_explain_returns_the_weights_of_the_forward_pass():
     model = build("capsule_transformer")
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     with torch.no_grad():
@@ -96,7 +96,7 @@ def test_explain_gives_what_forward_used():
             assert (shown.vertical[padded] == 0).all() and (shown.horizontal[padded] == 0).all()
 
 
-def test_explain_leaves_nothing_behind():
+def test_explain_leaves_no_state_in_the_module():
     model = build("capsule_transformer")
     attention = model.decoder.layers[0].self_attn
     before = {name: value for name, value in vars(attention).items() if not name.startswith("_")}
@@ -109,8 +109,8 @@ def test_explain_leaves_nothing_behind():
 
 @pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
 @pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
-def test_the_source_is_projected_once_a_sentence(arch, hint, rows):
-    """Keys and values of the attentions to it; what is kept of them is what fairseq keeps, for every beam."""
+def test_the_source_is_projected_once_for_each_sentence(arch, hint, rows):
+    """Keys and values of the source are computed once and cached as in fairseq, for every beam."""
     model, projected = build(arch), []
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     with torch.no_grad():
@@ -155,8 +155,8 @@ def test_a_source_without_padding_is_decoded_without_a_mask(arch, hint):
             assert (kept["prev_key_padding_mask"] is not None) == masked
 
 
-def test_any_layer_gives_the_alignment():
-    """Other layers are not asked for their attention."""
+def test_any_layer_can_give_the_alignment():
+    """The attention of other layers is not computed."""
     model = build("capsule_transformer")
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
     with torch.no_grad():
@@ -174,8 +174,8 @@ def test_any_layer_gives_the_alignment():
             torch.testing.assert_close(extra["attn"][0], used[layer].mean(0))
 
 
-def test_packed_projections_are_the_projections():
-    """In training queries, keys and values are one product; a module that something is hooked into is called."""
+def test_packed_projections_equal_separate_ones():
+    """In training, queries, keys and values are one product. A projection with a hook is called as a module."""
     torch.manual_seed(1)
     attention = RoutingSelfAttention(12, 3, AttentionRouting(3)).double()
     x = torch.randn(5, 2, 12, dtype=torch.float64, requires_grad=True)
@@ -192,9 +192,12 @@ def test_packed_projections_are_the_projections():
         torch.testing.assert_close(packed, apart, rtol=0, atol=1e-12)
 
 
-def test_decoding_beyond_a_block():
-    """Step by step equals at once on both sides of the blocks' ends, under reorderings within the beams and when a
-    sentence is dropped; what is kept grows linearly; a step changes nothing of what an earlier one kept."""
+def test_decoding_beyond_a_block_equals_one_pass():
+    """Incremental decoding equals one pass on both sides of block ends.
+
+    This holds if beams are reordered and if a sentence is dropped. The cache grows linearly, and a step does not change
+    the cache of an earlier step.
+    """
     model = build("capsule_transformer", {"decoder_layers": 1})
     beam, steps = 2, WHOLE + BLOCK
     batch = make_batch(make_sentences([(7, 5), (4, 5), (10, 5)]))
@@ -220,20 +223,20 @@ def test_decoding_beyond_a_block():
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
             [kept] = [part for part in state.values() if "prev_logits" in part]
             kept_numbers[step + 1] = sum(t.numel() for t in kept.values() if t is not None) / len(tokens)
-            if step % WIDTH not in (0, 1, WIDTH - 1):  # WIDTH divides all lengths at which something changes
+            if step % WIDTH not in (0, 1, WIDTH - 1):  # the computation changes only at multiples of WIDTH
                 continue
             expected = model.decoder(prefix, encoder_out=encoder_out)[0]
             torch.testing.assert_close(logits[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
             again = model.decoder(prefix, encoder_out=encoder_out, incremental_state=before)[0]
             assert torch.equal(again, logits)
     assert len(tokens) == 2 * beam
-    of_position = 3 * 32 + 4 * BLOCK  # query, key and value, and for each head its logits within a block
+    of_position = 3 * 32 + 4 * BLOCK  # query, key and value, and the logits of each head within a block
     assert all(numbers <= length * (3 * 32 + 4 * WHOLE) for length, numbers in kept_numbers.items())
     assert all(kept_numbers[length] == length * of_position for length in kept_numbers if length > WHOLE)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_decoding_beyond_a_block_in_half_precision(dtype):
+def test_decoding_beyond_a_block_in_half_precision_equals_one_pass(dtype):
     model = build("capsule_transformer", {"decoder_layers": 1}).to(dtype)
     batch = make_batch(make_sentences([(7, 5)]))
     tokens = torch.randint(4, 40, (1, WHOLE + 3), generator=torch.Generator().manual_seed(1))

@@ -1,7 +1,7 @@
-"""Whether the models are ready for a GPU, tested without one, on torch's meta device, whose tensors have no values.
+"""Tests without a GPU that the models can run on one. They use torch's meta device, which has tensors without values.
 
-A tensor on the CPU cannot be combined with a tensor on the meta device, as with one on a GPU. Reading a value from a
-GPU waits for all its work. Such reads return a constant here, and they are counted.
+As on a GPU, a tensor on the CPU cannot be combined with a tensor on the meta device. Reading a value from a GPU waits
+for all its work. Here such reads return a constant, and they are counted.
 """
 
 import functools
@@ -34,9 +34,9 @@ every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
 
 class Synchronisations(TorchDispatchMode):
-    """Answers questions for values on the meta device, and counts them in `count`.
+    """Returns constants if a value is read from the meta device, and counts these reads in `count`.
 
-    A truth is True, lengths that are copied to the CPU are those of the longest sentence, and nothing is zero.
+    Booleans are True, integers and tensors that are copied to the CPU are `LONGEST`, and all elements are nonzero.
     """
 
     def __init__(self):
@@ -47,7 +47,7 @@ class Synchronisations(TorchDispatchMode):
         kwargs = kwargs or {}
         tensors = [part for part in tree_leaves((args, kwargs)) if isinstance(part, torch.Tensor)]
         if function not in TAKES_CPU_TENSORS and any(tensor.is_meta for tensor in tensors):
-            # Not all of the meta device's kernels say so.
+            # Not all kernels of the meta device raise an error.
             assert all(tensor.is_meta or not tensor.dim() for tensor in tensors), f"{function} on two devices"
         if args and isinstance(args[0], torch.Tensor) and args[0].is_meta:
             if function is aten._local_scalar_dense.default:
@@ -72,7 +72,7 @@ def to_meta(batch):
 
 
 def training(model, task) -> int:
-    """The number of value reads in a training step."""
+    """Return the number of value reads in a training step."""
     batch, criterion = to_meta(make_batch(make_sentences(LENGTHS))), make_criterion(model, task)
     with Synchronisations() as asked:
         criterion(model.train(), batch)[0].backward()
@@ -82,7 +82,7 @@ def training(model, task) -> int:
 
 @torch.no_grad()
 def decoding(model) -> list:
-    """The number of value reads in each of three decoding steps."""
+    """Return the number of value reads in each of three decoding steps."""
     model.eval()
     if hasattr(model, "set_beam_size"):
         model.set_beam_size(BEAM)
@@ -105,15 +105,15 @@ def decoding(model) -> list:
 
 @functools.cache
 def fairseqs_own(arch: str) -> tuple:
-    """The same of fairseq's own model: a training step, and its third step of decoding."""
+    """Return the numbers of fairseq's model: for a training step and for the third decoding step."""
     task = make_task()
     model = build_model(Namespace(**SMALL, arch=arch, criterion=None), task).to("meta")
     return training(model, task), decoding(model)[-1]
 
 
 @every_case
-def test_on_another_device(arch, options):
-    """No tensor is made on the CPU, and there is at most one synchronisation more than in fairseq's own model."""
+def test_models_run_on_another_device_without_further_synchronisations(arch, options):
+    """No tensor is made on the CPU, and a model has at most one more synchronisation than the model of fairseq."""
     task = make_task()
     model = build(arch, options, task).to("meta")
     of_training, of_decoding = fairseqs_own("lstm" if arch in LSTMS else "transformer")

@@ -1,4 +1,4 @@
-"""GRET's vector in a model: parameters, what travels in the encoder's output, options."""
+"""The vector of GRET in a model: parameters, the encoder's output, options."""
 
 from argparse import Namespace
 
@@ -19,8 +19,8 @@ def parameters(**options):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_parameters_at_base():
-    """Table 3: 1.5M for the capsules; 0.2M for the cell and 4.7M for the gate do not follow from its equations."""
+def test_the_base_preset_has_the_expected_parameters():
+    """Table 3: 1.5M for the capsules. Its 0.2M for the cell and 4.7M for the gate do not follow from the equations."""
     whole = parameters()
     votes, query, output = 512 * 512, 2 * (16 * 16 + 16), 16 * 512 + 512 + 512 * 512 + 512
     gate, aggregation = 2 * 512 * 512 + 512, 2 * (3 * 512 * 512 + 3 * 512)
@@ -32,26 +32,26 @@ def test_parameters_at_base():
 
 
 @pytest.mark.parametrize("normalize_before", [False, True])
-def test_the_vector_is_made_of_every_layers_output(normalize_before):
+def test_the_vector_is_computed_from_the_output_of_every_layer(normalize_before):
     model = build("gret_transformer_base", {"encoder_normalize_before": normalize_before})
     encoded = model.encoder(*SOURCE, return_all_hiddens=True)
-    assert len(encoded["encoder_states"]) == 3  # the embeddings, and two layers
+    assert len(encoded["encoder_states"]) == 3  # embeddings and two layers
     layers = [encoded["encoder_states"][1].transpose(0, 1), encoded["encoder_out"][0].transpose(0, 1)]
     vector = model.encoder.global_representation(layers, encoded["encoder_padding_mask"][0])
     torch.testing.assert_close(encoded["global_representation"][0], vector)
 
 
-def test_the_vector_travels_with_the_encoders_output():
+def test_the_vector_is_part_of_the_encoder_s_output():
     model = build("gret_transformer_base")
     encoded = model.encoder(*SOURCE)
-    assert encoded["encoder_states"] == []  # else a generator would reorder them at every step
+    assert encoded["encoder_states"] == []  # otherwise a generator reorders them at every step
     order = torch.tensor([2, 2, 0])
     reordered = model.encoder.reorder_encoder_out(encoded, order)
     assert torch.equal(reordered["global_representation"][0], encoded["global_representation"][0][order])
     assert "global_representation" not in build("capsule_transformer").encoder(*SOURCE)
 
 
-def test_it_is_computed_once_a_sentence(monkeypatch):
+def test_the_vector_is_computed_once_for_each_sentence(monkeypatch):
     model, calls = build("gret_transformer_base"), []
     monkeypatch.setattr(
         type(model.encoder.global_representation),
@@ -67,8 +67,8 @@ def test_it_is_computed_once_a_sentence(monkeypatch):
 
 
 @pytest.mark.parametrize("options", [{}, {"global_representation": "mean"}, {"global_aggregation": "none"}])
-def test_a_fresh_model_is_its_baseline(options):
-    """A vector of zeros: nothing is added at the start, whatever the gate."""
+def test_a_new_model_equals_its_baseline(options):
+    """The vector of a new model is 0, so nothing is added, whatever the gate is."""
     torch.manual_seed(1)
     task, small = make_task(), {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
     small.update(encoder_embed_dim=32, decoder_embed_dim=32, encoder_attention_heads=4, decoder_attention_heads=4)

@@ -1,6 +1,6 @@
-"""The invariants over every architecture and option. Exact resume is in tests/integration.
+"""The invariants of every architecture and option. Tests of exact resuming are in tests/integration.
 
-A new architecture joins by being registered (tests/zoo.py).
+A registered architecture is tested automatically (tests/zoo.py).
 """
 
 import pytest
@@ -20,20 +20,20 @@ every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
 @every_case
 @pytest.mark.parametrize("invariant", [check_padding, check_translations, check_gradients, check_half_precision])
-def test_invariants(arch, options, invariant):
+def test_the_invariants_hold(arch, options, invariant):
     invariant(arch, with_few_capsules(arch, options))
 
 
 @every_case
 @pytest.mark.parametrize("hint", [1, 2, 3], ids=lambda hint: f"beam {hint}")
-def test_step_by_step_equals_at_once(arch, options, hint):
-    """Whether the model was told the beam size, not told, or told another."""
+def test_decoding_step_by_step_equals_one_pass(arch, options, hint):
+    """The model may know the beam size, not know it, or assume another one."""
     check_steps(arch, with_few_capsules(arch, options), beam_size=hint)
 
 
 @pytest.mark.parametrize("arch", OFF)
 @pytest.mark.parametrize("normalize_before", [False, True])
-def test_with_everything_off_it_is_fairseqs_own_model(arch, normalize_before):
+def test_a_model_with_everything_off_equals_fairseq_s_model(arch, normalize_before):
     check_off_is_fairseqs_own(
         arch, {"encoder_normalize_before": normalize_before, "decoder_normalize_before": normalize_before}
     )

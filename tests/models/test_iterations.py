@@ -1,4 +1,4 @@
-"""A trained model that routes with another number of iterations."""
+"""A trained model with another number of routing iterations."""
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ BATCH = make_batch(make_sentences(LENGTHS))
     ],
 )
 @pytest.mark.parametrize("number", [1, 2, 5])
-def test_it_computes_with_the_weights_that_it_was_trained_with(arch, option, options, routing, number):
+def test_another_number_of_iterations_uses_the_trained_weights(arch, option, options, routing, number):
     trained = build(arch, options, seed=1)
     other = build(arch, {**options, option: number}, seed=2)
     assert other.get_submodule(routing).iterations == number
@@ -34,7 +34,7 @@ def test_it_computes_with_the_weights_that_it_was_trained_with(arch, option, opt
     "arch, option, options",
     [("gdr_transformer_base", "past_future_iterations", {}), ("capsnmt", "aggregation_iterations", SHARED)],
 )
-def test_one_iteration_in_training_leaves_nothing_for_more(arch, option, options):
+def test_a_model_trained_with_one_iteration_refuses_more(arch, option, options):
     trained = build(arch, {**options, option: 1}).state_dict()
     message = f"--{option.replace('_', '-')}: more than one iteration needs the weights of agreements"
     with pytest.raises(UserError, match=message):
@@ -48,19 +48,19 @@ def test_one_iteration_in_training_leaves_nothing_for_more(arch, option, options
         ("gdr_transformer_base", {"past_future": "clf"}, {}, "another --past-future"),
     ],
 )
-def test_what_else_does_without_agreements_is_said(arch, trained, options, otherwise):
+def test_the_message_names_other_options_without_agreements(arch, trained, options, otherwise):
     with pytest.raises(UserError, match=f"the checkpoint has none; use --.*-iterations 1 or {otherwise}"):
         build(arch, options).load_state_dict(build(arch, trained).state_dict())
 
 
-def test_weights_of_one_iteration_are_not_called_shared():
+def test_weights_of_one_iteration_are_not_reported_as_shared():
     trained = build("capsnmt", {"aggregation_iterations": 1}).state_dict()
     with pytest.raises(UserError, match="one set of vote weights, but the model needs a set for each iteration"):
         build("capsnmt", {}).load_state_dict(trained)
 
 
-def test_agreements_are_left_for_one_iteration_alone():
-    """Another scoring is not another number of iterations: unexpected parameters are still named."""
+def test_unused_agreement_weights_are_accepted_only_with_one_iteration():
+    """With another scoring instead of another number of iterations, unexpected parameters are named."""
     trained = build("capsnmt", SHARED).state_dict()
     with pytest.raises(RuntimeError, match="score"):
         build("capsnmt", {**SHARED, "aggregation_scoring": "votes"}).load_state_dict(trained)

@@ -28,7 +28,7 @@ def reversals(number, longest, generator):
     ],
     ids=["attention routing", "with PAST and FUTURE", "with guided losses", "capsules alone", "capsules concatenated"],
 )
-def test_it_learns_to_reverse(arch, options, longest, rate, updates):
+def test_a_model_learns_to_reverse_sentences(arch, options, longest, rate, updates):
     task = make_task(10)
     torch.manual_seed(1)
     model = build(arch, {"share_all_embeddings": True, **options}, task).train()

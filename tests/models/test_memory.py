@@ -1,5 +1,7 @@
-"""Where a command trains or translates on a CPU glibc keeps the memory of large tensors, and nowhere else; users'
-settings stay."""
+"""If a command trains or translates on a CPU, glibc keeps the memory of large tensors, unless the user has settings.
+
+Nothing else changes this setting of glibc.
+"""
 
 import ctypes
 import os
@@ -58,8 +60,8 @@ glibc = pytest.mark.skipif(
     ],
     ids=str,
 )
-def test_large_tensors_are_mapped_anew(command, settings, mapped):
-    """Before a command always, also with what a hub prepares; in it only where a user has made settings."""
+def test_large_tensors_are_mapped_again_unless_memory_is_kept(command, settings, mapped):
+    """Before the command, and in a hub, they are always mapped. In the command only a user's settings map them."""
     others = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_") and k != "GLIBC_TUNABLES"}
     run = [sys.executable, "-W", "ignore", "-c", PROGRAM, command]
     said = subprocess.run(run, env={**others, **settings}, capture_output=True, text=True, check=True).stdout

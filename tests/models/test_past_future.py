@@ -1,4 +1,4 @@
-"""PAST and FUTURE in a model: parameters, options, what is kept while decoding."""
+"""PAST and FUTURE in a model: parameters, options, and the cache of decoding."""
 
 from argparse import Namespace
 
@@ -16,7 +16,7 @@ def parameters(arch, **options):
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def test_parameters_at_base():
+def test_the_base_preset_has_the_expected_parameters():
     """d = 512, d_c = 256, J = 6, inner size 1,024."""
     off = dict(past_future="none", guided_heads="none")
     routed = parameters("gdr_transformer_base", guided_heads="none") - parameters("gdr_transformer_base", **off)
@@ -35,7 +35,7 @@ def test_sizes_follow_the_decoders_output():
     part = build("gdr_transformer_base", {"decoder_output_dim": 20}).decoder.past_future
     assert part.routing.vote_weight.shape == (6, 32, 10) and part.feed_forward[0].out_features == 40
     part = build("gdr_lstm", {"encoder_hidden_size": 12}).decoder.past_future
-    assert part.routing.vote_weight.shape == (6, 24, 16)  # a source word is what both directions give
+    assert part.routing.vote_weight.shape == (6, 24, 16)  # a source word has the outputs of both directions
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
@@ -71,15 +71,15 @@ def test_wrong_options_of_the_lstm_are_named(options, message):
 
 
 @pytest.mark.parametrize("heads", ["bow", "bca", "both"])
-def test_an_adaptive_softmax_does_not_go_with_guided_losses(heads):
+def test_guided_losses_refuse_an_adaptive_softmax(heads):
     with pytest.raises(UserError, match="--adaptive-softmax-cutoff does not work with guided losses"):
         build("gdr_transformer_base", {"adaptive_softmax_cutoff": [10, 20], "guided_heads": heads})
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
 @pytest.mark.parametrize("hint, rows", [(1, 12), (3, 4), (5, 12)])
-def test_the_source_is_prepared_once_a_sentence(arch, hint, rows, monkeypatch):
-    """A true hint of the beam size saves the copies that a generator makes; a false one changes nothing."""
+def test_the_source_is_prepared_once_for_each_sentence(arch, hint, rows, monkeypatch):
+    """With the correct beam size, the copies of a generator are not prepared. A wrong beam size changes no result."""
     model = build(arch)
     routing, prepared = model.decoder.past_future.routing, []
     prepare = routing.prepare
@@ -97,8 +97,8 @@ def test_the_source_is_prepared_once_a_sentence(arch, hint, rows, monkeypatch):
 
 
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
-def test_copies_of_a_sentence_are_no_beams(arch):
-    """Sampling after a beam search, whose hint is still there: copies end one by one."""
+def test_copies_of_a_sentence_are_not_treated_as_beams(arch):
+    """The model samples after a beam search and still has its beam size. The copies end one by one."""
     model = build(arch)
     model.set_beam_size(3)
     batch = make_batch(make_sentences([(7, 5), (4, 5)]))["net_input"]
@@ -117,8 +117,8 @@ def test_copies_of_a_sentence_are_no_beams(arch):
     torch.testing.assert_close(stepwise[:, -1], expected[:, -1], rtol=1e-5, atol=1e-5)
 
 
-def test_what_is_kept_stays_as_sums_read_it():
-    """Finished sentences are dropped, and a capsule's votes are still together in memory."""
+def test_kept_votes_stay_contiguous_for_sums():
+    """After finished sentences are dropped, the votes of a capsule are still contiguous in memory."""
     part = build("gdr_transformer_base").decoder.past_future
     part.beam_size = 3
     source, state = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1), {}
@@ -130,7 +130,7 @@ def test_what_is_kept_stays_as_sums_read_it():
     assert torch.equal(after, before[1:3]) and after.transpose(1, 2).is_contiguous()
 
 
-def test_nothing_is_kept_between_calls():
+def test_no_state_is_kept_between_calls():
     model = build("gdr_transformer_base")
     before = set(model.decoder.past_future.__dict__)
     model(**make_batch(make_sentences(LENGTHS))["net_input"])

@@ -1,4 +1,4 @@
-"""An architecture is the same from the command line, from Hydra and from Python."""
+"""An architecture has the same options on the command line, in Hydra and in Python."""
 
 import pickle
 from argparse import Namespace
@@ -25,8 +25,8 @@ def from_command_line(*arguments):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_the_command_line_takes_the_presets_own_values(arch):
-    """fairseq keeps one dataclass a model class: presets of one class would all have the last one's values."""
+def test_the_command_line_uses_the_values_of_the_preset(arch):
+    """fairseq has one dataclass for each model class, so presets of one class would have the values of the last one."""
     config, preset = from_command_line("--arch", arch), MODEL_DATACLASS_REGISTRY[arch]()
     for item in fields(preset):
         if item.name != "_name":
@@ -37,7 +37,7 @@ def test_the_command_line_takes_the_presets_own_values(arch):
 
 
 @pytest.mark.parametrize("size, width, layers", [("base", 512, 6), ("big", 1024, 6), ("tiny", 128, 4)])
-def test_sizes_and_mechanisms(size, width, layers):
+def test_presets_have_their_sizes_and_mechanisms(size, width, layers):
     for mechanism, past_future, encoder_routing in (
         ("capsule", "none", "both"),
         ("gdr", "gdr", "none"),
@@ -59,25 +59,25 @@ def test_classes_of_presets_can_be_pickled(arch):
     assert pickle.loads(pickle.dumps(config)) == config
 
 
-def test_classes_of_presets_have_names_of_their_own():
+def test_classes_of_presets_have_distinct_names():
     for registry in (MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY):
         names = [registry[arch].__qualname__ for arch in ARCHITECTURES]
         assert len({*names}) == len(names)
 
 
-def test_the_lstm_alone_has_no_mechanism():
+def test_a_capsule_lstm_has_no_mechanism_by_default():
     config = CapsuleLSTMConfig()
     off = options_off(config)
     assert off
     assert {name: getattr(config, name) for name in off} == off
 
 
-def test_the_base_preset_is_fairseqs_transformer():
+def test_the_base_preset_has_the_sizes_of_fairseq_s_transformer():
     ours, theirs = CapsuleTransformerConfig(), TransformerConfig()
     assert ours.encoder_embed_dim == theirs.encoder.embed_dim and ours.decoder_layers == theirs.decoder.layers
 
 
-def test_an_lstm_of_one_direction():
+def test_an_lstm_can_have_one_direction():
     assert from_command_line("--arch", "gdr_lstm", "--encoder-directions", "1").encoder_directions == 1
     lstm = CapsuleLSTMConfig(encoder_directions=1, encoder_embed_dim=64).lstm_options()
     assert isinstance(lstm, Namespace) and lstm.encoder_bidirectional is False and lstm.encoder_embed_dim == 64

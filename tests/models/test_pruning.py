@@ -1,4 +1,4 @@
-"""Layers of a trained Transformer are left out, as fairseq's are."""
+"""Layers of a trained Transformer are left out, as in fairseq."""
 
 import pytest
 import torch
@@ -45,6 +45,6 @@ def test_layers_that_route_keep_their_numbers():
 
 
 @pytest.mark.parametrize("text", ["", "4", "-1", "0,0", "a", "0,", "1-2", "99999999999"])
-def test_no_such_layers_are_named(text):
+def test_wrong_layers_to_keep_are_refused(text):
     with pytest.raises(UserError, match="--encoder-layers-to-keep: .* must name different layers from 0 to 3"):
         build("capsule_transformer", {**OPTIONS, "encoder_layers_to_keep": text})

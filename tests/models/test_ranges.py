@@ -1,4 +1,4 @@
-"""Options that make no sense are refused by name when the model is built, for every architecture."""
+"""Options out of range are refused by name when the model is built, for every architecture."""
 
 import math
 import re
@@ -10,7 +10,7 @@ from fairseq_capsule.errors import UserError
 from tests.zoo import ARCHITECTURES, build
 
 NO_PROBABILITIES = [-0.1, 1.0, 7.5, math.nan]
-# The names that fairseq and this package give their options, and values out of range.
+# Names of options in fairseq and this package, and values out of range.
 WRONG = {
     r"\w*dropout(_in|_out)?|\w*layerdrop": NO_PROBABILITIES,
     r"\w+_layers|max_\w+_positions|\w+_embed_dim|\w+_heads|\w+_hidden_size": [0, -1],

@@ -7,7 +7,7 @@ from tests.routing.test_attention import attention_inputs
 from tests.routing.test_dynamic import masks
 
 
-def test_forward_adds_both_capsules():
+def test_the_forward_pass_adds_both_capsules():
     """E + λ_h Ω + Ω↔, with λ of Eq. 11 written out."""
     q, k = attention_inputs(heads=3)
     mask = masks((3, 7))[0]
@@ -38,7 +38,7 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
     assert torch.isfinite(routed).all()
 
 
-def test_at_the_start_every_head_accepts_the_same_share():
+def test_a_new_module_gives_every_head_the_same_share():
     q, k = attention_inputs(heads=4)
     logits = (q @ k.transpose(2, 3)).float()
     vertical = AttentionRouting(4, horizontal=False).capsules(logits).vertical
@@ -47,7 +47,7 @@ def test_at_the_start_every_head_accepts_the_same_share():
 
 
 @pytest.mark.parametrize("parts", [{"vertical": False}, {"horizontal": False}, {"vertical": False, "causal": True}])
-def test_what_an_option_makes_useless_is_not_created(parts):
+def test_unused_parameters_are_not_created(parts):
     routing = AttentionRouting(4, **parts)
     assert len(list(routing.parameters())) == (0 if not parts.get("vertical", True) else 2)
 

@@ -1,4 +1,4 @@
-"""CapsNMT's aggregation against the paper's loops, and its baseline (simple aggregation) by hand."""
+"""The aggregation of CapsNMT, compared with the loops of the paper, and its baseline (simple aggregation) by hand."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def make(size=7, **options):
     ],
     ids=str,
 )
-def test_as_the_paper_s_loops(options, mask):
+def test_it_equals_the_loops_of_the_paper(options, mask):
     module, hidden = make(**options)
     routed = module(hidden, mask)
     weights = list(module.vote_weight) * (module.iterations if len(module.vote_weight) == 1 else 1)
@@ -56,7 +56,7 @@ def test_as_the_paper_s_loops(options, mask):
 
 
 @pytest.mark.parametrize("position_aware", [True, False])
-def test_a_scale_is_of_the_capsules_and_not_of_their_positions(position_aware):
+def test_the_scale_applies_to_capsules_and_not_to_positions(position_aware):
     module, hidden = make(position_aware=position_aware)
     squashed = module(hidden)
     module.capsule_scale = 5.0
@@ -66,7 +66,7 @@ def test_a_scale_is_of_the_capsules_and_not_of_their_positions(position_aware):
     assert torch.equal(coupling, squashed.coupling)
 
 
-def test_positions_may_be_in_agreements_alone():
+def test_positions_may_be_in_agreements_only():
     module, hidden = make()
     whole = module(hidden)
     module.result_positions = False
@@ -76,7 +76,7 @@ def test_positions_may_be_in_agreements_alone():
     assert torch.equal(coupling, whole.coupling)
 
 
-def test_parameters_that_would_do_nothing_are_not_there():
+def test_unused_parameters_are_not_created():
     assert make(iterations=1)[0].score is None
     assert make(separable_scoring=False)[0].score is None
     assert make()[0].vote_weight.shape == (3, 3, 7, 7)
@@ -90,13 +90,13 @@ def test_numbers_below_one_are_refused(name):
 
 
 @pytest.mark.parametrize("size", [6, 7])
-def test_sinusoids_are_fairseqs(size):
+def test_sinusoids_equal_those_of_fairseq(size):
     theirs = SinusoidalPositionalEmbedding.get_embedding(20, size)
     torch.testing.assert_close(sinusoids(torch.arange(20), size).float(), theirs, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("mask", [None, MASK], ids=["whole", "padded"])
-def test_simple_aggregation_by_hand(mask):
+def test_simple_aggregation_equals_a_result_by_hand(mask):
     hidden = torch.randn(3, 5, 4)
     vectors = SimpleAggregation()(hidden, mask).capsules
     for b in range(3):

@@ -1,4 +1,4 @@
-"""The pooling of a layer, the cell between layers, the gate: against the paper's equations."""
+"""The pooling of a layer, the cell between layers and the gate, compared with the equations of the paper."""
 
 import functools
 
@@ -14,7 +14,7 @@ WIDTH = 12
 
 
 def shaken(module):
-    """In float64, without the zeros that a fresh module ends in."""
+    """Return the module in float64 with random parameters: the last ones of a new module are 0."""
     torch.manual_seed(1)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -32,7 +32,7 @@ def words(batch=3, length=5):
 
 @pytest.mark.parametrize("num_capsules, capsule_dim, iterations", [(4, 3, 3), (1, 5, 2), (7, None, 1), (3, 2, 4)])
 @pytest.mark.parametrize("padded", [False, True])
-def test_equals_the_papers_loops(num_capsules, capsule_dim, iterations, padded):
+def test_it_equals_the_loops_of_the_paper(num_capsules, capsule_dim, iterations, padded):
     module = shaken(CapsulePooling(WIDTH, num_capsules, capsule_dim, iterations))
     hidden, mask = words()
     mask = mask if padded else None
@@ -48,14 +48,14 @@ def test_equals_the_papers_loops(num_capsules, capsule_dim, iterations, padded):
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
 
 
-def test_specified_defaults():
+def test_the_defaults_are_those_of_the_paper():
     module = CapsulePooling(512)
     assert module.vote_weight.shape == (32, 512, 16) and module.iterations == 3 and module.pooling == "attentive"
-    assert not module(torch.randn(2, 3, 512)).any()  # a fresh vector is 0
+    assert not module(torch.randn(2, 3, 512)).any()  # the vector of a new module is 0
 
 
 @pytest.mark.parametrize("pooling", ["mean", "concat"])
-def test_other_poolings(pooling):
+def test_other_poolings_equal_their_definition(pooling):
     module = shaken(CapsulePooling(WIDTH, 4, 3, pooling=pooling))
     hidden, mask = words()
     capsules = module.capsules(hidden, mask).capsules
@@ -64,7 +64,7 @@ def test_other_poolings(pooling):
     assert module.query is None
 
 
-def test_words_compete_for_a_capsule():
+def test_words_compete_for_each_capsule():
     module = shaken(CapsulePooling(WIDTH, 4, 3))
     hidden, mask = words()
     coupling = module.capsules(hidden, mask).coupling
@@ -74,7 +74,7 @@ def test_words_compete_for_a_capsule():
     torch.testing.assert_close(weights.sum(1), torch.ones(3, dtype=torch.float64))
 
 
-def test_the_mean_is_that_of_the_valid_words():
+def test_the_mean_is_over_valid_words():
     module = shaken(MeanPooling(WIDTH))
     hidden, mask = words()
     expected = torch.stack([module.output(hidden[b][~mask[b]].mean(0)) for b in range(3)])
@@ -102,8 +102,8 @@ def test_layers_are_aggregated_by_one_cell():
     ids=[*POOLINGS, "no capsules"],
 )
 @pytest.mark.parametrize("padded", [False, True])
-def test_layers_together_are_each_alone(build, padded):
-    """And so are the gradients of each layer's own parameters."""
+def test_pooling_all_layers_together_equals_pooling_each(build, padded):
+    """The gradients of the parameters of each layer are equal too."""
     poolings = [shaken(build(WIDTH)) for _ in range(3)]
     hidden, mask = words()
     mask = mask if padded else None
@@ -130,7 +130,7 @@ def test_without_aggregation_the_last_layer_is_pooled():
     torch.testing.assert_close(module([hidden, hidden + 1], mask), module.poolings[0](hidden + 1, mask))
 
 
-def test_the_gate():
+def test_the_gate_equals_its_equation():
     module = shaken(ContextGate(WIDTH))
     state, vector = words()[0], torch.randn(3, WIDTH, dtype=torch.float64)
     output = module(state, vector)
@@ -155,8 +155,8 @@ def test_wrong_values_are_refused(options, message):
         CapsulePooling(WIDTH, **options)
 
 
-def test_votes_are_the_largest_thing_that_is_kept():
-    """`[B, I, K·d_c]`, as many numbers as the words themselves where `d_c = d / K`."""
+def test_nothing_larger_than_the_votes_is_kept():
+    """The votes `[B, I, K·d_c]` have the size of the words `[B, I, d]` if `d_c = d / K`."""
     module, hidden = CapsulePooling(64, 8), torch.randn(2, 50, 64, requires_grad=True)
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):

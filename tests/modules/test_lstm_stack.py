@@ -1,4 +1,4 @@
-"""LSTM layers: both ways over padded sentences, and one that attends as it goes."""
+"""LSTM layers: bidirectional layers over padded sentences, and a layer with attention."""
 
 import pytest
 import torch
@@ -19,7 +19,7 @@ def test_padding_is_never_read():
         assert not together[row, length:].any()
 
 
-def test_a_state_goes_on():
+def test_a_returned_state_continues_the_sentence():
     layer = LSTMLayer(6).eval()
     inputs = torch.randn(2, 4, 6)
     whole, _ = layer(inputs)
@@ -28,7 +28,7 @@ def test_a_state_goes_on():
     torch.testing.assert_close(torch.cat([first, last], 1), whole)
 
 
-def test_attention_as_its_equations():
+def test_attention_equals_its_equations():
     torch.manual_seed(1)
     layer = AttentiveLSTMLayer(5).double().eval()
     inputs, capsules = torch.randn(2, 4, 5).double(), torch.randn(2, 3, 5).double()
@@ -50,6 +50,6 @@ def test_attention_as_its_equations():
         torch.testing.assert_close(cell[0, b_index], c)
 
 
-def test_an_odd_size_has_no_half():
+def test_an_odd_size_of_a_bidirectional_layer_is_refused():
     with pytest.raises(ValueError, match="size must be even in a bidirectional LSTM, not 7"):
         LSTMLayer(7, bidirectional=True)

@@ -34,7 +34,7 @@ every_kind = pytest.mark.parametrize("kind", ["gdr", "clf", "attn"])
 
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("num_capsules, capsule_dim, iterations", [(6, 3, 3), (4, 2, 1), (2, 1, 4), (5, 4, 2)])
-def test_guided_routing_equals_the_papers_loops(num_capsules, capsule_dim, iterations, padded):
+def test_guided_routing_equals_the_loops_of_the_paper(num_capsules, capsule_dim, iterations, padded):
     module = make("gdr", num_capsules=num_capsules, capsule_dim=capsule_dim, iterations=iterations)
     source, state, mask = inputs(padded=padded)
     weights = [module.vote_weight, module.agreement_weight, module.agreement_vector]
@@ -64,7 +64,7 @@ def test_guided_routing_has_the_specified_parameters():
 
 
 @every_kind
-def test_padding_takes_no_part(kind):
+def test_padding_changes_nothing(kind):
     module = make(kind)
     source, state, mask = inputs()
     capsules, coupling = module(source, state, mask)
@@ -76,7 +76,7 @@ def test_padding_takes_no_part(kind):
 
 
 @every_kind
-def test_a_sentence_of_padding_alone_is_nothing(kind):
+def test_a_sentence_of_only_padding_gives_zeros(kind):
     source, state, mask = inputs()
     mask[1] = True
     capsules, coupling = make(kind)(source, state, mask)
@@ -86,18 +86,18 @@ def test_a_sentence_of_padding_alone_is_nothing(kind):
 
 
 @every_kind
-def test_route_of_prepared_parts_is_forward(kind):
+def test_routing_prepared_parts_equals_the_forward_pass(kind):
     module = make(kind)
     source, state, mask = inputs()
     parts = module.prepare(source, mask)
     for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2]):
         assert torch.equal(got, want)
-    last = module.route(parts, state[:, -1:], mask)  # one step alone, as while decoding
+    last = module.route(parts, state[:, -1:], mask)  # a single step, as in decoding
     torch.testing.assert_close(last.capsules, module(source, state, mask).capsules[:, -1:])
 
 
 @pytest.mark.parametrize("redundant, columns", [(True, 3), (False, 2)])
-def test_the_classifier(redundant, columns):
+def test_the_classifier_equals_its_equations(redundant, columns):
     module = make("clf", redundant=redundant)
     source, state, mask = inputs()
     capsules, coupling = module(source, state, mask)
@@ -111,7 +111,7 @@ def test_the_classifier(redundant, columns):
     torch.testing.assert_close(capsules[b, t, 1], total * norm / (1 + norm**2))
 
 
-def test_the_two_attentions():
+def test_the_two_attentions_equal_their_equations():
     module = make("attn")
     source, state, _ = inputs(padded=False)
     capsules, coupling = module(source, state)
@@ -126,7 +126,7 @@ def test_the_two_attentions():
 
 @settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2))
-def test_properties_of_guided_routing(words, steps, iterations, redundant):
+def test_guided_routing_keeps_its_properties(words, steps, iterations, redundant):
     module = make("gdr", num_capsules=4 + redundant, iterations=iterations)
     source, state, _ = inputs(words=words, steps=steps, padded=False)
     capsules, coupling = module(source, state)

@@ -1,4 +1,4 @@
-"""Literal aggregation of CapsNMT: Eq. 7-14 of Wang et al. (2019), a child, a parent at a time."""
+"""Literal aggregation of CapsNMT: Eq. 7-14 of Wang et al. (2019) as loops over children and parents."""
 
 import math
 
@@ -8,7 +8,7 @@ from tests.references.routing import _shares, _squash, _valid
 
 
 def position(number, size):
-    """The sinusoid of a place, sines before cosines, as fairseq has it."""
+    """Return the sinusoid of a position, sines before cosines, as in fairseq."""
     half = size // 2
     frequencies = [math.exp(-math.log(10000) * k / max(1, half - 1)) for k in range(half)]
     values = [math.sin(number * f) for f in frequencies] + [math.cos(number * f) for f in frequencies]
@@ -16,7 +16,7 @@ def position(number, size):
 
 
 def capsule_aggregation(hidden, weights, score, *, padding_mask=None, position_aware=True, leaky=False):
-    """`[B, I, d]` states; `weights` is a list, an entry an iteration, of `M` matrices; `score` is `g`, or None."""
+    """Aggregate states `[B, I, d]`. `weights` has a list of `M` matrices for each iteration; `score` is `g` or None."""
     size, parents = hidden.size(-1), len(weights[0])
     results, couplings = [], torch.zeros(*hidden.shape[:2], parents, dtype=hidden.dtype)
     for b in range(len(hidden)):

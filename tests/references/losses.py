@@ -1,4 +1,4 @@
-"""Literal guided losses: a sentence, a step, a word at a time, straight from Zheng et al. (2019), §3.3 and §4.3."""
+"""Literal guided losses: Zheng et al. (2019), §3.3 and §4.3, as loops over sentences, steps and words."""
 
 import torch
 

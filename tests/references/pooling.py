@@ -1,4 +1,4 @@
-"""Literal pooling of GRET: Algorithm 1 and Eq. 2-9 of Weng et al. (2020), a capsule, a word at a time."""
+"""Literal pooling of GRET: Algorithm 1 and Eq. 2-9 of Weng et al. (2020) as loops over capsules and words."""
 
 import torch
 
@@ -6,7 +6,7 @@ from tests.references.routing import _squash, _valid
 
 
 def capsule_pooling(hidden, vote_weight, query, output, iterations, *, padding_mask=None):
-    """`[B, I, d]` words; `query` and `output` are the two feed-forward networks. Gives `[B, d]`."""
+    """Pool words `[B, I, d]` to `[B, d]`. `query` and `output` are the two feed-forward networks."""
     vectors = []
     for b in range(len(hidden)):
         words = _valid(hidden.size(1), padding_mask, b)

@@ -1,4 +1,4 @@
-"""Literal routings: loops straight from the papers, a sentence, a capsule at a time; the package's signatures."""
+"""Literal routings: the equations of the papers as loops over sentences and capsules, with the package's signatures."""
 
 import torch
 
@@ -20,7 +20,7 @@ def _squash(vector):
 
 
 def _shares(logits, competition, n_inputs, n_outputs):
-    """Coupling of the valid inputs and outputs: logits is a list of rows of scalars."""
+    """Return the coupling of valid inputs and outputs. `logits` is a list of rows of scalars."""
     coupling = [[None] * n_outputs for _ in range(n_inputs)]
     for m in range(n_inputs):
         for n in range(n_outputs):
@@ -34,7 +34,7 @@ def _shares(logits, competition, n_inputs, n_outputs):
 
 
 def route(votes, iterations, competition="output"):
-    """Algorithm 1: votes is a list, an entry an iteration, of M rows of N vectors; gives capsules, coupling, logits."""
+    """Algorithm 1. `votes` has M rows of N vectors for each iteration. Returns capsules, coupling and logits."""
     n_inputs, n_outputs = len(votes[0]), len(votes[0][0])
     zero = votes[0][0][0].sum() * 0
     logits = [[zero for _ in range(n_outputs)] for _ in range(n_inputs)]
@@ -47,7 +47,7 @@ def route(votes, iterations, competition="output"):
 
 
 def dynamic_routing(votes, iterations, *, padding_mask=None, competition="output"):
-    """`[B, M, N, D]` votes, or a list of them; capsules and coupling, 0 at padded inputs."""
+    """Route votes `[B, M, N, D]`, or a list of them. Returns capsules and coupling, which is 0 at padded inputs."""
     votes = [votes] * iterations if torch.is_tensor(votes) else votes
     batch, n_inputs, n_outputs, size = votes[0].shape
     capsules = votes[0].new_zeros(batch, n_outputs, size)
@@ -104,7 +104,7 @@ def _valid(length, mask, b):
 
 
 def guided_routing(source, state, vote_weight, agreement_weight, agreement_vector, iterations, *, padding_mask=None):
-    """Algorithm 1 of Zheng et al. (2019), step by step: capsules `[B, T, J, D]` and coupling `[B, T, I, J]`."""
+    """Algorithm 1 of Zheng et al. (2019), step by step. Returns capsules `[B, T, J, D]` and coupling `[B, T, I, J]`."""
     batch, words, _ = source.shape
     steps, (outputs, _, size) = state.size(1), vote_weight.shape
     capsules = source.new_zeros(batch, steps, outputs, size)

@@ -22,19 +22,19 @@ def gradients(function, inputs):
 
 @pytest.mark.parametrize("block", [1, 50, 10**6])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_equals_the_plain_expression(block, rows, monkeypatch):
+def test_scores_equal_the_plain_expression(block, rows, monkeypatch):
     monkeypatch.setitem(additive.BLOCK, "cpu", block)
     inputs = arguments(rows=rows)
     for got, want in zip(gradients(additive_scores, inputs), gradients(plain, inputs)):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
 
 
-def test_gradcheck():
+def test_gradients_pass_gradcheck():
     assert torch.autograd.gradcheck(additive_scores, arguments())
 
 
 @pytest.mark.parametrize("scale", [1.0, 15.0, 1000.0])
-def test_large_inputs_in_float32(scale):
+def test_large_inputs_in_float32_are_finite(scale):
     inputs = arguments(dtype=torch.float32, scale=scale)
     scores, grads = gradients(additive_scores, inputs)
     assert torch.isfinite(scores).all() and all(torch.isfinite(gradient).all() for gradient in grads)
@@ -42,14 +42,14 @@ def test_large_inputs_in_float32(scale):
         torch.testing.assert_close(scores, plain(*inputs), rtol=1e-4, atol=1e-4 * scale)
 
 
-def test_right_parts_may_be_left_out_where_no_gradient_is_wanted():
+def test_right_parts_may_be_left_out_without_gradients():
     left, right, vectors = arguments()
     exponential = squared_exponential(right)
     with torch.no_grad():
         assert torch.equal(additive_scores(left, None, vectors, exponential), additive_scores(left, right, vectors))
 
 
-def test_one_left_part_for_all_groups():
+def test_one_left_part_can_serve_all_groups():
     left, right, vectors = arguments()
     one = left[:, :, :1].detach().requires_grad_()
     for got, want in zip(
@@ -60,19 +60,19 @@ def test_one_left_part_for_all_groups():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision(dtype):
+def test_half_precision_is_close_to_float32(dtype):
     inputs = [tensor.detach().to(dtype) for tensor in arguments()]
     scores = additive_scores(*inputs)
     assert scores.dtype == dtype
     torch.testing.assert_close(scores.float(), plain(*(tensor.float() for tensor in inputs)), rtol=0.02, atol=0.02)
 
 
-def test_an_empty_batch():
+def test_an_empty_batch_gives_empty_scores():
     left, right, vectors = arguments(batch=0)
     assert additive_scores(left, right, vectors).shape == (0, 3, 5, 2, 3)
 
 
-def test_nothing_of_the_pairs_size_is_kept():
+def test_no_tensor_of_the_size_of_the_pairs_is_kept():
     left, right, vectors = arguments(left=20, right=30)
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):

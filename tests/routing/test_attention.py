@@ -1,4 +1,4 @@
-"""The routings of attention logits against the paper's loops."""
+"""The routings of attention logits, compared with the loops of the paper."""
 
 import pytest
 import torch
@@ -17,7 +17,7 @@ def attention_inputs(batch=3, heads=3, length=7, size=2, seed=1):
 
 
 def without_padding(mask, q, k):
-    """`q` and `k` as a system gives them: padded rows are 0."""
+    """Return `q` and `k` with padded rows set to 0, as the models do."""
     return (q, k) if mask is None else tuple(part.masked_fill(mask[:, None, :, None], 0) for part in (q, k))
 
 
@@ -55,7 +55,7 @@ def test_horizontal_equals_the_loops(iterations, masked, causal, factored):
     same_with_gradient(fast, literal, *attention_inputs())
 
 
-def test_cross_shapes():
+def test_attention_to_another_sequence_equals_the_loops():
     torch.manual_seed(1)
     logits = torch.randn(2, 3, 5, 4, dtype=torch.float64)
     for masked in (dict(padding_mask=masks((2, 5))[0]), {}):
@@ -70,7 +70,7 @@ def test_cross_shapes():
 
 
 @pytest.mark.parametrize("factored", [False, True])
-def test_gradcheck(factored):
+def test_gradients_pass_gradcheck(factored):
     q, k = (tensor[:2, :, :5].clone().requires_grad_() for tensor in attention_inputs())
     mask = masks((2, 5))[0]
     masked = dict(padding_mask=mask)
@@ -95,7 +95,7 @@ def test_gradcheck(factored):
     scale=st.sampled_from([0.0, 1e-15, 1.0, 50.0, 1e6]),
     seed=st.integers(0, 1000),
 )
-def test_properties(heads, length, iterations, scale, seed):
+def test_the_routings_keep_their_properties(heads, length, iterations, scale, seed):
     generator = torch.Generator().manual_seed(seed)
     q, k = scale * torch.randn(2, 2, heads, length, 3, generator=generator)
     mask = torch.rand(2, length, generator=generator) < 0.4
@@ -144,6 +144,6 @@ def test_half_precision_is_routed_in_float32(dtype):
 
 
 @pytest.mark.parametrize("routing", [vertical_routing, horizontal_routing])
-def test_no_iterations(routing):
+def test_zero_iterations_are_refused(routing):
     with pytest.raises(ValueError, match="at least 1, not 0"):
         routing(torch.randn(1, 2, 3, 3), 0)

@@ -1,4 +1,4 @@
-"""Causal routing in blocks and the last position's alone, against the paper's loops and against each other."""
+"""Causal routing in blocks and of the last position, compared with the loops of the paper and with each other."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ from tests.routing.test_dynamic import same_with_gradient
 
 
 def factors(batch, heads, length, size, seed=1, dtype=torch.float64, padded=True):
-    """Queries, keys and a mask: the first sentence is padded on the left, the second on the right."""
+    """Return queries, keys and a mask. The first sentence is padded on the left, the last on the right."""
     generator = torch.Generator().manual_seed(seed)
     q, k = torch.randn(2, batch, heads, length, size, dtype=torch.float64, generator=generator).to(dtype)
     mask = torch.zeros(batch, length, dtype=torch.bool)
@@ -56,7 +56,7 @@ def test_blocks_equal_the_loops(length, iterations, rows):
     padded=st.booleans(),
     seed=st.integers(0, 1000),
 )
-def test_any_blocks_equal_none(batch, heads, length, size, iterations, block, rows, padded, seed):
+def test_routing_in_blocks_equals_routing_without(batch, heads, length, size, iterations, block, rows, padded, seed):
     q, k, mask = factors(batch, heads, length, size, seed, padded=padded)
 
     def in_blocks(q, k):
@@ -70,7 +70,7 @@ def test_any_blocks_equal_none(batch, heads, length, size, iterations, block, ro
 
 
 @pytest.mark.parametrize("length", [BLOCKS_PAY - 1, BLOCKS_PAY, BLOCKS_PAY + 1, 5 * BLOCK, 5 * BLOCK + 1])
-def test_both_forms_agree_at_the_length_that_chooses(length):
+def test_both_forms_are_equal_at_the_length_that_chooses(length):
     q, k, mask = factors(2, 2, length, 8)
     same_with_gradient(
         lambda q, k: (horizontal_routing(q @ k.mT, 3, causal=True, factors=(q, k), padding_mask=mask),),
@@ -81,7 +81,7 @@ def test_both_forms_agree_at_the_length_that_chooses(length):
 
 
 @pytest.mark.parametrize("block, rows", [(2, 3), (3, 2)])
-def test_gradcheck(block, rows):
+def test_gradients_pass_gradcheck(block, rows):
     q, k, _ = factors(1, 2, 5, 2)
     q.requires_grad_(), k.requires_grad_()
     assert torch.autograd.gradcheck(lambda q, k: causal_routing(q, k, 3, block=block, rows=rows), (q, k))
@@ -100,8 +100,8 @@ def test_extreme_votes_stay_finite(scale):
         assert (gradient[mask[:, None].expand(gradient.shape[:3])] == 0).all()
 
 
-def test_nothing_larger_than_the_logits():
-    """And what is kept for the backward pass is less than without blocks."""
+def test_no_tensor_is_larger_than_the_logits():
+    """The tensors that are kept for the backward pass have at most 1.15 times the size of those without blocks."""
     length = 8 * BLOCK
     q, k, _ = factors(1, 2, length, BLOCK, dtype=torch.float32)
     logits = 2 * length * length
@@ -124,7 +124,7 @@ def test_nothing_larger_than_the_logits():
 
 
 def last_tokens(q, k, block):
-    """The last row of the logits of a prefix `[B, H, L, d]`, and what a decoder keeps of the others."""
+    """Return the last row of the logits of `q` and `k` `[B, H, L, d]`, and the block logits that a decoder keeps."""
     kept = None
     for t in range(q.size(2)):
         row = q[:, :, t : t + 1] @ k[:, :, : t + 1].mT
@@ -143,7 +143,9 @@ def last_tokens(q, k, block):
     scale=st.sampled_from([1.0, 0.3]),
     seed=st.integers(0, 1000),
 )
-def test_the_last_token_alone(heads, length, iterations, block, complete, size, scale, seed):
+def test_the_last_token_equals_that_of_the_whole_sentence(
+    heads, length, iterations, block, complete, size, scale, seed
+):
     q, k, mask = factors(2, heads, length, 3, seed)
     q, k = zeroed(mask, size * q, k)
     row, logits = last_tokens(q, k, block)
@@ -160,8 +162,8 @@ def test_the_last_token_alone(heads, length, iterations, block, complete, size, 
     one_block_of=st.one_of(st.none(), st.integers(0, 4)),
     missing=st.integers(0, 4),
 )
-def test_kept_logits_are_the_triangles_of_the_blocks(length, block, one_block_of, missing):
-    """Also where the earlier positions were one block of another size."""
+def test_kept_logits_are_those_of_the_blocks(length, block, one_block_of, missing):
+    """The earlier positions may be one block of another size."""
     q, k, _ = factors(1, 2, length, 3, padded=False)
     whole = (q @ k.mT).tril()
     row, _ = last_tokens(q, k, block)
@@ -191,7 +193,7 @@ def test_half_precision_is_routed_in_float32(dtype):
     torch.testing.assert_close(last, in_float32.to(dtype))
 
 
-def test_no_iterations():
+def test_zero_iterations_are_refused():
     q, k, _ = factors(1, 2, 3, 2)
     row, kept = last_tokens(q, k, 2)
     with pytest.raises(ValueError, match="at least 1, not 0"):

@@ -1,4 +1,4 @@
-"""`dynamic_routing`, `squash` and `leaky_softmax` against loops, by hand and by property."""
+"""`dynamic_routing`, `squash` and `leaky_softmax`: compared with loops and results by hand, and their properties."""
 
 import pytest
 import torch
@@ -12,7 +12,7 @@ COMPETITIONS = ["output", "leaky", "input"]
 
 
 def same_with_gradient(fast, literal, *inputs):
-    """Both functions' outputs, and the gradients of a random projection of them, agree to 1e-10."""
+    """Check that the outputs of both functions, and gradients of a random projection of them, agree to 1e-10."""
     results = []
     for function in (fast, literal):
         leaves = [tensor.clone().requires_grad_() for tensor in inputs]
@@ -26,7 +26,7 @@ def same_with_gradient(fast, literal, *inputs):
 
 
 def masks(*shapes):
-    """For each (batch, length): one sentence padded on the left, one on the right, one not at all."""
+    """Return a mask for each (batch, length). The first sentence is padded on the left, the second on the right."""
     result = []
     for batch, length in shapes:
         mask = torch.zeros(batch, length, dtype=torch.bool)
@@ -39,7 +39,7 @@ def masks(*shapes):
 @pytest.mark.parametrize("competition", COMPETITIONS)
 @pytest.mark.parametrize("iterations", [1, 2, 3, 5])
 @pytest.mark.parametrize("masked", [False, True])
-def test_equals_the_loops(competition, iterations, masked):
+def test_routing_equals_the_loops(competition, iterations, masked):
     torch.manual_seed(1)
     votes = torch.randn(3, 5, 3, 7, dtype=torch.float64)
     options = dict(padding_mask=masks((3, 5))[0] if masked else None, competition=competition)
@@ -50,21 +50,21 @@ def test_equals_the_loops(competition, iterations, masked):
     )
 
 
-def test_arguments_by_name():
+def test_arguments_can_be_given_by_name():
     votes = torch.randn(2, 3, 2, 5)
     for got, want in zip(dynamic_routing(votes=votes, iterations=2), dynamic_routing(votes, 2)):
         assert torch.equal(got, want)
     assert torch.equal(squash(s=votes), squash(votes))
 
 
-def test_votes_of_their_own_for_each_iteration():
+def test_each_iteration_can_have_its_own_votes():
     torch.manual_seed(1)
     votes = [torch.randn(2, 3, 2, 5, dtype=torch.float64) for _ in range(3)]
     same_with_gradient(lambda *v: dynamic_routing(v, 3), lambda *v: reference.dynamic_routing(list(v), 3), *votes)
 
 
 @pytest.mark.parametrize("competition", COMPETITIONS)
-def test_gradcheck(competition):
+def test_gradients_pass_gradcheck(competition):
     torch.manual_seed(1)
     votes = torch.randn(2, 4, 3, 5, dtype=torch.float64, requires_grad=True)
     mask = masks((2, 4))[0]
@@ -73,7 +73,7 @@ def test_gradcheck(competition):
     )
 
 
-def test_broadcast_votes_are_those_expanded():
+def test_broadcast_votes_equal_expanded_ones():
     torch.manual_seed(1)
     votes = torch.randn(2, 1, 4, 3, 5, dtype=torch.float64)
     states = torch.randn(2, 6, 1, 3, dtype=torch.float64)
@@ -88,7 +88,7 @@ def test_broadcast_votes_are_those_expanded():
         torch.testing.assert_close(got, want, rtol=0, atol=1e-12)
 
 
-def test_no_agreement_is_computed_that_nothing_reads():
+def test_the_last_iteration_computes_no_agreement():
     calls = []
 
     def agreement(vote, capsules):
@@ -107,7 +107,7 @@ def test_no_agreement_is_computed_that_nothing_reads():
     scale=st.sampled_from([1e-20, 1e-3, 1.0, 30.0, 1e18]),
     seed=st.integers(0, 1000),
 )
-def test_properties(sizes, iterations, competition, scale, seed):
+def test_routing_keeps_its_properties(sizes, iterations, competition, scale, seed):
     inputs, outputs, size = sizes
     generator = torch.Generator().manual_seed(seed)
     votes = (scale * torch.randn(2, inputs, outputs, size, generator=generator)).requires_grad_()
@@ -135,7 +135,7 @@ def test_properties(sizes, iterations, competition, scale, seed):
 
 
 @pytest.mark.parametrize("competition", COMPETITIONS)
-def test_all_padding_gives_zeros(competition):
+def test_a_sentence_of_only_padding_gives_zeros(competition):
     votes = torch.randn(1, 3, 2, 4, requires_grad=True)
     result = dynamic_routing(votes, 3, padding_mask=torch.ones(1, 3, dtype=torch.bool), competition=competition)
     sum(part.sum() for part in result).backward()
@@ -143,7 +143,7 @@ def test_all_padding_gives_zeros(competition):
         assert (part == 0).all()
 
 
-def test_arguments_by_name_and_no_votes():
+def test_arguments_can_be_in_any_order_and_zero_iterations_are_refused():
     votes = torch.randn(2, 5, 3, 4)
     by_name = dynamic_routing(iterations=2, votes=votes)
     torch.testing.assert_close(by_name.capsules, dynamic_routing(votes, 2).capsules)
@@ -166,7 +166,7 @@ def test_half_precision_is_routed_in_float32(dtype):
             torch.testing.assert_close(got, want)
 
 
-def test_squash():
+def test_squash_equals_its_equation():
     s = torch.tensor([[3.0, 4.0], [0.0, 0.0], [0.0, 1.0]], dtype=torch.float64, requires_grad=True)
     squashed = squash(s)
     torch.testing.assert_close(
@@ -184,7 +184,7 @@ def test_squash_near_zero_and_far_from_it_has_finite_gradients():
     assert torch.isfinite(s.grad).all()
 
 
-def test_leaky_softmax_by_hand():
+def test_leaky_softmax_equals_a_result_by_hand():
     logits = torch.tensor([[0.0, 0.0], [1.0, -1.0]], dtype=torch.float64)
     e = torch.tensor(1.0, dtype=torch.float64).exp()
     expected = torch.stack([torch.full((2,), 1 / 3, dtype=torch.float64), torch.stack([e, 1 / e]) / (1 + e + 1 / e)])
@@ -206,14 +206,14 @@ def test_wrong_arguments_are_named(arguments, message):
         dynamic_routing(torch.randn(1, 2, 2, 2), **arguments)
 
 
-def test_votes_for_another_number_of_iterations():
+def test_votes_for_another_number_of_iterations_are_refused():
     with pytest.raises(ValueError, match="3 iterations need as many votes, not 2"):
         dynamic_routing([torch.randn(1, 2, 2, 2)] * 2, 3)
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 5), (2, 3, 40)])
 @pytest.mark.parametrize("dim", [0, -1])
-def test_a_masked_softmax_is_one_over_what_is_left(shape, dim):
+def test_a_masked_softmax_is_over_the_valid_entries(shape, dim):
     torch.manual_seed(1)
     logits, mask = torch.randn(shape, dtype=torch.float64), torch.rand(shape) < 0.4
     expected = logits.masked_fill(mask, float("-inf")).softmax(dim).nan_to_num(0.0)

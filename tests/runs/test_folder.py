@@ -91,7 +91,7 @@ def test_any_manifest_is_read_or_refused(tmp_path_factory, text):
         assert folder.manifest()["starts"][-1]["end"]["how"] == "finished"
 
 
-def test_a_folder_of_the_former_format(folder):
+def test_a_folder_of_the_former_format_is_read(folder):
     folder.former_settings_file.write_text(FORMER)
     folder.last_checkpoint.touch()
     found = folder.settings()
@@ -113,12 +113,12 @@ def test_a_folder_of_the_former_format(folder):
 
 
 @pytest.mark.parametrize("text", ["a.b 1\na 2\na.b.c 3\n", "a.b 1\n\nc 2\n", "generation.beam 4\n$(touch x) 3\n"])
-def test_damaged_settings_of_the_former_format(folder, text):
+def test_damaged_settings_of_the_former_format_are_refused(folder, text):
     folder.former_settings_file.write_text(text)
     assert "restore the file, or train in another folder" in refused(folder.settings)
 
 
-def test_before_the_first_checkpoint_it_is_bound_to_nothing(folder):
+def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
     folder.bind(Settings({"x": 1}), "out")
     folder.note_start({})
     folder.bind(Settings({"x": 2}), "out")
@@ -129,7 +129,7 @@ def test_before_the_first_checkpoint_it_is_bound_to_nothing(folder):
     assert "has checkpoints that are not of this script" in refused(folder.bind, Settings({"x": 1}), "out")
 
 
-def test_a_damaged_last_checkpoint(folder):
+def test_a_damaged_last_checkpoint_is_replaced(folder):
     for number in (1, 2):
         with zipfile.ZipFile(folder.path / f"checkpoint{number}.pt", "w") as archive:
             archive.writestr("x", str(number))
@@ -151,7 +151,7 @@ def test_checkpoints_are_counted_by_kind(folder):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "[" * 100_000, "NaN"])
-def test_scores_that_are_none(folder, content):
+def test_missing_or_damaged_scores_are_none(folder, content):
     evaluation = folder.evaluation("test")
     assert evaluation.scores() is None
     evaluation.path.mkdir(parents=True)

@@ -55,7 +55,7 @@ def planned(asked, *overrides, **environment):
         return str(error)
 
 
-def test_a_plan(asked):
+def test_a_plan_has_batch_command_and_settings(asked):
     plan = planned(write(asked), "optimization.max_update=30", "+model.x=1")
     assert (plan.max_update, plan.seed) == (30, 1)
     assert plan.batch == "400 tokens × 1 × accumulation 2 = 800 tokens"
@@ -65,7 +65,7 @@ def test_a_plan(asked):
     assert plan.settings.get("model.x") == 1
 
 
-def test_any_value_of_a_configuration(asked, tmp_path):
+def test_any_value_of_a_configuration_is_used_or_refused(asked, tmp_path):
     mark = tmp_path / "mark"
 
     @settings(FEW, max_examples=40)
@@ -87,7 +87,7 @@ def test_any_value_of_a_configuration(asked, tmp_path):
 @pytest.mark.parametrize(
     "option", ["gpus", "processes", "nodes", "effective-tokens", "precision", "visible", "like-baseline"]
 )
-def test_any_option(asked, option):
+def test_any_option_is_used_or_refused(asked, option):
     write(asked)
 
     @FEW
@@ -100,7 +100,7 @@ def test_any_option(asked, option):
 
 
 @pytest.mark.parametrize("name", ["SLURM_NODEID", "NODE_RANK", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID"])
-def test_any_environment(asked, name):
+def test_any_environment_is_used_or_refused(asked, name):
     usual = {"NODE_RANK": "08", "MASTER_ADDR": "first", "SLURM_JOB_ID": "012"}
     write(asked | {"nodes": "9"})
     asked = asked | {"nodes": "9"}
@@ -119,7 +119,7 @@ def test_any_environment(asked, name):
 
 
 @pytest.mark.parametrize("place", ["config", "data", "out"])
-def test_any_place(asked, tmp_path, place):
+def test_any_path_is_used_or_refused(asked, tmp_path, place):
     """Each path is used unchanged, or refused by name."""
     write(asked)
 
@@ -159,17 +159,17 @@ def test_any_place(asked, tmp_path, place):
         ("model.dropout=inf", "model.dropout: not a text and not a finite number: inf"),
     ],
 )
-def test_wrong_overrides(asked, override, message):
+def test_wrong_overrides_are_refused(asked, override, message):
     assert message in planned(write(asked), override)
 
 
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
-def test_either_direction_of_the_data(asked, languages):
+def test_both_directions_of_the_data_are_accepted(asked, languages):
     words = [f"task.{side}_lang={language}" for side, language in zip(("source", "target"), languages)]
     assert isinstance(planned(write(asked), *words), training.Plan)
 
 
-def test_a_file_that_is_no_configuration(asked):
+def test_a_file_that_is_not_a_configuration_is_named(asked):
     for content in (b"", b"\0", b"\xff\xfe", b"a: [", b"- 1", b"x: !!python/object/apply:os.system [id]", b"{" * 5000):
         Path(asked["config"]).write_bytes(content)
         found = planned(asked)
@@ -203,7 +203,7 @@ def evaluated(asked):
         return str(error)
 
 
-def test_what_the_configuration_says(run):
+def test_the_plan_follows_the_configuration(run):
     plan = evaluated(run)
     assert (plan.beam, plan.lenpen, plan.nbest, plan.task, plan.source, plan.target) == (
         *(4, 0.6, 1),
@@ -224,7 +224,7 @@ def test_what_the_configuration_says(run):
         ({}, "best", ""),
     ],
 )
-def test_as_many_checkpoints_as_there_are(run, keep, taken, note):
+def test_as_many_checkpoints_are_averaged_as_there_are(run, keep, taken, note):
     folder = Path(run["run"])
     (folder / "checkpoint_best.pt").touch()
     RunFolder(folder).write_settings(Settings({**CONFIG, "checkpoint": keep}))
@@ -240,7 +240,7 @@ def test_as_many_checkpoints_as_there_are(run, keep, taken, note):
     assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
 
 
-def test_a_number_of_checkpoints_that_is_none(run):
+def test_an_impossible_number_of_checkpoints_is_refused(run):
     keep = {"keep_last_epochs": 10**30}
     RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))
     assert "checkpoint.keep_last_epochs must be a whole number from -1 on up to 1000000000" in evaluated(run)
@@ -264,7 +264,7 @@ def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scor
     assert evaluating.fields(evaluated(run))["scoring"] == scoring
 
 
-def test_like_a_baseline(asked, tmp_path):
+def test_like_baseline_sets_the_options_of_the_task(asked, tmp_path):
     (tmp_path / "base.pt").touch()
     path = str(tmp_path / "base.pt")
     plan = planned({**write(asked), "like-baseline": path}, "model.dropout=0.2")
@@ -276,7 +276,7 @@ def test_like_a_baseline(asked, tmp_path):
         assert "already sets task.init_from_baseline; leave it out" in twice
 
 
-def test_any_value_of_the_settings(run, tmp_path):
+def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
     mark = tmp_path / "mark"
 
     @settings(FEW, max_examples=200)
@@ -297,7 +297,7 @@ def test_any_value_of_the_settings(run, tmp_path):
 @pytest.mark.parametrize(
     "option", ["split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "results", "against"]
 )
-def test_any_option_of_an_evaluation(run, option):
+def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @FEW
     @given(hostile.texts("MARK"))
     def plan(text):
@@ -310,7 +310,7 @@ def test_any_option_of_an_evaluation(run, option):
     plan()
 
 
-def test_a_setting_that_the_file_leaves_open_is_given_without_a_plus(tmp_path):
+def test_a_required_setting_is_given_without_a_plus(tmp_path):
     path = tmp_path / "open.yaml"
     path.write_text("task:\n  _name: capsule_translation\n  init_from_baseline: ???\n")
     found = configured(path, ["task.init_from_baseline=base.pt"], {})

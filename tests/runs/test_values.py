@@ -21,7 +21,7 @@ def one_line(error):
 
 
 @given(ANYTHING, st.integers(0, 5), st.integers(5, 50))
-def test_whole_numbers(value, low, high):
+def test_any_whole_number_is_read_or_refused(value, low, high):
     try:
         found = values.whole("--beam", value, low, high)
     except RunError as error:
@@ -31,7 +31,7 @@ def test_whole_numbers(value, low, high):
 
 
 @given(ANYTHING)
-def test_numbers(value):
+def test_any_number_is_read_or_refused(value):
     try:
         found = values.number("--lenpen", value)
     except RunError as error:
@@ -41,7 +41,7 @@ def test_numbers(value):
 
 
 @given(ANYTHING)
-def test_names(value):
+def test_any_name_is_read_or_refused(value):
     try:
         found = values.name("--split", value)
     except RunError as error:
@@ -51,14 +51,14 @@ def test_names(value):
 
 
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", b"1", None])
-def test_what_is_no_whole_number(value):
+def test_other_values_than_whole_numbers_are_refused(value):
     with pytest.raises(RunError, match="^--beam must be a positive whole number"):
         values.whole("--beam", value)
 
 
 @settings(max_examples=200)
 @given(st.one_of(hostile.texts("MARK"), st.text(st.characters(exclude_characters="\0"), min_size=1)))
-def test_a_place_reaches_fairseq_as_it_is_or_is_refused(text):
+def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
     """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
     try:
         place = values.place("OUT", text)
@@ -75,12 +75,12 @@ def test_a_place_reaches_fairseq_as_it_is_or_is_refused(text):
 
 
 @pytest.mark.parametrize("name", ["runs/a b", "data [1]", "größe", "語", "a=b,c+d", "(x)", "50%", "~", "#1", "x&y"])
-def test_usual_places_are_allowed(name):
+def test_usual_paths_are_allowed(name):
     assert str(values.place("OUT", f"/{name}")) == f"/{name}"
 
 
 def test_the_package_starts_without_torch_and_fairseq():
-    """The scripts start it several times."""
+    """The scripts start it several times, so it must start fast."""
     import subprocess
 
     code = (

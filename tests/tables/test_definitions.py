@@ -1,4 +1,4 @@
-"""The tables of configs/tables, at every scale: their runs could start, their figures are the papers'."""
+"""The tables of configs/tables, at every scale: their runs can start, and their figures are those of the papers."""
 
 from dataclasses import fields
 
@@ -23,7 +23,7 @@ NAMES = [
 
 
 def all_runs(scale, places):
-    """Every run of every table at a scale, with what it is compared with."""
+    """Yield every run of every table at a scale, with the run that it is compared with."""
     for name in NAMES:
         table = load_table(name)
         for row in table.to_run():
@@ -36,16 +36,16 @@ def all_runs(scale, places):
                 )
 
 
-def test_there_are_all_tables():
+def test_all_tables_are_defined():
     assert table_names() == NAMES
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_run_could_start(scale, places):
-    """Its configuration is there, and every override is an option of what it overrides."""
+def test_every_run_can_start(scale, places):
+    """Its configuration exists, and every override is an option of the part that it overrides."""
     for run in {run for *_, run, _ in all_runs(scale, places)}:
         assert (CONFIGS / run.setting.configs / f"{run.config}.yaml").is_file()
-        config = composed_of(run)  # Hydra refuses a key that is not there
+        config = composed_of(run)  # Hydra refuses unknown keys
         for part, registry in (("model", MODEL_DATACLASS_REGISTRY), ("criterion", CRITERION_DATACLASS_REGISTRY)):
             known = {item.name for item in fields(registry[config[part]._name])}
             assert set(config[part]) <= known | {"_name"}, run.title
@@ -56,14 +56,14 @@ def test_every_run_could_start(scale, places):
         assert run.setting.prepare[0].startswith("scripts/prepare-") and run.setting.decode
 
 
-def test_rows_are_compared_with_what_trained_as_long(places):
+def test_compared_rows_start_from_the_same_baseline(places):
     for *_, run, other in all_runs("small", places):
         if other and run.baseline:
             assert other.baseline == run.baseline
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_columns_and_figures(name):
+def test_columns_and_figures_are_valid(name):
     table = load_table(name)
     assert all(column.measure in MEASURES for column in table.columns)
     printed = [figure for row in table.rows for figure in row.paper if figure]
@@ -77,7 +77,7 @@ def test_columns_and_figures(name):
 
 @pytest.mark.parametrize(
     "name, row, other, gains",
-    [  # what the papers say of their tables in words
+    [  # what the papers state about their tables in the text
         ("zheng-table1", "GDR + BOW + BCA (OURS)", "Transformer", {"Tests Avg.": 1.59}),
         ("zheng-table1", "OURS - redundant capsules", "Transformer", {"Tests Avg.": 1.24}),
         ("zheng-table1", "RNMT + OURS", "RNMT", {"Tests Avg.": 1.84}),
@@ -92,7 +92,7 @@ def test_columns_and_figures(name):
         ("duan-table4", "all layers", "lower half", {"BLEU": 0.23}),
     ],
 )
-def test_the_papers_own_differences(name, row, other, gains):
+def test_differences_are_those_that_the_papers_state(name, row, other, gains):
     table = load_table(name)
     for number, column in enumerate(table.columns):
         if column.label in gains:
@@ -102,14 +102,14 @@ def test_the_papers_own_differences(name, row, other, gains):
             )
 
 
-def test_averages_of_the_test_sets_are_the_papers():
+def test_averages_over_test_sets_are_those_of_the_papers():
     for row in load_table("zheng-table1").rows:
         if any(row.paper):
             *_, first, second, third, mean = row.paper
             assert sum(map(float, (first, second, third))) / 3 == pytest.approx(float(mean), abs=0.011)
 
 
-def test_a_grid_is_a_row_for_each_point():
+def test_a_grid_has_a_row_for_each_point():
     rows = [row for row in load_table("wang-figure3").rows if row.at]
     assert len(rows) == 16
     assert rows[5].at == {"capsules": "4", "iterations": "3"}
@@ -117,12 +117,12 @@ def test_a_grid_is_a_row_for_each_point():
     assert [row.paper for row in load_table("wang-table3").rows[1:]] == [("146", None), ("153", None), ("168", None)]
 
 
-def test_figures_stay_as_printed():
+def test_figures_are_kept_as_printed():
     assert load_table("zheng-table1").row("GDR").paper[4] == "47.03"
     assert load_table("duan-table1").rows[2].paper == (None, "27.30")
 
 
-def test_halves_are_those_of_the_scale(places):
+def test_halves_of_the_layers_depend_on_the_scale(places):
     table = load_table("duan-table4")
     for scale, lower in (("paper", "1-3"), ("small", "1-2"), ("smoke", "1")):
         run, _ = compared_runs(table, table.row("lower half"), table.columns[0], load_scale(scale), 1, places)
@@ -167,21 +167,21 @@ def test_unknown_names_are_refused():
         load_scale("huge")
 
 
-def test_an_override_that_is_no_setting_is_refused():
+def test_an_override_that_is_not_a_setting_is_refused():
     with pytest.raises(UserError, match="configs/toy/transformer.yaml: Could not override 'model.colour'"):
         composed("toy", "transformer", ("model.colour=red",))
     with pytest.raises(UserError, match="configs/toy/nothing.yaml: "):
         composed("toy", "nothing", ())
 
 
-def test_every_prepare_script_of_the_small_scales_is_there():
+def test_every_prepare_script_of_the_small_scales_exists():
     for scale in ("small", "smoke"):
         for corpus in ("wmt14-en-de", "lcsts"):
             assert (REPOSITORY / load_scale(scale).setting("weng", corpus, False).prepare[0]).is_file()
 
 
-def test_places_of_runs(places):
-    """One folder for what is determined by the same things, whatever the table."""
+def test_equal_runs_of_different_tables_share_a_folder(places):
+    """Runs with the same settings have one folder, in every table."""
     small = load_scale("small")
     names = set()
     for name, label in (

@@ -1,4 +1,4 @@
-"""Figures gathered from made-up folders of runs, and what is printed of them."""
+"""Figures from generated run folders, and how they are printed."""
 
 import csv
 import io
@@ -23,7 +23,7 @@ def put(path, content):
 
 
 class Runs:
-    """Writes what train.sh, evaluate.sh and the measures would leave."""
+    """Writes the files of train.sh, evaluate.sh and the measures."""
 
     def __init__(self, places):
         self.places = places
@@ -61,7 +61,7 @@ def runs(places):
     return Runs(places)
 
 
-def test_means_and_spreads_over_seeds(runs):
+def test_means_and_spreads_are_over_seeds(runs):
     for seed, baseline, bleu in ((1, 30.0, 31.0), (2, 32.0, 31.5), (5, 31.0, 32.0)):
         runs.score(TRANSFORMER, baseline, seed)
         runs.score(ENCODER, bleu, seed, against=TRANSFORMER, difference=bleu - baseline, p=seed / 100)
@@ -87,7 +87,7 @@ def test_a_comparison_with_another_run_is_not_shown(runs):
     assert figures.values == (31.0,) and figures.difference is None and figures.ps == ()
 
 
-def test_the_mean_over_test_sets(runs):
+def test_the_mean_over_test_sets_is_printed(runs):
     for split, bleu in (("test", 40.0), ("test1", 32.0), ("test2", 27.0)):
         runs.score(TRANSFORMER, bleu, split=split)
         runs.score(
@@ -108,7 +108,7 @@ def test_the_mean_over_test_sets(runs):
     assert beside_itself.values == () and beside_itself.missing == ""
 
 
-def test_why_a_figure_is_missing(runs):
+def test_the_reason_for_a_missing_figure_is_printed(runs):
     runs.score(TRANSFORMER, 30.0)
     put(runs.folder(ENCODER) / "settings.json", {"config": {}})
     runs.finish("capsule_transformer")
@@ -124,14 +124,14 @@ def test_why_a_figure_is_missing(runs):
     assert "- Missing: Transformer, parameters: no space.\n" in text
 
 
-def test_a_row_that_waits_for_a_failed_one_says_so(runs):
+def test_a_row_that_depends_on_a_failed_one_names_it(runs):
     put(runs.folder(TRANSFORMER) / "log" / "train.log", "no data\n")
     missing = runs.gathered("weng-table3").cells["GRET"][0][""].missing
     assert missing == "not trained, since transformer is missing: no data"
 
 
-def test_quality_over_speed(runs, tmp_path):
-    """fairseq's own model, which is not timed beside itself, stands at 1."""
+def test_quality_is_drawn_over_speed(runs, tmp_path):
+    """The model of fairseq is not compared with itself; its ratio is 1."""
     runs.score(TRANSFORMER, 30.0)
     runs.score(GDR, 31.0)
     runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
@@ -144,13 +144,13 @@ def test_quality_over_speed(runs, tmp_path):
     assert {path.suffix for path in write(results, tmp_path, figure=True)} == {".md", ".csv", ".png", ".svg"}
 
 
-def test_half_a_file_is_no_figure(runs):
+def test_a_truncated_file_gives_no_figure(runs):
     runs.finish(TRANSFORMER)
     put(runs.folder(TRANSFORMER) / "evaluation/test/scores.json", '{"scores": {"tokenised')
     assert runs.gathered("duan-table2").cells["Transformer"][0][""].missing == "test is not scored"
 
 
-def test_measures_find_their_figures(runs):
+def test_measures_read_their_figures(runs):
     runs.report(TRANSFORMER, "size", {"models": [{"parameters": 2568192, "embeddings": 1243136}]})
     runs.report(GDR, "throughput-train", {"arch": "x", "ratio": 0.83, "ratios": {"x": 0.83, "x + losses": 0.56}})
     runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
@@ -164,7 +164,7 @@ def test_measures_find_their_figures(runs):
     assert cells["Transformer"][3][""].missing == "" and cells["Transformer"][0][""].missing
 
 
-def test_probe_and_latency(runs):
+def test_reports_of_probe_and_latency_are_read(runs):
     probe = "probe+criterion.probe_reads-last+on-gret_transformer+on-transformer"
     runs.report(probe, "probe", {"rows": [{f"bag_recall_{top}": top / 2000 for top in (200, 500, 1000)}]})
     cells = runs.gathered("weng-table5").cells
@@ -179,7 +179,7 @@ def test_probe_and_latency(runs):
     assert [points[""].mean for points in cells["4 capsules"]] == [5.0, 1.8]
 
 
-def test_a_figure_by_length(runs, tmp_path):
+def test_scores_are_drawn_by_length(runs, tmp_path):
     for title, bleus in ((TRANSFORMER, (40.0, 30.0)), (GDR, (41.0, 33.0))):
         rows = [{"words": w, "bleu": b, "length_ratio": 1.0} for w, b in zip(("≤ 10", "> 10"), bleus)]
         runs.report(title, "lengths", {"rows": rows})
@@ -192,7 +192,7 @@ def test_a_figure_by_length(runs, tmp_path):
     assert names == {f"zheng-figure5.{suffix}" for suffix in ("md", "csv", "png", "svg")}
 
 
-def test_a_figure_by_a_grid(runs):
+def test_scores_are_drawn_over_a_grid(runs):
     runs.score("capsnmt+aggregation_capsules-2+aggregation_iterations-2", 20.0)
     runs.score("capsnmt+aggregation_capsules-2", 21.0)
     runs.score("capsnmt", 25.0)
@@ -202,7 +202,7 @@ def test_a_figure_by_a_grid(runs):
     assert [label.get_text() for label in axis.get_xticklabels()] == ["2", "3", "4", "5"]
 
 
-def test_a_figure_of_rows_keeps_the_place_of_one_that_is_missing(runs, tmp_path):
+def test_a_missing_row_keeps_its_place_in_a_figure(runs, tmp_path):
     for split, bleu in (("test", 40.0), ("test1", 30.0), ("test2", 20.0)):
         runs.score("gdr_transformer+past_future-clf+on-transformer", bleu, split=split)
     results = runs.gathered("zheng-figure6")
@@ -213,7 +213,7 @@ def test_a_figure_of_rows_keeps_the_place_of_one_that_is_missing(runs, tmp_path)
     assert len(write(results, tmp_path)) == 4
 
 
-def test_nothing_is_drawn_of_nothing(runs, tmp_path):
+def test_no_figure_is_drawn_without_results(runs, tmp_path):
     results = runs.gathered("wang-figure3")
     assert plot(results) is None
     assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
@@ -232,7 +232,7 @@ def test_csv_has_every_figure(runs, tmp_path):
     }
 
 
-def test_quoted_rows_and_stand_ins_are_said(runs):
+def test_quoted_rows_and_substituted_data_are_stated(runs):
     runs.score(TRANSFORMER, 30.0)
     text = markdown(runs.gathered("duan-table1"))
     assert "| Hassan et al. (2018), Transformer-Big | 24.20 |  |  |  |" in text
@@ -269,7 +269,7 @@ def test_a_damaged_comparison_is_missing(runs, part, wrong):
     assert not runs.gathered("duan-table2").cells["encoder"][0][""].values
 
 
-def test_labels_are_text(runs):
+def test_labels_are_escaped(runs):
     runs.score(ENCODER, 31.0)
     path = runs.folder(ENCODER) / "evaluation/test/scores.json"
     hostile = {**GOOD, "label": "<script>", "text": "a\n# b", "signature": "` <b>"}

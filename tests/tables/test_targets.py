@@ -29,7 +29,7 @@ def step(run, **wildcards):
 
 
 def train(found, wildcards):
-    """The words after `train.sh` but the run folder."""
+    """Return the arguments of `train.sh` without the run folder."""
     data = found.training_data(wildcards) / "bin"
     return [*found.training_options(wildcards), str(data), *found.training_overrides(wildcards)]
 
@@ -62,7 +62,7 @@ def test_a_row_starts_from_its_baseline(places):
     assert found.compared_texts(compared)[-1].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
 
 
-def test_a_student_learns_of_its_teacher(places):
+def test_a_student_is_trained_on_its_teacher_s_translations(places):
     found = of("wang-table2", SMOKE, places)
     teacher = "smoke/toy-smoke/transformer+size-big/seed1"
     student = step("smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1")
@@ -82,8 +82,8 @@ def test_a_run_may_be_compared_with_several(places):
     assert ours and theirs and not set(ours) & set(theirs)
 
 
-def test_overrides_that_change_nothing_make_no_other_run(places):
-    """Six capsules and three iterations are what the configuration has."""
+def test_overrides_that_change_nothing_give_the_same_run(places):
+    """The configuration already has six capsules and three iterations."""
     ours = "small/multi30k/capsnmt/seed1"
     assert ours in of("wang-figure3", SMALL, places).runs and ours in of("wang-table1", SMALL, places).runs
     names = of("weng-figure4", SMALL, places).trainings
@@ -91,7 +91,7 @@ def test_overrides_that_change_nothing_make_no_other_run(places):
     assert len(names) == 2 + 20 and not any("capsules-32" in name or "iterations-3" in name for name in names)
 
 
-def test_what_is_only_timed_is_not_trained(places):
+def test_runs_that_are_only_timed_are_not_trained(places):
     found = of("wang-table3", PAPER, places)
     assert len(found.runs) == 4 and not found.trainings and not found.corpora
     latency = step("paper/wmt14-en-de-50k/capsnmt+recipe-wang/seed1", source="latency")
@@ -100,7 +100,7 @@ def test_what_is_only_timed_is_not_trained(places):
     assert "--device" not in of("wang-table3", PAPER, places, gpus=0).measure(latency)
 
 
-def test_a_licensed_corpus_that_is_not_there_is_named_before_anything_runs(places, tmp_path):
+def test_a_missing_licensed_corpus_is_named_before_anything_runs(places, tmp_path):
     found = of("duan-table2", PAPER, places, licensed=tmp_path)
     with pytest.raises(UserError, match="no folder CWMT here: .* or run scripts/prepare-wmt17-zh-en.sh first"):
         found.refuse_missing_corpora()
@@ -115,7 +115,7 @@ def test_a_licensed_corpus_that_is_not_there_is_named_before_anything_runs(place
 
 @pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
 @pytest.mark.parametrize("name", ["zheng-table1", "weng-table3", "weng-table4", "comparison"])
-def test_speeds_are_beside_a_model_of_the_same_size(name, scale, places, monkeypatch):
+def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, places, monkeypatch):
     monkeypatch.syspath_prepend(REPOSITORY / "benchmarks")
     systems = importlib.import_module("systems")
     task, table = systems.build_task(1000), load_table(name)
@@ -133,7 +133,7 @@ def test_speeds_are_beside_a_model_of_the_same_size(name, scale, places, monkeyp
         assert sizes[1].items() <= sizes[0].items(), run.name
 
 
-def test_seeds_are_trainings_of_their_own(places):
+def test_each_seed_is_a_separate_training(places):
     found = of("duan-table2", SMALL, places, [1, 3])
     assert sum(name.endswith("seed3") for name in found.trainings) == 4
     third = step("small/multi30k/capsule_transformer/seed3", other="transformer", split="test")
@@ -141,7 +141,7 @@ def test_seeds_are_trainings_of_their_own(places):
     assert found.before_comparing(third)[1] == "small/multi30k/transformer/seed3/evaluation/test/scores.json"
 
 
-def test_rows_bring_what_they_need(places):
+def test_rows_include_the_runs_that_they_need(places):
     found = of("weng-table5", SMOKE, places, rows=["Last"])
     assert found.trainings == [
         "smoke/toy-smoke/transformer/seed1",
@@ -155,7 +155,7 @@ def test_rows_bring_what_they_need(places):
     "rows, message",
     [(["nobody"], "no row 'nobody'; its rows are: Transformer-"), (["GDR (Zheng et al. 2019)"], "quoted")],
 )
-def test_rows_that_cannot_be_run(places, rows, message):
+def test_rows_that_cannot_be_run_are_refused(places, rows, message):
     with pytest.raises(UserError, match=message):
         of("weng-table1" if "quoted" in message else "duan-table1", SMOKE, places, rows=rows)
 
@@ -173,7 +173,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
 
     given.parent.mkdir(parents=True)
     os.symlink(checkpoint, given)
-    later = of("weng-table3", SMALL, places)  # a later call finds it
+    later = of("weng-table3", SMALL, places)  # a later call uses it
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
     other = tmp_path / "other.pt"
     other.touch()
@@ -185,7 +185,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
             of("weng-table3", SMALL, places, baseline=again)
 
 
-def test_a_baseline_s_path_is_one_value_for_hydra(tmp_path):
+def test_the_path_of_a_baseline_is_one_value_for_hydra(tmp_path):
     places = Places(tmp_path / "a,b's runs", tmp_path / "data")
     words = train(of("weng-table3", SMALL, places), step(GRET))
     (word,) = (word for word in words if word.startswith("task.init_from_baseline="))
@@ -194,7 +194,7 @@ def test_a_baseline_s_path_is_one_value_for_hydra(tmp_path):
     assert parsed.value() == str(places.runs / TRANSFORMER / "checkpoint_avg_table.pt")
 
 
-def test_decimals_stand_whole_in_a_run_s_name():
+def test_the_name_of_a_run_contains_whole_decimals():
     names = {
         Run("small", SMALL.setting("duan", "wmt14-en-de", False), "transformer", (f"model.dropout={rate}",), 1).title
         for rate in ("0.5", "1.5")
@@ -202,7 +202,7 @@ def test_decimals_stand_whole_in_a_run_s_name():
     assert names == {"transformer+dropout-0.5", "transformer+dropout-1.5"}
 
 
-def test_a_given_baseline_teaches(places, tmp_path):
+def test_a_given_baseline_is_the_teacher(places, tmp_path):
     checkpoint = tmp_path / "baseline.pt"
     checkpoint.touch()
     found = of("wang-table2", SMALL, places, baseline=checkpoint)
@@ -211,7 +211,7 @@ def test_a_given_baseline_teaches(places, tmp_path):
     assert "small/multi30k/given/distilled/manifest.tsv" in found.before_training(student)
 
 
-def test_baselines_that_cannot_be_given(places, tmp_path):
+def test_unusable_baselines_are_refused(places, tmp_path):
     with pytest.raises(UserError, match="no such checkpoint"):
         of("weng-table3", SMALL, places, baseline=tmp_path / "missing.pt")
     (tmp_path / "baseline.pt").touch()
@@ -219,7 +219,7 @@ def test_baselines_that_cannot_be_given(places, tmp_path):
         of("duan-table2", SMALL, places, baseline=tmp_path / "baseline.pt")
 
 
-def test_the_papers_batches_and_resources(places):
+def test_batches_and_resources_are_those_of_the_papers(places):
     big = step("paper/wmt14-en-de/capsule_transformer+recipe-duan+size-big/seed1")
     base = step("paper/wmt14-en-de/capsule_transformer+recipe-duan/seed1")
     found = of("duan-table1", PAPER, places)
@@ -231,7 +231,7 @@ def test_the_papers_batches_and_resources(places):
     assert "--gpus" not in train(of("duan-table1", PAPER, places, gpus=0), base)
 
 
-def test_directions_are_runs_of_their_own_at_the_papers_scale(places):
+def test_at_paper_scale_each_direction_is_a_separate_run(places):
     names = of("weng-table1", PAPER, places).trainings
     assert sum("wmt14-en-de-100/gret_transformer" in name for name in names) == 2
     assert any("task.source_lang-ro+task.target_lang-en" in name for name in names)

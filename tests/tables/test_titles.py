@@ -9,7 +9,7 @@ from fairseq_capsule.tables.scales import load_scale
 WORDS = ["model.dropout=1", "task.dropout=1", "criterion.dropout=1", "model.size=big", "task.size=big"]
 
 
-def test_overrides_that_differ_in_their_group_alone():
+def test_overrides_that_differ_only_in_their_group_have_different_names():
     setting = load_scale("smoke").setting("duan", "wmt17-zh-en", False)
     runs = [Run("smoke", setting, "transformer", (word,), 1) for word in WORDS]
     piece = dataclasses.replace(setting, overrides=(*setting.overrides, "size=big"))

@@ -1,4 +1,4 @@
-"""The task: ROUGE at validation, and what it refuses."""
+"""The task: ROUGE at validation, and refused options and data."""
 
 from argparse import Namespace
 
@@ -26,7 +26,7 @@ def make_model(task):
 
 
 def validated(task, model, batches):
-    """The values that fairseq logs for a validation."""
+    """Return the values that fairseq logs for a validation."""
     criterion = make_criterion(model, task)
     with metrics.aggregate() as meters:
         task.reduce_metrics([task.valid_step(batch, model, criterion)[2] for batch in batches], criterion)
@@ -37,7 +37,7 @@ def text(dictionary, tokens):
     return dictionary.string(tokens[tokens.ne(dictionary.pad())])
 
 
-def test_rouge_of_a_validation_is_that_of_its_translations():
+def test_rouge_of_a_validation_is_that_of_its_summaries():
     task = make_summarization_task(eval_rouge=True, eval_rouge_args='{"beam": 2, "max_len_b": 6}')
     model = make_model(task)
     other = make_batch(make_sentences([(3, 2), (2, 4)], seed=5))
@@ -88,7 +88,7 @@ def test_wrong_generation_options_are_refused(wrong, message):
 
 @pytest.fixture
 def data(tmp_path):
-    """A folder of 12 characters with a split of two pairs; `write` makes others."""
+    """A folder with a dictionary of 11 characters and a split of two pairs. `write` makes other splits."""
     dictionary = Dictionary()
     for character in "今天有雨明日晴北京上海":
         dictionary.add_symbol(character)
@@ -115,9 +115,9 @@ def set_up(data, **options):
     return CapsuleSummarizationTask.setup_task(config)
 
 
-def test_a_dictionary_as_large_as_asked(data):
+def test_the_dictionary_has_the_requested_size(data):
     task = set_up(data, vocabulary=11)
-    assert len(task.src_dict) == 16  # 4 special symbols, and one word that fills up
+    assert len(task.src_dict) == 16  # 11 characters, 4 special symbols and one word of padding
     task.load_dataset("valid")
     assert len(task.dataset("valid")) == 2
 

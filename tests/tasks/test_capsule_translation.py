@@ -32,7 +32,7 @@ def save_baseline(folder, arch="transformer", words=40, data=None, **options):
 
 
 def save(path, **content):
-    """A folder with the files that fairseq's reader requires."""
+    """Write the files that fairseq's reader requires."""
     history = {"optimizer_name": "FairseqAdam", "lr_scheduler_state": {}, "num_updates": 1}
     state = {"optimizer_history": [history], "extra_state": {"train_iterator": {"epoch": 1}}}
     torch.save({**state, **content}, path)
@@ -48,7 +48,7 @@ def start(folder, arch="gdr_transformer_base", words=40, **options):
     [("transformer", "gdr_transformer_base"), ("lstm", "gdr_lstm"), ("transformer", "gdr_transformer_tiny")],
 )
 @pytest.mark.parametrize("past_future", ["gdr", "clf", "attn"])
-def test_at_the_start_it_is_the_baseline(tmp_path, baseline, arch, past_future, caplog):
+def test_a_new_model_equals_its_baseline(tmp_path, baseline, arch, past_future, caplog):
     directions = {"encoder_bidirectional": True} if baseline == "lstm" else {}
     plain = save_baseline(tmp_path, baseline, **directions)
     with caplog.at_level("INFO"):
@@ -63,7 +63,7 @@ def test_at_the_start_it_is_the_baseline(tmp_path, baseline, arch, past_future, 
     [("transformer", "gdr_transformer_base"), ("transformer", "gret_transformer_base"), ("lstm", "gdr_lstm")],
 )
 @pytest.mark.parametrize("shared", [True, False])
-def test_a_baseline_with_separate_dictionaries(tmp_path, baseline, arch, shared):
+def test_a_baseline_may_have_separate_dictionaries(tmp_path, baseline, arch, shared):
     source, target = make_task(40).source_dictionary, make_task(30).target_dictionary
     options = {**SMALL, "share_decoder_input_output_embed": shared}
     directions = {"encoder_bidirectional": True} if baseline == "lstm" else {}
@@ -126,7 +126,7 @@ def test_other_words_in_a_dictionary_of_the_same_size_are_named(tmp_path):
     for language in ("en", "de"):
         make_task().src_dict.save(str(tmp_path / f"dict.{language}.txt"))
     start(tmp_path)
-    others.add_symbol("v40")  # of another size than the checkpoint's: the folder is another one by now
+    others.add_symbol("v40")  # another size than in the checkpoint: the folder belongs to another training
     for language in ("en", "de"):
         others.save(str(tmp_path / f"dict.{language}.txt"))
     start(tmp_path)
@@ -195,6 +195,6 @@ def test_overlap_needs_a_head(arch, heads):
         task.build_model(Namespace(arch=arch, **SMALL, **options))
 
 
-def test_batches_are_formed_anew_in_every_epoch():
+def test_batches_are_formed_again_in_every_epoch():
     assert not make_capsule_task().can_reuse_epoch_itr(None)
     assert issubclass(CapsuleTranslationTask, TranslationTask)

@@ -1,4 +1,4 @@
-"""--log-routing: it logs what the routing computes, and costs nothing when it is off."""
+"""--log-routing logs what the routing computes, and costs nothing if it is off."""
 
 import math
 from argparse import Namespace
@@ -40,7 +40,7 @@ def test_padding_and_mode_change_nothing(arch, options):
     together, apart = means(model, SENTENCES), means(model, *([sentence] for sentence in SENTENCES))
     assert together.keys() == apart.keys()
     for name, value in together.items():
-        # The mean over sentences is the mean over their words: sums and counts are added.
+        # The mean over sentences is a mean over words: sums and counts are added.
         assert value == pytest.approx(apart[name], abs=2e-4), name
     assert model.training
     for name, value in together.items():
@@ -57,7 +57,7 @@ def test_every_routing_has_entropy_norm_and_dead_capsules():
             assert any(name.endswith(kind) for name in names), (arch, options, list(names))
 
 
-def test_contents_share_out_every_word():
+def test_shares_of_contents_sum_to_one():
     found = means(build("gdr_transformer_base"), SENTENCES)
     shares = [found[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
     assert sum(shares) == pytest.approx(1, abs=2e-4)
@@ -66,8 +66,8 @@ def test_contents_share_out_every_word():
 
 @pytest.mark.parametrize("padded", [0, 2])
 @pytest.mark.parametrize("causal", [False, True])
-def test_attention_norms_are_those_of_the_fast_functions(causal, padded):
-    # The log uses the plain loop; the model adds what the fast functions return.
+def test_attention_norms_equal_those_of_the_fast_functions(causal, padded):
+    # The log uses the plain loop; the model adds the results of the fast functions.
     torch.manual_seed(1)
     logits = torch.randn(2, 4, 6, 6, dtype=torch.double)
     padding = torch.zeros(2, 6, dtype=torch.bool)
@@ -86,19 +86,19 @@ def test_attention_norms_are_those_of_the_fast_functions(causal, padded):
         torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
 
 
-def test_entropy_by_hand():
+def test_entropy_equals_a_result_by_hand():
     coupling = torch.tensor([[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.25], [0.0, 0.0]]])
     padding = torch.tensor([[False, False], [False, True]]).unsqueeze(-1)
-    # Uniform 1, decided 0, uniform up to a factor 1; the padded word does not count.
+    # Entropies: uniform 1, decided 0, uniform up to a factor 1. The padded word does not count.
     total, count = coupling_entropy(coupling, -1, padding)
     assert (total.item(), count.item()) == (pytest.approx(2), 3)
-    # Over the words: (0.5, 1) by log 2; the second sentence has one word and no entropy.
+    # Over the words of the first sentence: the entropy of (0.5, 1) divided by log 2. The second has one word: 0.
     third = -(math.log(1 / 3) / 3 + 2 / 3 * math.log(2 / 3)) / math.log(2)
     total, count = coupling_entropy(coupling, -2, padding)
     assert (total.item(), count.item()) == (pytest.approx(third + 0, abs=1e-6), 2)
 
 
-def test_norms_and_means_by_hand():
+def test_norms_and_means_equal_a_result_by_hand():
     norm, dead = capsule_norms(torch.tensor([[3.0, 4.0], [0.0, 0.009], [9.0, 9.0]]), torch.tensor([False, False, True]))
     assert (norm.total.item(), norm.number.item()) == (pytest.approx(5.009), 2)
     assert (dead.total.item(), dead.number.item()) == (1, 2)
@@ -128,7 +128,7 @@ def train_step(interval, update, log=True):
     return count.number, output, gradients
 
 
-def test_off_it_dispatches_nothing_and_on_it_changes_no_gradient():
+def test_logging_off_dispatches_nothing_and_on_changes_no_gradient():
     off, output, gradients = train_step(interval=0, update=4, log=False)
     assert not any(key.startswith("routing_") for key in output)
     between, output, _ = train_step(interval=2, update=3)

@@ -3,7 +3,7 @@
 const AT_ONCE = 20;
 const at = (id) => document.getElementById(id);
 
-/** An element with text and children; text is never read as HTML. */
+/** Make an element with properties and children. Text is never interpreted as HTML. */
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);
@@ -14,7 +14,7 @@ function element(name, properties = {}, ...children) {
 
 const valueOf = (cell) => (cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value));
 
-/** Empty cells come last in both directions. */
+/** Compare two values. Empty cells are last in both directions. */
 function compare(a, b, sign) {
   if ((a === "") !== (b === "")) return a === "" ? 1 : -1;
   const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
@@ -39,7 +39,7 @@ function markdown(table) {
   return [head, rules, ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n");
 }
 
-/** A spreadsheet would run a text that begins like a formula; numbers keep their sign. */
+/** The table as CSV. A quote precedes text that begins like a formula, or a spreadsheet would run it; not numbers. */
 function commaSeparated(table) {
   const guarded = (text) => (/^[=+\-@\t\r]/.test(text) && !/^[+-]?[\d.,]+( ± [\d.,]+)?$/.test(text) ? `'${text}` : text);
   const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
@@ -56,7 +56,7 @@ function latex(table) {
   return [`\\begin{tabular}{${columns}}`, "\\toprule", head, "\\midrule", ...rows, "\\bottomrule", "\\end{tabular}"].join("\n");
 }
 
-/** Shows what it copies: a browser may refuse the clipboard, and a reader sees what was copied. */
+/** Copy a text and show it, because a browser may refuse access to the clipboard. */
 async function copy(place, text, said) {
   place.querySelector(".copied")?.remove();
   const shown = element("textarea", { className: "copied", readOnly: true, value: text, rows: text.split("\n").length + 1,
@@ -86,7 +86,7 @@ for (const place of document.querySelectorAll(".table")) {
 const data = JSON.parse(at("data").textContent);
 let shown = AT_ONCE;
 
-/** For each word of `words` whether `others` have it too, in a longest common subsequence. */
+/** For each word of `words`, whether it is in the longest common subsequence with `others`. */
 function common(words, others) {
   const lengths = Array.from({ length: words.length + 1 }, () => new Uint16Array(others.length + 1));
   for (let i = words.length - 1; i >= 0; i--)
@@ -101,7 +101,7 @@ function common(words, others) {
   return kept;
 }
 
-/** Text with the words marked that the other text does not have. Summaries of Chinese have no spaces: characters. */
+/** The text, with words marked that the other text does not have. Text without spaces is compared by characters. */
 function marked(text, other) {
   const cut = (line) => (/\s/.test(line.trim()) ? line.trim().split(/\s+/) : [...line]);
   const [words, others] = [cut(text), cut(other)];
@@ -116,7 +116,7 @@ function line(label, score, content, chosen = false, page = null) {
   return [name, element("dd", { className: "score", textContent: score }), element("dd", { className: "text", dir: "auto" }, ...content)];
 }
 
-/** The second system's score less the first one's, in tenths as the scores are. */
+/** The second system's score minus the first one's, rounded to tenths like the scores. */
 function differenceOf({ scores }, first, second) {
   return Math.round(10 * (scores[second] - scores[first])) / 10;
 }
@@ -170,7 +170,7 @@ for (const event of ["input", "change"]) at("browse").addEventListener(event, ()
 at("more").addEventListener("click", () => { shown += AT_ONCE; draw(); });
 draw();
 
-/** From a group of lengths to its sentences. */
+/** Link each group of lengths to its sentences. */
 for (const head of document.querySelectorAll("#lengths-table tbody th")) {
   const link = element("a", { href: "#sentences", textContent: head.textContent });
   link.addEventListener("click", () => { at("group").value = head.dataset.value; shown = AT_ONCE; draw(); });

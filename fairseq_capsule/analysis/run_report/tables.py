@@ -128,7 +128,7 @@ def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> Table:
 
 
 def speeds_table(systems: Sequence[System]) -> Optional[Table]:
-    """Parameters and speeds that the logs have; None if no log has any."""
+    """Parameters and speeds from logs and measurements; None if no run has any."""
     columns = list(dict.fromkeys(name for system in systems for name in system.speeds))
     if not columns:
         return None

@@ -101,5 +101,5 @@ def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
 
 
 def shared_measures(logs: Mapping[str, TrainingLog]) -> Tuple[str, ...]:
-    """The validation measures of all runs, in order of first appearance."""
+    """The validation measures that at least one run has, in order of first appearance."""
     return tuple(dict.fromkeys(name for log in logs.values() for name in log.validation))

@@ -173,7 +173,7 @@ def _predicate(clause: Clause) -> List[str]:
 
 
 def _after(clause: Clause) -> List[str]:
-    """Relative clauses of objects and dependent clauses leave the bracket."""
+    """Relative clauses of objects, and dependent clauses: they follow the bracket."""
     oblique = clause.oblique.phrase if clause.oblique else None
     words = [word for phrase in (clause.indirect, clause.object, oblique) for word in _relative(phrase)]
     return words + (_dependent(clause.complement) if clause.complement else [])

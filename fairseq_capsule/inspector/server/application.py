@@ -116,7 +116,7 @@ class Guarded:
         except Exception:
             traceback.print_exc(file=sys.stderr)
             if not started:
-                message = "the server could not do that; its terminal says why"
+                message = "the request failed; the terminal of the server shows the error"
                 await _error(500, message)(scope, receive, send_guarded)
 
 
@@ -124,7 +124,7 @@ async def _body(request: Request) -> bytes:
     """Read the JSON body of a request, within the limits of size and time.
 
     Raises:
-        Refusal: 415, 413 or 408.
+        Refusal: 415 if it is not declared as JSON, 413 if it is too long, 408 if it is too slow.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":  # pages of other sites cannot send JSON without a preflight
@@ -169,17 +169,17 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 async def _user_error(_: Request, error: Exception) -> Response:
-    """What the inspector refuses, such as a translation that the second model cannot read."""
+    """Answer an error of the inspector, such as a translation that is too long for the second model."""
     return _error(422, str(error))
 
 
 async def _http_error(_: Request, error: Exception) -> Response:
-    """Starlette's own: no such route, or a method that the route does not have."""
+    """Answer an error of Starlette: no such route, or a method that the route does not have."""
     assert isinstance(error, HTTPException)
     allowed = (error.headers or {}).get("Allow")
-    message = f"this address takes {allowed} only; see the documentation" if allowed else "there is no such address"
+    message = f"wrong method; use {allowed}" if allowed else "there is no such address; see the documentation"
     return _error(error.status_code, message, dict(error.headers or {}))
 
 
 async def _hung_up(_: Request, __: Exception) -> Response:
-    return _error(CLOSED, "the client has hung up")
+    return _error(CLOSED, "the client has disconnected")

@@ -28,17 +28,18 @@ class Queue:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="translate")
 
     async def run(self, gone: Callable[[], Awaitable[bool]], function: Callable[..., Any], *arguments: Any) -> Any:
-        """The function's result, when its turn has come.
+        """Wait for the earlier calls, then call the function and return its result.
 
         Args:
-            gone: whether the client has hung up, asked when the turn has come; then nothing is run.
+            gone: tells whether the client has disconnected. It is called after the wait. If it is true, the function
+                is not called.
 
         Raises:
-            Refusal: 503, the queue is full.
+            Refusal: 503 if the queue is full, 499 if the client has disconnected.
         """
         if self._inside > self._length:
             raise Refusal(
-                503, f"{self._inside - 1} requests are waiting already; try again in a moment", {"Retry-After": "1"}
+                503, f"{self._inside - 1} requests are already waiting; try again in a moment", {"Retry-After": "1"}
             )
         self._inside += 1
         try:
@@ -52,7 +53,7 @@ class Queue:
 
 
 async def _finished(work: "asyncio.Future[Any]") -> Any:
-    """Wait for work until it has ended, also when the one who waits is cancelled meanwhile."""
+    """Wait until the work has ended, even if the waiting task is cancelled."""
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -65,6 +66,7 @@ class Rate:
 
     Args:
         per_minute: the size of the bucket, and the tokens that are added in a minute.
+        clock: returns the time in seconds.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
@@ -76,7 +78,7 @@ class Rate:
         """Count a request.
 
         Raises:
-            Refusal: 429, with the seconds to wait.
+            Refusal: 429 if there are too many requests. `Retry-After` has the seconds to wait.
         """
         now = self._clock()
         tokens, when = self._buckets.pop(address, (float(self._most), now))

@@ -2,7 +2,7 @@
 
 const at = (id) => document.getElementById(id);
 
-/** An element with text and children; text is never read as HTML. */
+/** Make an element with properties and children. Text is never interpreted as HTML. */
 function element(name, properties = {}, ...children) {
   const made = Object.assign(document.createElement(name), properties);
   made.append(...children);

@@ -114,7 +114,7 @@ class Translator:
             Refusal: 404 if the model has nothing to show.
         """
         if not self.views:
-            raise Refusal(404, "this model has no attention or capsules to show; use only its translations")
+            raise Refusal(404, "this model has no attention or capsules to show; use POST /translate")
         return page_html(self._inspection(asked))
 
     def _inspection(self, asked: Asked) -> Inspection:
@@ -126,7 +126,7 @@ class Translator:
 
     def _source(self, text: str) -> Source:
         (source,) = sentences_of_text(self.systems[0].hub, [text])
-        if len(source.tokens) < 2:  # the end alone
+        if len(source.tokens) < 2:  # only the end of sentence
             raise Refusal(422, "the text is empty after tokenising; type a sentence")
         if len(source.tokens) > self.longest:
             raise Refusal(

@@ -30,7 +30,7 @@ def page(browser, report):  # noqa: F811
     from selenium.webdriver.support.ui import WebDriverWait
 
     for address, there in (("about:blank", "location.href == 'about:blank'"), (report, DRAWN)):
-        browser.get_log("browser")  # of the page before
+        browser.get_log("browser")  # messages of the previous page
         browser.get(address)
         WebDriverWait(browser, 30, 0.05).until(lambda it: it.execute_script(f"return {there}"))
     return browser
@@ -54,7 +54,7 @@ def test_a_column_is_sorted_by_its_numbers(page):
     head.click()
     assert order() == ["=best", "c" * 60, "base_line & co"]
     assert all_of(page, "#scores-table thead th")[1].get_attribute("aria-sort") == "descending"
-    head.send_keys("\n")  # by the keyboard too
+    head.send_keys("\n")  # also by the keyboard
     assert order() == ["base_line & co", "c" * 60, "=best"]
     assert copied(page, "scores", "CSV").splitlines()[1].startswith("base_line & co,")
 
@@ -66,7 +66,7 @@ def test_tables_are_copied_in_three_forms(page):
     shown[0] = [text.removesuffix(" ↕") for text in shown[0]]
     comma = list(csv.reader(io.StringIO(copied(page, "scores", "CSV"))))
     assert [row[1:] for row in comma] == [row[1:] for row in shown]
-    assert [row[0] for row in comma] == ["system", "base_line & co", "'=best", "c" * 60]  # no formula
+    assert [row[0] for row in comma] == ["system", "base_line & co", "'=best", "c" * 60]  # not a formula
     markdown = copied(page, "scores", "Markdown").splitlines()
     assert markdown[2].startswith(r"| base\_line & co | ") and markdown[1].startswith("| --- | ---: | ---: |")
     tex = copied(page, "scores", "LaTeX").splitlines()
@@ -74,7 +74,7 @@ def test_tables_are_copied_in_three_forms(page):
     assert any(line.startswith(r"base\_line \& co & ") and r"$\pm$" in line for line in tex)
 
 
-def test_sentences(page):
+def test_sentences_are_sorted_and_more_can_be_shown(page):
     from selenium.webdriver.support.ui import Select
 
     def differences():

@@ -1,4 +1,4 @@
-"""Scores, groups and sentences against sacrebleu itself."""
+"""Scores, groups and sentences, compared with sacrebleu."""
 
 import os
 import random
@@ -24,7 +24,7 @@ def found(tmp_path_factory):
     return read_systems(runs, NAMES, folder / "data")
 
 
-def test_scores_are_sacrebleu_s(found):
+def test_scores_are_those_of_sacrebleu(found):
     test_set, systems = found
     bleu, _, detokenised, chrf = comparison.scores(test_set, systems, 100, 5)
     assert [each.measure.name for each in (bleu, chrf)] == ["tokenised_bleu", "chrf"]
@@ -37,7 +37,7 @@ def test_scores_are_sacrebleu_s(found):
     assert 0 < second.interval < 5
 
 
-def test_intervals_and_p_are_sacrebleu_s(found, monkeypatch):
+def test_intervals_and_p_are_those_of_sacrebleu(found, monkeypatch):
     from sacrebleu.significance import PairedTest
 
     test_set, systems = found
@@ -51,7 +51,7 @@ def test_intervals_and_p_are_sacrebleu_s(found, monkeypatch):
     assert os.environ["SACREBLEU_SEED"] == "9"
 
 
-def test_groups_hold_every_sentence_once(found):
+def test_groups_contain_every_sentence_once(found):
     test_set, systems = found
     (measure, *_) = (each.measure for each in comparison.scores(test_set, systems, 10, 1))
     groups = comparison.by_length(test_set, systems[0].sources, measure, 10, 1, (5, 20))
@@ -71,7 +71,7 @@ def test_the_same_system_twice_has_no_p(found):
     assert all(each.estimates[1].p is None for each in comparison.scores(test_set, twice, 10, 1))
 
 
-def test_summaries_get_rouge_and_groups_of_characters(tmp_path):
+def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
     lines = ["".join(random.Random(i).choices("天地玄黄宇宙洪荒", k=4 + i % 9)) for i in range(30)]
     (tmp_path / "data/raw").mkdir(parents=True)
     write(tmp_path / "data/raw/test.summary", lines)
@@ -102,7 +102,7 @@ def test_summaries_get_rouge_and_groups_of_characters(tmp_path):
     assert sorted(i for group in groups for i in group.sentences) == list(range(30))
 
 
-def test_sentences(found):
+def test_sentence_scores_are_those_of_sacrebleu(found):
     test_set, systems = found
     sentences = comparison.by_sentence(test_set, systems)
     assert sentences.label == "chrF"

@@ -61,7 +61,7 @@ def test_text_is_escaped_in_the_page(page):
     structure = Structure(page)
     scripts = [attributes for tag, attributes in structure.elements if tag == "script"]
     assert scripts == [{"type": "application/json", "id": "data"}, {}]
-    assert "b" in {tag for tag, _ in structure.elements}  # of the verdict
+    assert "b" in {tag for tag, _ in structure.elements}  # the bold names in the summary
     assert "base $x$ & <b>" in structure.tables["scores-table"][1]
     assert not any(name.startswith("on") for _, attributes in structure.elements for name in attributes)
 
@@ -75,12 +75,12 @@ def test_the_page_loads_nothing_from_elsewhere(page):
 
 def test_identifiers_are_unique(page):
     found = [attributes["id"] for _, attributes in Structure(page).elements if "id" in attributes]
-    drawn = re.compile(r"(?:[mp]|C\w+_)[0-9a-f]{10}")  # matplotlib's, the same for the same content
+    drawn = re.compile(r"(?:[mp]|C\w+_)[0-9a-f]{10}")  # matplotlib makes the same ids for the same content
     ours = [name for name in found if not drawn.fullmatch(name)]
     assert len(ours) == len(set(ours))
 
 
-def test_tables(page):
+def test_the_page_has_all_tables_with_their_figures(page):
     tables = Structure(page).tables
     assert list(tables) == ["scores-table", "lengths-table", "ratios-table", "speeds-table", "runs-table"]
     head, base, _ = tables["scores-table"]

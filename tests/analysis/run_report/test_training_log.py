@@ -9,7 +9,7 @@ from fairseq_capsule.analysis.run_report.training_log import read_training_log, 
 from tests.analysis.run_report.runs import training_log, write
 
 
-def test_curves_parameters_and_speed(tmp_path):
+def test_curves_parameters_and_speed_are_read(tmp_path):
     write(tmp_path / "train.log", training_log(0.1, validations=3))
     log = read_training_log(tmp_path / "train.log")
     assert log.validation == {
@@ -20,7 +20,7 @@ def test_curves_parameters_and_speed(tmp_path):
     assert (log.parameters, log.words_per_second) == (949288, 2002)
 
 
-def test_fairseq_train_s_own_log_and_json(tmp_path):
+def test_logs_of_fairseq_train_and_json_logs_are_read(tmp_path):
     start = "2026-11-22 18:00:00 | INFO |"
     found = {"epoch": 1, "valid_loss": "4.5", "valid_nll_loss": "4.1", "valid_num_updates": "20", "valid_past": "0.25"}
     write(
@@ -38,7 +38,7 @@ def test_fairseq_train_s_own_log_and_json(tmp_path):
     assert shared_measures({"a": log, "b": read_training_log(tmp_path / "no")}) == ("loss", "nll_loss", "past")
 
 
-def test_after_a_restart_the_later_value_counts(tmp_path):
+def test_after_a_restart_the_later_value_is_used(tmp_path):
     lines = [
         f"[x][valid][INFO] - epoch 001 | loss {loss} | num_updates {update}"
         for loss, update in [(5, 1), (4, 2), (3, 2)]

@@ -1,4 +1,4 @@
-"""A server on a free port, in a thread of the tests' process, with a tiny model."""
+"""A server with a tiny model, on a free port and in a thread of the test process."""
 
 import http.client
 import json
@@ -29,7 +29,7 @@ def model(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def translator(model):
-    """Of one model beside itself, with short translations: a model that has learnt nothing does not end them."""
+    """A translator that compares a model with itself. The length is limited: an untrained model does not stop."""
     hubs = [load(*model), load(*model)]
     for hub in hubs:
         with open_dict(hub.cfg):
@@ -62,7 +62,7 @@ class Client:
         self.host = f"127.0.0.1:{port}"
 
     def ask(self, method, path, body=None, headers=None):
-        """One request on a connection of its own: status, headers, body, and its object of JSON if it has one."""
+        """Send a request on a new connection. Return status, headers, body, and the JSON object if there is one."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         try:
             connection.request(method, path, body, headers or {})

@@ -18,7 +18,7 @@ def wait(browser):  # noqa: F811
 
 @pytest.fixture
 def opened(browser, wait):  # noqa: F811
-    """Opens a server's page, and waits until it knows its model."""
+    """Open the page of a server, and wait until it has loaded the description of the model."""
 
     def opened(server):
         browser.get("about:blank")
@@ -57,7 +57,7 @@ def test_typed_text_is_translated_and_inspected(page, wait, server):
     assert (
         page.execute_script(f"return document.images.length + {inside[7:]}.querySelectorAll('img[src=x]').length") == 0
     )
-    # the address leads back to it
+    # the address of the page restores it
     page.execute_script("window.before = true")
     page.refresh()
     wait("return !window.before && document.querySelectorAll('.system').length == 2")
@@ -75,7 +75,7 @@ def test_a_refusal_is_shown_and_the_next_sentence_is_translated(page, wait):
     assert find(page, "#status").text == ""
 
 
-def test_a_server_that_has_ended(browser, opened, translator, wait):  # noqa: F811
+def test_the_page_says_that_the_server_has_ended(browser, opened, translator, wait):  # noqa: F811
     with serving(translator) as own:
         opened(own)
     find(browser, "#text").send_keys("a")
@@ -96,8 +96,8 @@ def test_the_page_is_not_wider_than_the_window(page, wait, width):
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_what_the_page_may_do(page, wait):
-    """The policy forbids foreign scripts and requests, also in the frame."""
+def test_added_scripts_do_not_run(page, wait):
+    """The policy forbids scripts that are added to the page or to its frame."""
     find(page, "#text").send_keys("a b")
     find(page, "button").click()
     wait("return document.querySelector('#page')?.contentDocument?.body?.dataset.drawn")

@@ -18,20 +18,20 @@ POSTS = ("/translate", "/inspect")
 
 
 def refused(answer, status):
-    """That an answer is a refusal with one line."""
+    """Check that an answer is a refusal with one line, and return the line."""
     assert answer.status == status, answer.body
     assert answer.json.keys() == {"error"} and "\n" not in answer.json["error"]
     return answer.json["error"]
 
 
 class TestAnswers:
-    def test_model(self, server):
+    def test_model_describes_the_models_and_defaults(self, server):
         found = server.ask("GET", "/model").json
         assert [system["name"] for system in found["systems"]] == ["model.pt", "other.pt"]
         assert found["systems"][0]["architecture"] == "gdr_transformer_tiny"
         assert (found["beam"], found["longest"]) == (3, 30) and "PAST and FUTURE" in found["views"]
 
-    def test_translations_are_the_model_s(self, server, translator):
+    def test_translations_are_those_of_the_model(self, server, translator):
         found = server.translate("  a b\n c d ", beam=4).json
         assert found["text"] == "a b c d" and found["source"] == ["a", "b", "c", "d", "</s>"]
         hub = translator.systems[0].hub
@@ -43,7 +43,7 @@ class TestAnswers:
             for each in system["hypotheses"]:
                 assert len(each["subwords"]) == len(each["log_probabilities"])
 
-    def test_inspection(self, server, translator):
+    def test_inspect_returns_arrays_and_views(self, server, translator):
         found = server.post("/inspect", {"text": "a b c", "arrays": ["assignment"]}).json
         assert found["source"] == ["a", "b", "c", "</s>"] and found["arrays"].keys() == {"assignment"}
         array = found["arrays"]["assignment"]
@@ -54,12 +54,12 @@ class TestAnswers:
         assert {"assignment", "past_words", "against.assignment"} <= every.keys()
         assert "assignment" in refused(server.post("/inspect", {"text": "a", "arrays": ["no"]}), 422)
 
-    def test_page(self, server):
+    def test_page_returns_html(self, server):
         answer = server.ask("GET", "/page?text=a+b&beam=2")
         assert answer.status == 200 and b"<!DOCTYPE html>" in answer.body
 
     @pytest.mark.parametrize("path", ["/", "/live.js", "/live.css"])
-    def test_files(self, server, path):
+    def test_the_files_of_the_page_are_served(self, server, path):
         assert server.ask("GET", path).status == 200
 
     @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ class TestHostileText:
         assert scripts_of(page) == translator.page_scripts
 
 
-class TestManyAtOnce:
-    def test_fifty_are_answered_one_after_the_other(self, server, translator, monkeypatch):
+class TestManyRequests:
+    def test_fifty_requests_are_answered_one_after_the_other(self, server, translator, monkeypatch):
         inside, most = [], []
         translate = translator.translate
 
@@ -128,7 +128,7 @@ class TestManyAtOnce:
         full = [answer for answer in answers if answer.status != 200]
         assert len(full) == 45
         for answer in full:
-            assert "requests are waiting already" in refused(answer, 503) and answer.headers["retry-after"] == "1"
+            assert "requests are already waiting" in refused(answer, 503) and answer.headers["retry-after"] == "1"
 
     def test_an_address_over_its_rate_gets_429(self, translator):
         with serving(translator, per_minute=3) as own:
@@ -143,7 +143,7 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
 )
-# Objects with the right names and anything in them.
+# Objects with valid names and any values.
 FIELDS = st.fixed_dictionaries({}, optional=dict.fromkeys(("text", "beam", "arrays", "other"), JSON))
 
 
@@ -161,7 +161,7 @@ class TestMalformed:
     @example(b'{"text": NaN}', "/translate")
     @example(b'{"text": "a", "beam": 1e9999}', "/inspect")
     @example(b'{"text": "\xff"}', "/translate")
-    def test_bytes(self, server, body, path):
+    def test_any_bytes_are_answered(self, server, body, path):
         self.survives(server, server.post(path, body))
 
     @settings(max_examples=120)
@@ -173,7 +173,7 @@ class TestMalformed:
     @example({"text": "a\0b"}, "/translate")
     @example({"text": "\ud800"}, "/translate")
     @example({"text": " \n "}, "/translate")
-    def test_json(self, server, body, path):
+    def test_any_json_is_answered(self, server, body, path):
         answer = server.post(path, json.dumps(body).encode())
         asked = body if isinstance(body, dict) else {}
         allowed = {"text", "beam"} | ({"arrays"} if path == "/inspect" else set())
@@ -197,11 +197,11 @@ class TestMalformed:
     @example("text=%00")
     @example("text=%ED%A0%80%00")
     @example("beam=3")
-    def test_queries(self, server, query):
+    def test_any_query_is_answered(self, server, query):
         answer = server.ask("GET", f"/page?{query.encode().decode('latin-1')}" if query.isascii() else "/page?x=1")
         assert answer.status == 200 or self.survives(server, answer) is None
 
-    def test_too_long(self, server):
+    def test_long_sentences_and_bodies_are_refused(self, server):
         characters = refused(server.translate("a" * (MOST_CHARACTERS + 1)), 413)
         assert str(MOST_CHARACTERS) in characters
         assert "31 subwords, more than 30" in refused(server.translate("a " * 30), 413)
@@ -212,19 +212,19 @@ class TestMalformed:
         assert "bytes" in refused(server.post("/translate", parts), 413)
 
     @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded", "application/jsonp"])
-    def test_other_content(self, server, kind):
+    def test_other_content_types_are_refused(self, server, kind):
         answer = server.ask("POST", "/translate", b'{"text": "a"}', {"Content-Type": kind})
         assert "application/json" in refused(answer, 415)
 
     @pytest.mark.parametrize(
         "method, path", [("GET", "/translate"), ("DELETE", "/inspect"), ("POST", "/"), ("OPTIONS", "/translate")]
     )
-    def test_other_methods(self, server, method, path):
+    def test_other_methods_are_refused(self, server, method, path):
         answer = server.ask(method, path)
         refused(answer, 405)
         assert answer.headers["allow"]
 
-    def test_other_addresses(self, server):
+    def test_unknown_addresses_are_refused(self, server):
         for path in ("/no", "/live.html", "/../pyproject.toml", "/%2e%2e/x"):
             refused(server.ask("GET", path), 404)
 
@@ -234,7 +234,7 @@ class TestMalformed:
             assert b" 400 " in connection.recv(1000)
         assert server.translate("a").status == 200
 
-    def test_a_slow_body(self, translator, monkeypatch):
+    def test_a_slow_body_is_refused(self, translator, monkeypatch):
         monkeypatch.setattr(routes, "SECONDS_FOR_A_BODY", 0.1)
         with serving(translator) as own, socket.create_connection(("127.0.0.1", own.port), timeout=10) as connection:
             head = f"POST /translate HTTP/1.1\r\nHost: {own.host}\r\nContent-Type: application/json\r\n"
@@ -245,29 +245,29 @@ class TestMalformed:
         with serving(translator) as own:
             with monkeypatch.context() as patch:
                 patch.setattr(translator, "translate", lambda asked: 1 / 0)
-                assert "its terminal says why" in refused(own.translate("a"), 500)
+                assert "the terminal of the server shows the error" in refused(own.translate("a"), 500)
             assert own.translate("a").status == 200
         assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-class TestWhoMayAsk:
+class TestHostsAndOrigins:
     @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "LOCALHOST:80", "[::1]:8000", "192.168.0.7:8000"])
-    def test_hosts(self, server, host):
+    def test_own_hosts_are_accepted(self, server, host):
         assert server.ask("GET", "/model", headers={"Host": host}).status == 200
 
     @pytest.mark.parametrize(
         "host",
         ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example:8000", "", "a b", "[::1", "localhost:x"],
     )
-    def test_other_hosts(self, server, host):
+    def test_other_hosts_are_refused(self, server, host):
         for method, path in (("GET", "/"), ("POST", "/translate"), ("GET", "/no")):
             refused(server.ask(method, path, headers={"Host": host}), 421)
 
-    def test_a_name_of_its_own(self, translator):
+    def test_a_configured_name_is_accepted(self, translator):
         with serving(translator, names=frozenset({"lab.example"})) as own:
             assert own.ask("GET", "/model", headers={"Host": "lab.example:8000"}).status == 200
 
-    def test_other_origins(self, server):
+    def test_other_origins_are_refused(self, server):
         own = {"Origin": f"http://{server.host}", "Sec-Fetch-Site": "same-origin"}
         assert server.post("/translate", {"text": "a"}, **own).status == 200
         for other in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):

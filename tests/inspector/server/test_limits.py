@@ -1,4 +1,4 @@
-"""The queue and the rate by themselves."""
+"""The queue and the rate limit, without a server."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ async def gone():
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=12), st.integers(0, 5))
-def test_one_at_a_time_in_order_and_no_more_than_fit(pauses, length):
+def test_calls_run_one_by_one_in_order_up_to_the_length(pauses, length):
     running, done = [], []
 
     def work(number, pause):
@@ -82,7 +82,7 @@ def test_a_cancelled_request_blocks_the_queue_until_its_work_ends():
     assert order == ["first", "second"]
 
 
-def test_the_rate_of_an_address():
+def test_an_address_is_limited_to_its_rate():
     now = 0.0
     rate = Rate(4, lambda: now)
     for _ in range(4):
