@@ -147,10 +147,7 @@ def _require(count: int, found: Sequence[Any], needed: str) -> None:
 
 
 def _shapes(checkpoint: Dict[str, Any]) -> Dict[str, str]:
-    return {
-        name: f"of shape {list(entry.shape)}" if isinstance(entry, Tensor) else "not a tensor"
-        for name, entry in checkpoint["model"].items()
-    }
+    return {name: f"of shape {list(parameter.shape)}" for name, parameter in checkpoint["model"].items()}
 
 
 def _require_same_shapes(path: Path, shapes: Dict[str, str], first_path: Path, first_shapes: Dict[str, str]) -> None:
@@ -169,7 +166,7 @@ def _tied(parameters: "OrderedDict[str, Tensor]") -> "OrderedDict[str, Tensor]":
     """
     first: Dict[Tuple[torch.Size, torch.dtype, float], Tensor] = {}
     for name, tensor in parameters.items():
-        if isinstance(tensor, Tensor) and tensor.dim() > 1:
+        if tensor.dim() > 1:
             twin = first.setdefault((tensor.shape, tensor.dtype, tensor.double().sum().item()), tensor)
             parameters[name] = twin if torch.equal(twin, tensor) else tensor
     return parameters

@@ -40,7 +40,7 @@ def check_archive(path: str) -> bool:
 
 
 def check_contents(state: Dict[str, Any]) -> None:
-    """Check that everything except the config is tensors and plain data.
+    """Check that everything except the config is tensors and plain data, and that each parameter is a tensor.
 
     Raises:
         UserError: something else is found. The message names the place.
@@ -49,6 +49,10 @@ def check_contents(state: Dict[str, Any]) -> None:
     for part, value in state.items():
         if part not in ("cfg", "args"):
             _check(str(part), value, 0, seen)
+    model = state.get("model")
+    for name, parameter in model.items() if isinstance(model, dict) else ():
+        if not isinstance(parameter, Tensor):
+            raise UserError(f"its parameter {str(name)[:200]} is of type {type(parameter).__name__}, not a tensor")
     for part in ("extra_state", "task_state"):  # fairseq merges these into its own dicts
         if not isinstance(state.get(part, {}), dict):
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, not dict")

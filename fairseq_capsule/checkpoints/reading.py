@@ -22,8 +22,7 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
 
 def floating_point(checkpoint: Mapping[str, Any]) -> List[Tuple[str, Tensor]]:
     """Return the names and values of the floating-point parameters."""
-    entries = checkpoint["model"].items()
-    return [(name, entry) for name, entry in entries if isinstance(entry, Tensor) and entry.is_floating_point()]
+    return [(name, parameter) for name, parameter in checkpoint["model"].items() if parameter.is_floating_point()]
 
 
 def require_finite(path: Path, checkpoint: Mapping[str, Any]) -> None:

@@ -8,7 +8,6 @@ from typing import Any, Dict, Optional, Tuple, Union
 
 from fairseq.data import Dictionary, data_utils
 from fairseq.tasks import FairseqTask
-from torch import Tensor
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
@@ -74,7 +73,7 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         embeddings = state["model"].get(f"{side}.embed_tokens.weight")
         if embeddings is None:
             continue
-        if not isinstance(embeddings, Tensor) or not embeddings.dim():
+        if not embeddings.dim():
             raise UserError(f"{label}: its {side}.embed_tokens.weight is not a matrix; train or copy it again")
         entries = len(embeddings)
         if entries != len(dictionary):

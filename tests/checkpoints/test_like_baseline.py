@@ -133,7 +133,7 @@ def test_a_baseline_of_another_kind_is_refused(tmp_path):
         task.build_model(config_of("gdr_transformer_base"))
 
 
-PARAMETERS = {**{f"encoder.{number}.weight": torch.zeros(60, 3) for number in range(9)}, "encoder.no_tensor": "text"}
+PARAMETERS = {f"encoder.{number}.weight": torch.zeros(60, 3) for number in range(9)}
 WRONG = st.one_of(
     st.integers(max_value=0), st.integers(min_value=61), st.floats(), st.text(), st.lists(st.integers()), st.booleans()
 )

@@ -55,6 +55,15 @@ def test_a_wrong_value_gives_one_line(place, data, value, way):
         assert error.filename
 
 
+@pytest.mark.parametrize("name", ["encoder.embed_positions._float_tensor", "decoder.layers.0.fc1.bias", "new"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_parameter_that_is_not_a_tensor_is_refused(place, way, name):
+    state = place.state()
+    state["model"][name] = None
+    with pytest.raises(UserError, match=f"its parameter {name} is of type NoneType"):
+        getattr(place, way)(place.write("corrupted.pt", state))
+
+
 @pytest.mark.parametrize("value", [-1, "x", [], torch.tensor(1.0), torch.zeros(0), torch.zeros(1, 1, 1)])
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "average_best"])  # it builds no model
 def test_a_wrong_embedding_is_refused(place, way, value):
