@@ -27,6 +27,7 @@ COMMANDS = {
     "report": "compare evaluated runs on one page: scores, lengths, curves, speeds, sentences",
     "reproduce": "run the missing steps of a paper's table, then print the table (scripts/reproduce.sh)",
     "score": "compute BLEU and chrF of translations or ROUGE of summaries, each with its label and signature",
+    "seeds": "compare systems trained with several seeds: intervals and p over seeds and sentences",
     "serve": "serve a page that translates and shows what the model routes; the model is loaded once",
     "size": "count the parameters of a model",
     "table": "print a paper's table with our figures beside the paper's; without a name, list the tables",

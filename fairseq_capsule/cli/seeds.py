@@ -1,0 +1,101 @@
+"""`fairseq-capsule seeds`: compare systems that were trained with several seeds."""
+
+import argparse
+import json
+import logging
+from dataclasses import asdict
+from pathlib import Path
+from typing import Dict, List
+
+from tqdm import tqdm
+
+from fairseq_capsule.cli.arguments import input_file, language_code, language_of
+from fairseq_capsule.data.files import read_lines
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.evaluation import scoring
+from fairseq_capsule.evaluation.seeds import SeedScores, compare_seeds
+from fairseq_capsule.evaluation.summary_scores import rouge_measures
+from fairseq_capsule.evaluation.translations import read_translations
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("reference", type=input_file, metavar="REF", help="the reference, untokenised")
+    parser.add_argument(
+        "--baseline",
+        nargs="+",
+        required=True,
+        type=input_file,
+        metavar="OUT",
+        help="the outputs of the baseline, one for each seed",
+    )
+    parser.add_argument(
+        "--system",
+        nargs="+",
+        action="append",
+        required=True,
+        type=input_file,
+        metavar="OUT",
+        help="the outputs of a system, in the order of the baseline's; give it again for each further system",
+    )
+    parser.add_argument(
+        "--lang", type=language_code, help="language of the translations, for Moses (default: the suffix of REF)"
+    )
+    parser.add_argument(
+        "--rouge",
+        action="store_true",
+        help="the texts are summaries: ROUGE F1 over characters instead of BLEU and chrF",
+    )
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+
+
+def run(args: argparse.Namespace) -> None:
+    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
+    groups: List[List[Path]] = [args.baseline, *args.system]
+    seeds = len(args.baseline)
+    if seeds < 2:
+        raise UserError("--baseline: one output; the variation between seeds needs the outputs of at least two")
+    for group in args.system:
+        if len(group) != seeds:
+            raise UserError(
+                f"--system {group[0]}: {len(group)} outputs, but the baseline has {seeds}; give one for each seed"
+            )
+    tokenised, subwords = (False, "characters") if args.rouge else (None, "subword_nmt")
+    outputs = [read_translations(path, None, tokenised, subwords) for group in groups for path in group]
+    lines = read_lines(args.reference)
+    scoring.require_equal_counts(outputs, [(args.reference, lines)])
+    if len(lines) < 2:
+        raise UserError(f"{args.reference}: one sentence; the variation between sentences needs at least two")
+    scoring.require_own_reference(outputs, [(args.reference, lines)])
+    if args.rouge:
+        measures = rouge_measures(outputs, [lines], args.lowercase)
+    else:
+        measures = scoring.measures(outputs, [lines], args.lang or language_of(args.reference), args.lowercase)
+    found: Dict[str, List[SeedScores]] = {}
+    for measure in tqdm(measures, desc="seeds", unit=" measures", disable=None):
+        found[measure.name] = compare_seeds(measure, seeds)
+        tqdm.write(f"{measure.label}  ({measure.text}; {measure.metric.get_signature()})")
+        for group, scores in zip(groups, found[measure.name]):
+            tqdm.write(_line(group[0], scores))
+    tqdm.write(
+        f"Means of {seeds} seeds ± standard deviation; the difference to the baseline with its 95 % interval, over "
+        "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect in 80 % "
+        "of such comparisons."
+    )
+    if args.json:
+        printed = {
+            name: [{"outputs": [str(path) for path in group], **asdict(each)} for group, each in zip(groups, measured)]
+            for name, measured in found.items()
+        }
+        print(json.dumps({"reference": str(args.reference), "sentences": len(lines), "scores": printed}))
+
+
+def _line(first: Path, scores: SeedScores) -> str:
+    line = f"    {scores.mean:.2f} ± {scores.deviation:.2f}"
+    if scores.effect:
+        effect = scores.effect
+        line += (
+            f", {effect.difference:+.2f} ({effect.low:+.2f} to {effect.high:+.2f}), p = {effect.p_adjusted:.4f}, "
+            f"detectable {effect.detectable:.2f}"
+        )
+    return f"{line}  {first}"

@@ -1,0 +1,57 @@
+"""`fairseq-capsule seeds`: one line for each system and measure, the JSON object, and errors."""
+
+import json
+
+import pytest
+
+from tests.cli.scored import REFERENCES, TRANSLATIONS, write
+
+OTHERS = [TRANSLATIONS, REFERENCES[:3] + TRANSLATIONS[3:], [*TRANSLATIONS[:3], "Kinder spielen im Sand."]]
+
+
+@pytest.fixture
+def files(tmp_path):
+    outputs = [write(tmp_path / f"out{number}", lines) for number, lines in enumerate(OTHERS)]
+    return write(tmp_path / "test.de", REFERENCES), outputs
+
+
+def test_every_system_is_compared_with_the_baseline(command, files):
+    reference, (first, better, worse) = files
+    systems = ["--system", better, first, "--system", worse, worse]
+    result = command("seeds", reference, "--baseline", first, worse, *systems, "--json")
+    assert result.status == 0, result.err
+    *lines, last = result.out.splitlines()
+    printed = json.loads(last)
+    assert printed["sentences"] == len(REFERENCES)
+    for measured in printed["scores"].values():
+        baseline, gain, loss = measured
+        assert baseline["effect"] is None
+        assert gain["effect"]["difference"] > 0 > loss["effect"]["difference"]
+        assert [len(each["scores"]) for each in measured] == [2, 2, 2]
+        for system in (gain, loss):
+            effect = system["effect"]
+            interval = f"{effect['difference']:+.2f} ({effect['low']:+.2f} to {effect['high']:+.2f})"
+            assert any(interval in line and line.endswith(system["outputs"][0]) for line in lines)
+
+
+def test_summaries_are_compared_by_rouge(command, files):
+    reference, (first, better, _) = files
+    result = command("seeds", reference, "--rouge", "--baseline", first, first, "--system", better, better, "--json")
+    assert list(json.loads(result.out.splitlines()[-1])["scores"]) == ["rouge1", "rouge2", "rougeL"]
+
+
+@pytest.mark.parametrize(
+    "arguments, problem",
+    [
+        (["--baseline", 0, "--system", 1], "--baseline: one output"),
+        (["--baseline", 0, 1, "--system", 1, 2, 0], "3 outputs, but the baseline has 2"),
+        (["--baseline", 0, 1, "--system", 1, 3], "3 sentences, but"),
+    ],
+)
+def test_wrong_numbers_are_refused(command, files, tmp_path, arguments, problem):
+    reference, outputs = files
+    outputs = [*outputs, write(tmp_path / "short", REFERENCES[:3])]
+    result = command("seeds", reference, *(outputs[part] if isinstance(part, int) else part for part in arguments))
+    assert result.status == 1
+    assert problem in result.err
+    assert len(result.err.splitlines()) == 1

@@ -1,0 +1,108 @@
+"""Comparison of systems over seeds and sentences: the jackknife, the interval, and the correction of p-values."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from fairseq_capsule.evaluation.rouge import CharacterRouge
+from fairseq_capsule.evaluation.scoring import Measure, tokenised_bleu
+from fairseq_capsule.evaluation.seeds import compare_seeds, effect, holm, jackknifed
+from fairseq_capsule.evaluation.summary_scores import Rouge
+
+REFERENCES = [f"the {animal} sees a {colour} ball in the {number} garden ." for animal, colour, number in zip(
+    "dog cat bird horse fox hen cow pig".split(), "red green blue white black pink grey brown".split(),
+    "first second third fourth fifth sixth seventh eighth".split())]  # fmt: skip
+
+
+def outputs(seed: int, errors: float):
+    """The references, where each word is wrong with a probability."""
+    random = np.random.default_rng(seed)
+    return [" ".join("x" if random.random() < errors else word for word in line.split()) for line in REFERENCES]
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_a_jackknifed_score_is_the_score_of_the_other_sentences(lowercase):
+    metric, system = tokenised_bleu(lowercase), outputs(1, 0.2)
+    whole, *without = jackknifed(metric, system, [REFERENCES])
+    assert whole == pytest.approx(metric.corpus_score(system, [REFERENCES]).score)
+    for index, score in enumerate(without):
+        rest = [[*lines[:index], *lines[index + 1 :]] for lines in (system, REFERENCES)]
+        assert score == pytest.approx(metric.corpus_score(rest[0], [rest[1]]).score)
+
+
+def test_the_error_over_sentences_of_a_mean_is_the_standard_error():
+    system = outputs(2, 0.3)
+    whole, *without = jackknifed(Rouge("rouge1"), system, [REFERENCES])
+    each = [100 * CharacterRouge().f1(*pair)["rouge1"] for pair in zip(system, [[line] for line in REFERENCES])]
+    # Equal differences of the seeds leave only the variation over sentences.
+    found = effect(np.array([whole, whole]), np.array(without))
+    error = np.std(each, ddof=1) / math.sqrt(len(each))
+    assert found.difference == pytest.approx(np.mean(each))
+    assert found.high - found.difference == pytest.approx(stats.norm.ppf(0.975) * error)
+    assert found.p == pytest.approx(2 * stats.norm.sf(whole / error))
+    assert found.detectable == pytest.approx((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error)
+
+
+def test_without_variation_over_sentences_it_is_the_paired_t_test():
+    baseline, system = np.array([30.0, 31.0, 30.4]), np.array([30.9, 31.2, 31.3])
+    found = effect(system - baseline, np.full(50, 0.7))
+    expected = stats.ttest_rel(system, baseline)
+    interval = expected.confidence_interval(0.95)
+    assert found.p == pytest.approx(expected.pvalue)
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+
+
+def test_the_interval_contains_the_true_difference_in_95_of_100_comparisons():
+    """Scores are means over sentences, with effects of the seed, of the sentence, and of both together."""
+    random, inside, runs, seeds, sentences, true = np.random.default_rng(3), 0, 400, 3, 60, 0.5
+    for _ in range(runs):
+        scores = (
+            true
+            + random.normal(0, 0.3, (seeds, 1))
+            + random.normal(0, 2, (1, sentences))
+            + random.normal(0, 2, (seeds, sentences))
+        )
+        without = (scores.sum(1, keepdims=True) - scores) / (sentences - 1)
+        found = effect(scores.mean(1), without.mean(0))
+        inside += found.low < true < found.high
+    assert 0.94 < inside / runs <= 0.995
+
+
+def test_equal_outputs_have_no_effect():
+    baseline, same = compare_seeds(measure([outputs(1, 0.1), outputs(2, 0.1)] * 2), 2)
+    assert baseline.effect is None
+    assert same.scores == baseline.scores
+    assert (same.effect.difference, same.effect.p, same.effect.detectable) == (0, 1, 0)
+
+
+def test_a_system_with_fewer_errors_is_found_and_one_with_as_many_is_not():
+    systems = [
+        [outputs(seed + 10 * number, errors) for seed in range(4)] for number, errors in enumerate([0.4, 0, 0.4])
+    ]
+    baseline, better, equal = compare_seeds(measure(sum(systems, [])), 4)
+    assert better.mean == pytest.approx(100)
+    assert better.deviation == 0
+    assert better.effect.difference == pytest.approx(better.mean - baseline.mean)
+    assert better.effect.p < better.effect.p_adjusted < 0.01
+    assert equal.effect.p > 0.05
+    assert equal.effect.p_adjusted == equal.effect.p  # the largest p is not multiplied
+
+
+@pytest.mark.parametrize(
+    "ps, adjusted",
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.04, 0.01, 0.03], [0.06, 0.03, 0.06]),
+        ([0.9, 0.8], [1, 1]),
+        ([0.02] * 2, [0.04] * 2),
+    ],
+)
+def test_p_values_are_adjusted_step_by_step(ps, adjusted):
+    assert holm(ps) == pytest.approx(adjusted)
+
+
+def measure(systems):
+    return Measure("bleu", "BLEU", "tokens", tokenised_bleu(False), systems, [REFERENCES])
