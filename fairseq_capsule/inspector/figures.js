@@ -65,7 +65,9 @@ function multiples({ title, axis, small }, range, state) {
     return button;
   });
   const plural = `all ${axis}s${small[0].entropy ? ", with their entropy" : ""}:`;
-  return make("div", { className: "small" }, make("p", { textContent: plural }), make("div", { className: "strip" }, ...buttons));
+  const strip = make("div", { className: "strip" }, ...buttons);
+  strip.style.setProperty("--count", buttons.length);
+  return make("div", { className: "small" }, make("p", { textContent: plural }), strip);
 }
 
 // A table of numbers, for screen readers and for copying. It is built when it is opened.
@@ -89,15 +91,17 @@ function numbersAsTable({ title, rows, columns, values, decimals }) {
   return details;
 }
 
-// A panel, the other model's panel and the difference form one row. Without another model, all panels form one row.
+// A panel, the other model's panel and the difference form one row. All panels that only one model has form the last row.
 function grouped(pictures, figures) {
-  const compared = pictures.some(({ panel }) => panel.other);
   const groups = new Map();
   pictures.forEach(({ panel }, i) => {
-    const key = compared ? panel.array.replace(/^against\./, "") + JSON.stringify(panel.at) : "";
+    const key = panel.array.replace(/^against\./, "") + JSON.stringify(panel.at);
     groups.set(key, [...(groups.get(key) || []), figures[i]]);
   });
-  return [...groups.values()].map((group) => make("div", { className: compared ? "row compared" : "row" }, ...group));
+  const rows = [...groups.values()];
+  const compared = rows.filter((row) => row.length > 1);
+  const alone = rows.filter((row) => row.length === 1).flat();
+  return [...compared, alone].filter((row) => row.length).map((row) => make("div", { className: "row" }, ...row));
 }
 
 // Draws the large picture of a figure in the page, as large as the figure allows.
