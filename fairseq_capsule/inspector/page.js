@@ -101,6 +101,7 @@ async function render() {
   const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
   const figures = pictures.map((each) => figure(each, range(each.panel), state));
   element("panels").replaceChildren(...grouped(pictures, figures));
+  arrange(pictures);
   for (const each of pictures) {
     enlarge(each, range(each.panel));
     listen(pictures, each);

@@ -515,6 +515,34 @@ def test_a_comparison_fills_its_rows(opened, wide_as, number, view):
     assert all(max(widths) < 600 for widths in rows)
 
 
+@pytest.mark.parametrize("width", [400, 1200, 2000])
+@pytest.mark.parametrize("number, view", [(1, "encoder_attention"), (6, None), (2, None), (5, "encoder_attention")])
+def test_pictures_are_whole_and_fill_their_row(opened, wide_as, width, number, view):
+    wide_as(width)
+    page = opened(number, **({"view": view} if view else {}))
+    cut, rows = page.browser.execute_script(
+        "const cut = [...document.querySelectorAll('.picture')].filter((each) => each.scrollWidth > each.clientWidth);"
+        "const box = (each) => each.getBoundingClientRect();"
+        "return [cut.length, [...document.querySelectorAll('#panels .row')].map((row) => [box(row).right,"
+        " [...row.children].map((card) => [box(card).top, box(card).right])])]"
+    )
+    assert cut == 0
+    for right, cards in rows:
+        lines = {top: [end for each, end in cards if each == top] for top, _ in cards}
+        assert abs(max(lines[cards[0][0]]) - right) < 1, "the first line of a row reaches its end"
+
+
+@pytest.mark.parametrize("width, columns", [(400, [1, 1, 1, 1, 1]), (1200, [1, 2, 3, 2, 3]), (2000, [1, 2, 3, 4, 5])])
+def test_the_lines_of_a_row_are_equally_long(opened, wide_as, width, columns):
+    wide_as(width)
+    script = (
+        "const row = document.querySelector('#panels .row'); row.replaceChildren(...Array.from({ length: arguments[0] },"
+        " () => make('figure', { className: 'card' }))); divide(row); return row.style.getPropertyValue('--columns')"
+    )
+    page = opened(1)
+    assert [int(page.browser.execute_script(script, count)) for count in range(1, 6)] == columns
+
+
 def test_comparable_numbers_have_equally_many_decimals(opened):
     page = opened(1, view="past_future")
     script = "page.arrays[arguments[0]].decimals = 4; page.arrays[arguments[1]].decimals = 3; return render()"
