@@ -537,7 +537,8 @@ def test_the_lines_of_a_row_are_equally_long(opened, wide_as, width, columns):
     wide_as(width)
     script = (
         "const row = document.querySelector('#panels .row'); row.replaceChildren("
-        "...Array.from({ length: arguments[0] }, () => make('figure', { className: 'card' }))); divide(row); return row.style.getPropertyValue('--columns')"
+        "...Array.from({ length: arguments[0] }, () => make('figure', { className: 'card' })));"
+        "divide(row); return row.style.getPropertyValue('--columns')"
     )
     page = opened(1)
     assert [int(page.browser.execute_script(script, count)) for count in range(1, 6)] == columns
