@@ -30,6 +30,8 @@ FILES = {
     "second": "second.out",
     ("inspect", "against"): "model.pt",
     ("score", "against"): "second.out",
+    ("seeds", "baseline"): "first.out",
+    ("seeds", "system"): "second.out",
     ("serve", "against"): "model.pt",
 }
 TEXTS = {"table": "duan-table2", "scale": "toy", "split": "test", "lang": "de", "ids": "0,1", "rows": "x", "layer": "1"}
@@ -42,6 +44,7 @@ BY_TYPE = {
     arguments.output_file: "new.png",
     arguments.language_code: "de",
 }
+LEAST = {("seeds", "baseline"): 2, ("seeds", "system"): 2}  # values of a list; otherwise 1
 # Arguments that make the commands fast and prevent training.
 QUICK = {
     ("toy-corpus",): "--train 5 --valid 2 --test 2",
@@ -203,7 +206,7 @@ def command_line(names, parser, world, tmp_path, dest=None, wrong=None):
         is_wanted = action.required or not action.option_strings or action.dest in firsts
         if not (is_wanted and action.nargs != "?") and action.dest != dest:
             continue
-        count = action.nargs if isinstance(action.nargs, int) else 1
+        count = action.nargs if isinstance(action.nargs, int) else LEAST.get((names[0], action.dest), 1)
         values = [value_of(names, action, world)] * count
         if action.type in (arguments.output_folder, arguments.output_file):
             values = [str(tmp_path / BY_TYPE[action.type])]
