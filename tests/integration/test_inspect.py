@@ -59,7 +59,7 @@ def test_sentences_of_the_data_are_compared_with_a_plain_model(inspect, data, tm
         assert archive["against.encoder_attention"].shape[:2] == (1, 2)
         assert archive["against.cross_attention"].shape[2:] == archive["cross_attention"].shape[2:]
     assert (tmp_path / "out/test-3-cross-attention.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "out/test-3.html").read_text(encoding="utf-8")
+    page = (tmp_path / "out/test-3.html").read_text(encoding="utf-8").replace("<wbr>", "")  # names can be broken there
     for told in (
         "capsule_transformer",
         f"Checkpoint: {plain}",
