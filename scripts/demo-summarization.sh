@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Summarisation on the embedded corpus of Chinese headlines: data, training of GRET, averaging, headlines, ROUGE.
 #
-#     demo-summarization.sh [--train N] [--updates N] [--at-least ROUGE] OUT
+#     demo-summarization.sh [--train N] [--test N] [--updates N] [--at-least ROUGE] OUT
 #
 #   --train N         training pairs of the corpus (30,000)
+#   --test N          unseen test pairs (500)
 #   --updates N       updates of the training (600)
 #   --at-least ROUGE  fail below this ROUGE-L F1 on the unseen test texts (80)
 #
@@ -12,17 +13,18 @@
 source "$(dirname "$0")/common.sh"
 source "$scripts/demo_common.sh"
 
-train=30000 updates=600 at_least=80
-take_options "train updates at-least" "$@"
+train=30000 test=500 updates=600 at_least=80
+take_options "train test updates at-least" "$@"
 take_folder
 need_positive --train "$train" 10000000
+need_positive --test "$test" 10000000
 need_positive --updates "$updates"
 [[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least must be a number, not '$at_least'"
 [ "$updates" -ge 60 ] || die "--updates $updates: give at least 60, so that there are three checkpoints to average"
 need_tools fairseq-capsule fairseq-generate fairseq-train
 
 step "1 of 5: preparing the corpus"
-"$scripts/prepare-headlines.sh" --train "$train" "$out/data"
+"$scripts/prepare-headlines.sh" --train "$train" --test "$test" "$out/data"
 
 step "2 of 5: training GRET of 2+2 layers for $updates updates"
 train "$updates" "$out/train.log" "$out/data/bin" --arch gret_transformer_tiny --task capsule_summarization \

@@ -4,6 +4,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tests import hydra_store  # noqa: F401  faster compositions
+
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.load_profile("suite")
 

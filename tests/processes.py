@@ -15,7 +15,10 @@ from subprocess import CompletedProcess
 SERVER = multiprocessing.get_context("forkserver")
 # fairseq's commands themselves are not imported: each configures the logging when it is imported.
 SERVER.set_forkserver_preload(
-    ["fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"]
+    [
+        *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"),
+        *("sentencepiece", "tests.hydra_store"),
+    ]
 )
 
 

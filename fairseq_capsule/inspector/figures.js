@@ -2,6 +2,7 @@
 // small pictures.
 
 const BESIDE = 640; // pixels: minimum width of a figure to show the small pictures beside the large one
+const [NARROWEST, GAP] = [350, 16]; // pixels: minimum width of a figure beside others, and the space between them
 const WIDE = 4; // pixels: a picture with narrower cells takes its own row
 
 function shownEntropy(value) {
@@ -65,7 +66,9 @@ function multiples({ title, axis, small }, range, state) {
     return button;
   });
   const plural = `all ${axis}s${small[0].entropy ? ", with their entropy" : ""}:`;
-  return make("div", { className: "small" }, make("p", { textContent: plural }), make("div", { className: "strip" }, ...buttons));
+  const strip = make("div", { className: "strip" }, ...buttons);
+  strip.style.setProperty("--count", buttons.length);
+  return make("div", { className: "small" }, make("p", { textContent: plural }), strip);
 }
 
 // A table of numbers, for screen readers and for copying. It is built when it is opened.
@@ -89,25 +92,43 @@ function numbersAsTable({ title, rows, columns, values, decimals }) {
   return details;
 }
 
-// A panel, the other model's panel and the difference form one row. Without another model, all panels form one row.
+// A panel, the other model's panel and the difference form one row. All panels that only one model has form the last row.
 function grouped(pictures, figures) {
-  const compared = pictures.some(({ panel }) => panel.other);
   const groups = new Map();
   pictures.forEach(({ panel }, i) => {
-    const key = compared ? panel.array.replace(/^against\./, "") + JSON.stringify(panel.at) : "";
+    const key = panel.array.replace(/^against\./, "") + JSON.stringify(panel.at);
     groups.set(key, [...(groups.get(key) || []), figures[i]]);
   });
-  return [...groups.values()].map((group) => make("div", { className: compared ? "row compared" : "row" }, ...group));
+  const rows = [...groups.values()];
+  const compared = rows.filter((row) => row.length > 1);
+  const alone = rows.filter((row) => row.length === 1).flat();
+  return [...compared, alone].filter((row) => row.length).map((row) => make("div", { className: "row" }, ...row));
+}
+
+// Divides every row into columns. A figure that is too narrow for its picture takes a row of its own.
+function arrange(pictures) {
+  const rows = [...document.querySelectorAll("#panels .row")];
+  rows.forEach(divide);
+  const narrow = pictures.filter(({ frame, columns: { labels, axis }, entropy }) => {
+    const needed = (areWords(labels) ? FEWEST : WIDE) * labels.length + LABEL / 2 + (entropy ? ENTROPY : 0);
+    return axis && needed > frame.closest(".drawing").clientWidth;
+  });
+  for (const { frame } of narrow) frame.closest(".card").classList.add("wide");
+  rows.forEach(divide);
+}
+
+// As few lines as possible, with equally many figures as far as possible: four figures take two lines of two, not of three
+// and one.
+function divide(row) {
+  const count = row.querySelectorAll(":scope > .card:not(.wide)").length || 1;
+  const fit = Math.max(1, Math.floor((row.clientWidth + GAP) / (NARROWEST + GAP)));
+  row.style.setProperty("--columns", Math.ceil(count / Math.ceil(count / fit)));
 }
 
 // Draws the large picture of a figure in the page, as large as the figure allows.
 function enlarge(pictured, range) {
-  const card = pictured.frame.closest(".card");
-  const { labels, axis } = pictured.columns;
-  const needed = (areWords(labels) ? FEWEST : WIDE) * labels.length + LABEL / 2 + (pictured.entropy ? ENTROPY : 0);
-  const drawing = card.querySelector(".drawing");
-  card.classList.toggle("wide", Boolean(axis) && needed > drawing.clientWidth);
+  const drawing = pictured.frame.closest(".drawing");
   const inside = drawing.clientWidth;
-  const beside = card.querySelector(".small") && inside > BESIDE;
+  const beside = drawing.querySelector(".small") && inside > BESIDE;
   draw(pictured, range, beside ? inside * 0.62 : inside);
 }

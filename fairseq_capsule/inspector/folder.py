@@ -14,7 +14,7 @@ from urllib.parse import quote
 
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.inspector.inspection import Inspection
-from fairseq_capsule.inspector.page import INDEX, SENTENCES, embedded, fill, page_html, read
+from fairseq_capsule.inspector.page import INDEX, SENTENCES, breakable, embedded, fill, page_html, read
 from fairseq_capsule.inspector.thumbnail import thumbnail
 
 LISTED = 90  # characters of a sentence in a list
@@ -135,29 +135,29 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
 def _row(name: str, summary: Dict[str, Any]) -> str:
     """A row of the index."""
 
-    def cell(key: str, shown: str, kind: str) -> str:
-        value = summary[key]
-        return f'<td class="{kind}" data-value="{html.escape(str("" if value is None else value))}">{shown}</td>'
+    def cell(key: str, shown: str, kind: str, label: str) -> str:
+        value = html.escape(str("" if summary[key] is None else summary[key]))
+        return f'<td class="{kind}" data-label="{label}" data-value="{value}">{shown}</td>'
 
     def text(key: str) -> str:
-        return cell(key, f"<bdi>{html.escape(summary[key])}</bdi>", "text")
+        return cell(key, f"<bdi>{html.escape(summary[key])}</bdi>", "text", key)
 
-    def score(key: str) -> str:
-        return cell(key, "" if summary[key] is None else f"{summary[key]:.1f}", "number")
+    def score(key: str, label: str) -> str:
+        return cell(key, "" if summary[key] is None else f"{summary[key]:.1f}", "number", label)
 
-    models = summary["model"] + (f" against {summary['against']}" if summary["against"] else "")
+    models = breakable(summary["model"]) + (f" against {breakable(summary['against'])}" if summary["against"] else "")
     link = f'<a href="{quote(name)}">{html.escape(summary["sentence"])}</a>'
     image = summary["image"] if summary["image"].startswith("data:image/png;base64,") else ""
     cells: List[str] = [
         f'<th scope="row" data-value="{html.escape(summary["sentence"])}">{link}</th>',
-        f'<td><img src="{html.escape(image)}" alt="{html.escape(summary["shown"])}"></td>',
+        f'<td class="picture"><img src="{html.escape(image)}" alt="{html.escape(summary["shown"])}"></td>',
         text("source"),
         text("translation"),
         text("reference"),
-        score("bleu"),
-        score("chrf"),
-        cell("model", html.escape(models), "model"),
-        cell("date", html.escape(summary["date"]), "date"),
+        score("bleu", "BLEU"),
+        score("chrf", "chrF"),
+        cell("model", models, "model", "model"),
+        cell("date", html.escape(summary["date"]), "date", "date"),
     ]
     return f"<tr>{''.join(cells)}</tr>"
 

@@ -15,8 +15,8 @@ function sort(column, descending) {
   };
   body.append(...rows.sort(inOrder));
   headings.forEach((heading, i) => {
-    if (i === column) heading.setAttribute("aria-sort", descending ? "descending" : "ascending");
-    else heading.removeAttribute("aria-sort");
+    if (!heading.querySelector("button")) return;
+    heading.setAttribute("aria-sort", i !== column ? "none" : descending ? "descending" : "ascending");
   });
 }
 

@@ -78,6 +78,13 @@ function step(control, forward) {
 
 // ---- the whole page
 
+// Pictures of one scale show as many decimals as the least precise of them.
+function shareDecimals(pictures) {
+  const fewest = {};
+  for (const { panel, decimals } of pictures) fewest[panel.scale] = Math.min(decimals, fewest[panel.scale] ?? decimals);
+  for (const each of pictures) each.decimals = fewest[each.panel.scale];
+}
+
 let drawn = 0;
 
 async function render() {
@@ -85,6 +92,7 @@ async function render() {
   const state = chosen();
   drawControls(state);
   const pictures = (await Promise.all(state.view.panels.map((panel) => gather(panel, state)))).filter(Boolean);
+  shareDecimals(pictures);
   const steps = state.view.steps && ofOne(pictures).length > 0;
   const bags = steps ? await bagLists(pictures, state) : [];
   if (turn !== drawn) return; // a later choice replaces this one
@@ -93,6 +101,7 @@ async function render() {
   const range = bounds(pictures.flatMap((each) => [each, ...each.small]));
   const figures = pictures.map((each) => figure(each, range(each.panel), state));
   element("panels").replaceChildren(...grouped(pictures, figures));
+  arrange(pictures);
   for (const each of pictures) {
     enlarge(each, range(each.panel));
     listen(pictures, each);
@@ -115,8 +124,7 @@ function start() {
   element("view").addEventListener("change", (event) => choose({ view: event.target.value }));
   element("joined").addEventListener("change", (event) => choose({ words: event.target.checked ? null : "parts" }));
   element("theme").addEventListener("click", () => {
-    const dark = getComputedStyle(document.documentElement).colorScheme === "dark";
-    choose({ theme: dark ? "light" : "dark" });
+    choose({ theme: isDark() ? "light" : "dark" });
   });
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;

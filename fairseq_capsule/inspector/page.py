@@ -8,10 +8,11 @@ import re
 import zlib
 from dataclasses import asdict, replace
 from importlib.resources import files
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
 
 import matplotlib
 import numpy as np
+from matplotlib.colors import Colormap, LinearSegmentedColormap
 
 from fairseq_capsule.inspector.figures import SHARES, SIGNED, SPREAD
 from fairseq_capsule.inspector.origin import InspectedModel
@@ -22,12 +23,13 @@ from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
 LARGEST = 4_800_000  # maximum bytes of a page
 DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
 COLOURS = 64
+SIGNED_ON_DARK = ("#ffb45c", "#9c5500", "#26292e", "#6450a8", "#c9bcff")  # orange to purple; 0 is dark
 SCRIPTS = ("numbers.js", "entropy.js", "pictures.js", "reading.js", "figures.js", "steps.js", "page.js")
 WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
 INDEX, SENTENCES = "index.html", "sentences.js"  # beside the pages of a folder
 DIFFERENCE = (
     "{what} of this model minus that of the other{heads}. Purple: this model has more; orange: the other has more. "
-    "A pale picture means that both are similar."
+    "A picture without both colours means that the models are similar."
 )
 
 
@@ -60,6 +62,11 @@ def embedded(content: Any) -> str:
     return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
+def breakable(name: str) -> str:
+    """The name of a file as HTML, with places for a new line after each `/`, `_`, `-` and `.`."""
+    return "<wbr>".join(html.escape(part) for part in re.findall(r"[^/_.-]*[/_.-]+|[^/_.-]+", name))
+
+
 def score_text(score: SentenceScore) -> str:
     """Both scores as text."""
     return f"BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}"
@@ -71,7 +78,11 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
         "target": inspection.target,
         "views": [_view(view, inspection) for view in inspection.views],
         "arrays": {name: _packed(array, digits) for name, array in inspection.arrays.items()},
-        "colours": {"shares": _colours(SHARES), "signed": _colours(SIGNED)},
+        "colours": {
+            "shares": _colours(SHARES),
+            "signed": _colours(SIGNED),
+            "signed_on_dark": _colours(LinearSegmentedColormap.from_list("signed_on_dark", SIGNED_ON_DARK)),
+        },
         "spread": SPREAD,
     }
     listed = summary is not None
@@ -123,7 +134,7 @@ def _model(model: InspectedModel) -> str:
     said = [f"<strong>{html.escape(model.architecture)}</strong> {html.escape(model.summary)}."]
     said.append(f"{model.parameters:,} parameters.")
     if model.checkpoint:
-        said.append(f"Checkpoint: {html.escape(model.checkpoint)}")
+        said.append(f"Checkpoint: {breakable(model.checkpoint)}")
     return " ".join(said)
 
 
@@ -177,6 +188,6 @@ def _packed(array: NamedArray, digits: int) -> Dict[str, Any]:
     return {**packed, "decimals": decimals, "numbers": base64.b64encode(zlib.compress(halves, 9)).decode()}
 
 
-def _colours(name: str) -> List[str]:
-    colours = matplotlib.colormaps[name](np.linspace(0, 1, COLOURS))
+def _colours(name: Union[str, Colormap]) -> List[str]:
+    colours = matplotlib.colormaps.get_cmap(name)(np.linspace(0, 1, COLOURS))
     return [matplotlib.colors.to_hex(colour) for colour in colours]

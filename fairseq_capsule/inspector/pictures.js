@@ -16,8 +16,17 @@ function bounds(pictures) {
   return (panel) => [panel.scale.startsWith("±") ? -(highest[panel.scale] || 1) : 0, highest[panel.scale] || 1];
 }
 
-function colour(panel, value, [low, high]) {
-  const colours = page.colours[panel.scale.startsWith("±") ? "signed" : "shares"];
+// A signed number near 0 has a colour near the background.
+function palette(panel) {
+  if (!panel.scale.startsWith("±")) return page.colours.shares;
+  return page.colours[isDark() ? "signed_on_dark" : "signed"];
+}
+
+function isDark() {
+  return getComputedStyle(document.documentElement).colorScheme === "dark";
+}
+
+function colour(colours, value, [low, high]) {
   const place = Math.floor(((value - low) / (high - low)) * colours.length);
   return colours[Math.min(colours.length - 1, Math.max(0, place))];
 }
@@ -26,8 +35,9 @@ function colour(panel, value, [low, high]) {
 function pixels({ panel, rows, columns, values }, range) {
   const canvas = make("canvas", { width: columns.labels.length, height: rows.labels.length });
   const image = new ImageData(canvas.width, canvas.height);
+  const colours = palette(panel);
   values.forEach((value, i) => {
-    const packed = parseInt(colour(panel, value, range).slice(1), 16);
+    const packed = parseInt(colour(colours, value, range).slice(1), 16);
     image.data.set([packed >> 16, (packed >> 8) & 255, packed & 255, 255], 4 * i);
   });
   canvas.getContext("2d").putImageData(image, 0, 0);
@@ -88,6 +98,8 @@ function draw(pictured, range, space) {
   if (columns.axis) {
     context.imageSmoothingEnabled = width * scale < 1;
     context.drawImage(pixels(pictured, range), left, top, width * count[0], height * count[1]);
+    context.strokeStyle = style("--line");
+    context.strokeRect(left - 0.5, top - 0.5, width * count[0] + 1, height * count[1] + 1);
   } else {
     const length = (value) => (width * (value - Math.min(0, range[0]))) / (range[1] - range[0]);
     context.fillStyle = style("--part-0");
@@ -131,8 +143,9 @@ function drawEntropy(context, { rows, columns, entropy, left, top, width, height
   const [x, y] = ofRows ? [left + width * columns.labels.length + 6, top] : [left, top + height * rows.labels.length + 6];
   context.fillStyle = style("--faint");
   context.font = font(0);
-  context.textAlign = "left";
+  context.textAlign = ofRows ? "left" : "right";
   if (ofRows) context.fillText("entropy", x, y - 8, ENTROPY - 6);
+  else context.fillText("entropy", left - 4, y + long / 2, left - 4);
   entropy.found.forEach((value, i) => {
     const length = Math.max(1, long * (value ?? 0));
     if (ofRows) context.fillRect(x, y + i * height + 1, length, Math.max(1, height - 2));
@@ -146,7 +159,8 @@ function drawEntropy(context, { rows, columns, entropy, left, top, width, height
 function legend({ panel, columns, decimals }, range) {
   if (!columns.axis) return make("div", { className: "legend" }, `longest bar: ${shown(range[1], decimals)}`);
   const bar = make("i");
-  const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => colour(panel, range[0] + part * (range[1] - range[0]), range));
+  const colours = palette(panel);
+  const steps = [0, 0.25, 0.5, 0.75, 1].map((part) => colour(colours, range[0] + part * (range[1] - range[0]), range));
   bar.style.background = `linear-gradient(to right, ${steps.join(",")})`;
   return make("div", { className: "legend" }, shown(range[0], decimals), bar, shown(range[1], decimals));
 }

@@ -67,16 +67,16 @@ async function bagLists(pictures, { step }) {
   const model = ofOne(pictures)[0].panel.other ? "against." : "";
   const said = { past: page.target.slice(0, step - 1), future: page.target.slice(step - 1) };
   const bags = ["past", "future"].filter((bag) => `${model}${bag}_words` in page.arrays);
-  return Promise.all(bags.map((bag) => bagList(model, bag, step, said[bag])));
+  const decimals = Math.min(...bags.map((bag) => page.arrays[`${model}${bag}_probabilities`].decimals));
+  return Promise.all(bags.map((bag) => bagList(model, bag, step, said[bag], decimals)));
 }
 
-async function bagList(model, bag, step, said) {
-  const array = page.arrays[`${model}${bag}_probabilities`];
+async function bagList(model, bag, step, said, decimals) {
   const probabilities = await numbers(`${model}${bag}_probabilities`);
   const predicted = page.arrays[`${model}${bag}_words`].words[step - 1];
   const list = make("ol", { id: `${bag}-words` });
   predicted.forEach((label, rank) => {
-    const probability = shown(probabilities[(step - 1) * predicted.length + rank], array.decimals);
+    const probability = shown(probabilities[(step - 1) * predicted.length + rank], decimals);
     const name = make("bdi", { textContent: label, className: said.includes(label) ? "found" : "" });
     list.append(make("li", {}, name, ` ${probability}`));
   });

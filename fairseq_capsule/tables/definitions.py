@@ -12,6 +12,7 @@ from fairseq_capsule.errors import UserError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
+TEXT_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster; PyYAML may lack it
 PAPERS = CONFIGS / "papers.yaml"
 
 Words = Tuple[str, ...]
@@ -163,7 +164,7 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 def read_yaml(path: Path) -> Dict[str, Any]:
     """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
     try:
-        return _without_null(yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader))
+        return _without_null(yaml.load(path.read_text(encoding="utf-8"), TEXT_LOADER))
     except yaml.YAMLError as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
 

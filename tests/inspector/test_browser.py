@@ -1,7 +1,6 @@
 """The page in a real browser without a window and without a network."""
 
 import shutil
-from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
@@ -9,9 +8,9 @@ import pytest
 
 from fairseq_capsule.inspector.folder import summary_of, write_lists
 from fairseq_capsule.inspector.page import page_html
+from tests.inspector.accessibility import SCHEMES, needs_axe, serious_problems
 from tests.inspector.inspections import SOURCE, make_inspection
 
-AXE = Path(__file__).resolve().parents[2] / ".venv/axe/node_modules/axe-core/axe.min.js"
 LONG = tuple(f"word{number}" for number in range(100))
 # The dimension of a base model.
 WIDE = {"encoder_embed_dim": 512, "decoder_embed_dim": 512}
@@ -435,9 +434,6 @@ def test_words_are_the_steps_and_the_page_plays_them(opened):
     assert "row of this step" in page.find("#stepping").text
 
 
-SCHEMES = ("light", "dark")
-
-
 @pytest.fixture
 def wide_as(browser):
     """Set the width of the page in pixels. A headless window cannot be narrower than 500 pixels."""
@@ -468,23 +464,109 @@ def test_pages_of_any_width_scroll_in_one_direction_only(opened, wide_as, width)
     assert page.browser.execute_script("return document.documentElement.scrollWidth") <= width
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="no axe-core: `make test-browser` installs it by npm")
+@needs_axe
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_axe_finds_no_serious_accessibility_problem(opened, wide_as, scheme):
     wide_as(1200, scheme)
-    program = AXE.read_text(encoding="utf-8")
     for number, view in ((1, "encoder_attention"), (1, "past_future"), (6, None), (2, None), (0, "index")):
         page = opened(number or 1, **({"view": view} if view else {}))
         if view == "index":
             page.open_index()
         else:
             page.find("details.numbers summary").click()
-        page.browser.execute_script(program)
-        found = page.browser.execute_async_script(
-            "axe.run().then((found) => arguments[0](found.violations.map((each) =>"
-            " [each.impact, each.id, each.nodes[0].html, each.nodes[0].failureSummary])))"
-        )
-        assert [each for each in found if each[0] in ("serious", "critical")] == [], (number, view)
+        assert serious_problems(page.browser) == [], (number, view)
+
+
+def test_the_index_shows_translation_and_scores_on_a_narrow_screen(opened, wide_as):
+    wide_as(400)
+    page = opened(1)
+    page.open_index()
+    for label in ("source", "translation", "reference", "BLEU", "chrF", "model", "date"):
+        cell = page.find(f"tbody tr td[data-label='{label}']")
+        place = cell.rect
+        assert cell.is_displayed() and place["x"] >= 0 and place["x"] + place["width"] <= 400, label
+    assert page.browser.execute_script("return document.querySelector('.scrolled').scrollWidth") <= 400
+    page.find("#filter").send_keys("gret test")
+    shown = [row for row in page.browser.find_elements("css selector", "tbody tr") if row.is_displayed()]
+    assert len(shown) == 1
+
+
+def test_every_heading_that_sorts_shows_a_mark(opened):
+    page = opened(1)
+    page.open_index()
+    marks = (
+        "return [...document.querySelectorAll('thead button')].map((each) => getComputedStyle(each, '::after').content)"
+    )
+    assert all("↕" in mark for mark in page.browser.execute_script(marks))
+    page.find("thead button").click()
+    assert ["↕" in mark for mark in page.browser.execute_script(marks)] == [False] + [True] * 7
+
+
+@pytest.mark.parametrize("number, view", [(1, "encoder_attention"), (1, "decoder_attention"), (5, "encoder_attention")])
+def test_a_comparison_fills_its_rows(opened, wide_as, number, view):
+    """A picture that only one model has does not take a row of its own."""
+    wide_as(1200)
+    page = opened(number, view=view)
+    rows = page.browser.execute_script(
+        "return [...document.querySelectorAll('#panels .row')].map((row) =>"
+        " [...row.children].map((card) => card.getBoundingClientRect().width))"
+    )
+    assert len(rows) > 1 and all(len(widths) > 1 for widths in rows[:-1])
+    assert all(max(widths) < 600 for widths in rows)
+
+
+@pytest.mark.parametrize("width", [400, 1200, 2000])
+@pytest.mark.parametrize("number, view", [(1, "encoder_attention"), (6, None), (2, None), (5, "encoder_attention")])
+def test_pictures_are_whole_and_fill_their_row(opened, wide_as, width, number, view):
+    wide_as(width)
+    page = opened(number, **({"view": view} if view else {}))
+    cut, rows = page.browser.execute_script(
+        "const cut = [...document.querySelectorAll('.picture')].filter((each) => each.scrollWidth > each.clientWidth);"
+        "const box = (each) => each.getBoundingClientRect();"
+        "return [cut.length, [...document.querySelectorAll('#panels .row')].map((row) => [box(row).right,"
+        " [...row.children].map((card) => [box(card).top, box(card).right])])]"
+    )
+    assert cut == 0
+    for right, cards in rows:
+        lines = {top: [end for each, end in cards if each == top] for top, _ in cards}
+        assert abs(max(lines[cards[0][0]]) - right) < 1, "the first line of a row reaches its end"
+
+
+@pytest.mark.parametrize("width, columns", [(400, [1, 1, 1, 1, 1]), (1200, [1, 2, 3, 2, 3]), (2000, [1, 2, 3, 4, 5])])
+def test_the_lines_of_a_row_are_equally_long(opened, wide_as, width, columns):
+    wide_as(width)
+    script = (
+        "const row = document.querySelector('#panels .row'); row.replaceChildren("
+        "...Array.from({ length: arguments[0] }, () => make('figure', { className: 'card' })));"
+        "divide(row); return row.style.getPropertyValue('--columns')"
+    )
+    page = opened(1)
+    assert [int(page.browser.execute_script(script, count)) for count in range(1, 6)] == columns
+
+
+def test_comparable_numbers_have_equally_many_decimals(opened):
+    page = opened(1, view="past_future")
+    script = "page.arrays[arguments[0]].decimals = 4; page.arrays[arguments[1]].decimals = 3; return render()"
+    page.browser.execute_script(script, "past_probabilities", "future_probabilities")
+    page.wait("return document.querySelector('#past-words li').textContent.split('.')[1].length == 3")
+    assert {len(each.text.rpartition(".")[2]) for each in page.browser.find_elements("css selector", ".bags li")} == {3}
+    page = opened(1, view="encoder_attention")
+    page.changing(lambda: page.browser.execute_script(script, "encoder_attention", "against.encoder_attention"))
+    lines = page.hover("encoder_attention", 0, 0)
+    compared = [line for line in lines if line.startswith(("attention:", "attention, other model:"))]
+    assert len(compared) == 2 and {len(line.rpartition(".")[2]) for line in compared} == {3}, lines
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_zero_has_nearly_the_colour_of_the_background(opened, wide_as, scheme):
+    wide_as(1200, scheme)
+    page = opened(1, view="encoder_attention")
+    zero, paper = page.browser.execute_script(
+        "const bytes = parseInt(colour(palette({ scale: '±numbers' }), 0, [-1, 1]).slice(1), 16);"
+        "return [[bytes >> 16, (bytes >> 8) & 255, bytes & 255],"
+        " getComputedStyle(document.querySelector('.card')).backgroundColor.match(/\\d+/g).map(Number)]"
+    )
+    assert max(abs(one - other) for one, other in zip(zero, paper)) < 20
 
 
 def test_the_index_is_sorted_and_filtered(opened):
@@ -503,7 +585,8 @@ def test_the_index_is_sorted_and_filtered(opened):
     ]
     assert scored[:2] == sorted(scored[:2], key=float) and scored[2:] == [""] * 5
     headings["chrF"].click()
-    assert page.find("th[aria-sort]").get_attribute("aria-sort") == "descending"
+    orders = [each.get_attribute("aria-sort") for each in page.browser.find_elements("css selector", "thead th")]
+    assert orders == ["none"] * 5 + ["descending"] + ["none"] * 2
     headings["sentence"].click()
     headings["sentence"].click()
     assert names() == list("7654321")

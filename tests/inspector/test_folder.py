@@ -79,7 +79,8 @@ class Tags(HTMLParser):
         self.tags, self.text = [], ""
 
     def handle_starttag(self, tag, attributes):
-        self.tags.append((tag, [name for name, _ in attributes]))
+        if tag != "wbr" or attributes:  # a name of a file may be broken at any number of places
+            self.tags.append((tag, [name for name, _ in attributes]))
 
     def handle_data(self, data):
         self.text += data

@@ -9,14 +9,23 @@ import zlib
 import numpy as np
 import pytest
 import sacrebleu
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairseq_capsule.inspector import page
 from fairseq_capsule.inspector.folder import summary_of
-from fairseq_capsule.inspector.page import page_html
+from fairseq_capsule.inspector.page import breakable, page_html
 from fairseq_capsule.inspector.text import plain, score_of
 from tests.inspector.inspections import HOSTILE, make_inspection
 
 PLAIN = {"encoder_routing": "none", "decoder_routing": "none"}
+
+
+@given(st.text())
+def test_names_of_files_can_be_broken_and_stay_text(name):
+    parts = breakable(name).split("<wbr>")
+    assert html.unescape("".join(parts)) == name
+    assert all("<" not in part and re.fullmatch(r"[^/_.-]*[/_.-]+", html.unescape(part)) for part in parts[:-1])
 
 
 def data_of(text):

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.integration.commands import PATH
+from tests.integration.warm_commands import warm_path
 
 # Without variables for GPUs and Slurm, which the machine of the tests may set.
 ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
@@ -14,13 +14,16 @@ SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 
 class Workplace:
-    """A copy of the scripts outside the checkout, so that stubs can replace the tools that they call."""
+    """A copy of the scripts outside the checkout, so that stubs can replace the tools that they call.
 
-    def __init__(self, root, script):
+    The tools are those of `path`, without a `path` the warm commands.
+    """
+
+    def __init__(self, root, script, path=None):
         self.root, self.stubs, self.out, self.script = root, root / "stubs", root / "out", script
         self.stubs.mkdir()
         shutil.copytree(SCRIPTS, root / "scripts")
-        self.path = f"{self.stubs}:{PATH}"
+        self.path = f"{self.stubs}:{path or warm_path()}"
         self.stub("nvidia-smi", "exit 9")  # hide the GPUs
 
     def stub(self, tool, body):

@@ -5,14 +5,15 @@ import subprocess
 
 import pytest
 
-from tests.integration.commands import PATH, REPOSITORY
+from tests.integration.commands import REPOSITORY
+from tests.integration.warm_commands import warm_path
 
 
 def demo(folder, script, *arguments):
     finished = subprocess.run(
         [REPOSITORY / "scripts" / script, *map(str, arguments)],
         cwd=folder,
-        env={**os.environ, "PATH": PATH},
+        env={**os.environ, "PATH": warm_path()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -29,19 +30,20 @@ def demo(folder, script, *arguments):
 )
 def test_a_short_demo_runs_all_steps_and_resumes(tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
-    status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 0, out)
+    options = ("--train", 1500, "--test", 20, "--updates", 60)
+    status, output = demo(tmp_path, script, *options, "--at-least", 0, out)
     assert status == 0, output
     assert "update 60: loss" in output
     assert measure in output
     assert output.count(shown) == 5
     assert output.count("  reference ") == 5
-    assert len((out / translations).read_text().splitlines()) == 500
+    assert len((out / translations).read_text().splitlines()) == 20
     if script != "demo.sh":  # both demos end in the same way
         return
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
     # The model is already trained, so it is only scored.
-    status, output = demo(tmp_path, script, "--train", 1500, "--updates", 60, "--at-least", 80, out)
+    status, output = demo(tmp_path, script, *options, "--at-least", 80, out)
     assert status == 1
     assert "is below 80: the model has not learnt" in output.splitlines()[-1]
 

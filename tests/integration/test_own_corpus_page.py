@@ -10,8 +10,8 @@ import pytest
 
 from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.corpora.splits import draw_splits
-from tests.integration.commands import PATH, REPOSITORY
-from tests.integration.warm_commands import warm_commands
+from tests.integration.commands import REPOSITORY
+from tests.integration.warm_commands import warm_path
 
 PAGE = (REPOSITORY / "docs/your-own-corpus.md").read_text(encoding="utf-8")
 BLOCKS = list(re.finditer(r"```(sh|python)\n(.*?)```", PAGE, re.DOTALL))
@@ -52,24 +52,22 @@ class Clone:
         pairs = draw_splits(sentence_pairs(1), {"train": 150})["train"]
         for language, sentences in zip(("en", "fr"), zip(*pairs)):
             (folder / f"my.{language}").write_text("".join(f"{sentence}\n" for sentence in sentences))
-        (folder / "commands").mkdir()
 
     def run(self, blocks):
-        with warm_commands(self.folder / "commands") as commands:
-            path = {"PATH": f"{commands}:{PATH}", "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
-            for block in blocks:
-                text = smaller(block[2])
-                shell = ["bash", "-euo", "pipefail", "-c", text]
-                finished = subprocess.run(
-                    shell if block[1] == "sh" else [sys.executable, "-c", text],
-                    cwd=self.folder,
-                    env={**os.environ, **path},
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    text=True,
-                )
-                assert finished.returncode == 0, f"{text}\n{finished.stdout}"
-                self.said[block[2]] = finished.stdout
+        path = {"PATH": warm_path(), "CUDA_VISIBLE_DEVICES": "", "OMP_NUM_THREADS": "1"}
+        for block in blocks:
+            text = smaller(block[2])
+            shell = ["bash", "-euo", "pipefail", "-c", text]
+            finished = subprocess.run(
+                shell if block[1] == "sh" else [sys.executable, "-c", text],
+                cwd=self.folder,
+                env={**os.environ, **path},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            assert finished.returncode == 0, f"{text}\n{finished.stdout}"
+            self.said[block[2]] = finished.stdout
 
     def output(self, part):
         """Return the output of the block that contains this part of a command."""

@@ -7,6 +7,7 @@ import pytest
 
 from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule.corpora.splits import draw_splits
+from tests.integration.commands import PATH
 from tests.integration.preparing import Workplace, contents, read
 
 STAGES = ["raw", "tokenised", "codes", "bpe", "bin", "dict.txt", "manifest.tsv"]
@@ -21,7 +22,8 @@ def workplace(tmp_path):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh").prepared(*OPTIONS)
+    """Made with the installed commands, each in a process of its own."""
+    return Workplace(tmp_path_factory.mktemp("prepared"), "prepare-toy.sh", PATH).prepared(*OPTIONS)
 
 
 def test_every_stage_has_the_expected_text(prepared):

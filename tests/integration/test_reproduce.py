@@ -7,7 +7,8 @@ import subprocess
 import pytest
 
 from fairseq_capsule.tables.definitions import table_names
-from tests.integration.commands import PATH, REPOSITORY
+from tests.integration.commands import REPOSITORY
+from tests.integration.warm_commands import warm_path
 
 SCRIPT = REPOSITORY / "scripts" / "reproduce.sh"
 
@@ -17,7 +18,7 @@ def reproduce(folder, *arguments):
     command = [SCRIPT, *arguments, "--scale", "smoke", "--cores", "1", *places]
     finished = subprocess.run(
         [str(word) for word in command],
-        env={**os.environ, "PATH": PATH, "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PATH": warm_path(), "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )

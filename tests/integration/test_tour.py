@@ -17,6 +17,8 @@ def execute(tour, monkeypatch, **variables):
     """Return the outputs of every cell by its id: a list of content types and contents."""
     for name, value in {"TOUR": tour, **variables}.items():
         monkeypatch.setenv(name, str(value))
+    # Without this variable the kernel shows what programs print, as it does outside pytest.
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
     notebook = nbformat.read(NOTEBOOK, as_version=4)
     client = nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(NOTEBOOK.parent)}})

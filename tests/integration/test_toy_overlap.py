@@ -6,13 +6,14 @@ import subprocess
 
 import pytest
 
-from tests.integration.commands import PATH, REPOSITORY, run
+from tests.integration.commands import REPOSITORY, run
+from tests.integration.warm_commands import warm_path
 
 
 @pytest.fixture(scope="module")
 def toy(tmp_path_factory):
     out = tmp_path_factory.mktemp("toy") / "data"
-    environment = {**os.environ, "PATH": PATH}
+    environment = {**os.environ, "PATH": warm_path()}
     subprocess.run([REPOSITORY / "scripts/prepare-toy.sh", out], check=True, stdout=subprocess.DEVNULL, env=environment)
     return out / "bin"
 

@@ -8,7 +8,7 @@ import pytest
 from fairseq import checkpoint_utils
 
 from fairseq_capsule_runs import RunFolder
-from tests.integration.commands import REPOSITORY, SCRIPTED, wait_for
+from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
 from tests.integration.test_training import assert_same_parameters
 
@@ -83,7 +83,8 @@ def test_two_processes_equal_one_process_with_twice_the_accumulation(place, trai
 
 
 def test_a_killed_training_resumes_with_the_same_result(place, trained_run, data):
-    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt."""
+    """SIGKILL arrives while fairseq copies a checkpoint to checkpoint_last.pt. The installed command is used."""
+    place.path = f"{place.stubs}:{PATH}"
     real = shutil.which("fairseq-hydra-train", path=place.path)
     place.stub(
         "fairseq-hydra-train",

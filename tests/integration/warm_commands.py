@@ -1,17 +1,25 @@
 """fairseq's commands and `fairseq-capsule` for shell scripts. They do not import torch each time, which takes seconds.
 
 Each command is a client of a socket in this process. This process forks the command from the server of
-`tests/processes.py`, with the arguments, folder, environment, input and outputs of the client.
+`tests/processes.py`, with the arguments, folder, environment, input and outputs of the client. If the client is killed,
+so is the command. A test of signals that the command handles itself uses the installed commands.
 """
 
+import atexit
+import functools
 import importlib
 import json
 import os
+import runpy
+import shutil
 import socketserver
 import sys
+import tempfile
 import threading
-from contextlib import contextmanager
+from multiprocessing.connection import wait
+from pathlib import Path
 
+from tests.integration.commands import PATH
 from tests.processes import SERVER
 
 COMMANDS = {
@@ -30,12 +38,22 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
+# The scripts that import torch. Other programs run in a Python of their own.
+SCRIPTS = ("check_teacher.py", "collect_hypotheses.py")
+OTHERS = """import os, sys
+if not (sys.argv[1:] and sys.argv[1].endswith({scripts!r})):
+    python = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"
+    os.execv(python, [python, *sys.argv[1:]])
+"""
 
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self):
         process = SERVER.Process(target=_run, args=(json.loads(self.rfile.readline()),))
         process.start()
+        if wait([process.sentinel, self.connection]) == [self.connection]:  # the end of the client
+            process.kill()
+            return
         process.join()
         self.wfile.write(str(process.exitcode & 255).encode())
 
@@ -49,21 +67,38 @@ def _run(asked):
     os.environ.update(asked["environment"])
     os.chdir(asked["folder"])
     sys.argv = asked["command"]
+    sys.executable = f"{os.path.dirname(sys.argv[0])}/python3"
+    if os.path.basename(sys.argv[0]) == "python":
+        sys.argv = sys.argv[1:]
+        sys.path.insert(0, os.path.dirname(sys.argv[0]))
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        return
     module, function = COMMANDS[os.path.basename(sys.argv[0])]
     sys.exit(getattr(importlib.import_module(module), function)())
 
 
-@contextmanager
-def warm_commands(folder):
-    """Make the commands in a folder. Put it first in PATH. They work within the context."""
-    place = str(folder / "socket")
-    for name in COMMANDS:
-        (folder / name).write_text(CLIENT.format(python=sys.executable, place=place))
+@functools.cache
+def warm_path():
+    """Start the server of this process. Return a PATH in which its commands come first.
+
+    The commands are in a virtual environment with the packages of this one: a program that looks for a command next to
+    its Python, as the workflow does, finds them too.
+    """
+    environment = Path(tempfile.mkdtemp(prefix="commands"))
+    atexit.register(shutil.rmtree, environment)
+    shutil.copy(Path(sys.prefix, "pyvenv.cfg"), environment)
+    (environment / "lib").symlink_to(Path(sys.prefix, "lib"))
+    folder = environment / "bin"
+    folder.mkdir()
+    (folder / "python3").symlink_to(sys.executable)
+    place = str(environment / "socket")
+    client = CLIENT.format(python=sys.executable, place=place)
+    start, rest = client.split("\n", 1)
+    python = f"{start}\n{OTHERS.format(scripts=SCRIPTS)}{rest}"
+    for name, text in {**dict.fromkeys(COMMANDS, client), "python": python}.items():
+        (folder / name).write_text(text)
         (folder / name).chmod(0o755)
-    with socketserver.ThreadingUnixStreamServer(place, _Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield folder
-        finally:
-            server.shutdown()
-            os.unlink(place)
+    server = socketserver.ThreadingUnixStreamServer(place, _Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"{folder}:{PATH}"

@@ -21,7 +21,8 @@ def reversals(number, longest, generator):
     "arch, options, longest, rate, updates",
     [
         ("capsule_transformer", {}, 6, 3e-3, 250),
-        ("capsule_transformer", {"past_future": "gdr"}, 6, 3e-3, 250),
+        # "with guided losses" trains the same modules, and their heads
+        pytest.param("capsule_transformer", {"past_future": "gdr"}, 6, 3e-3, 250, marks=pytest.mark.slow),
         ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both"}, 6, 3e-3, 500),
         ("capsnmt", {}, 4, 1e-2, 400),
         ("capsnmt", {"decoder_context": "concat"}, 4, 5e-3, 700),

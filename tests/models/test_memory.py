@@ -8,41 +8,13 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-PROGRAM = """
-import ctypes
-import sys
-import torch
-from omegaconf import OmegaConf
-from tests.zoo import build
+from tests.processes import run_forked
 
-class Mallinfo(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_size_t) for name in "arena ordblks smblks hblks hblkhd".split()] + [
-        (f"other{n}", ctypes.c_size_t) for n in range(5)
-    ]
-
-mallinfo = ctypes.CDLL(None).mallinfo2
-mallinfo.restype = Mallinfo
-
-def is_mapped():
-    before = mallinfo().hblks
-    large = torch.empty(2**26)
-    return mallinfo().hblks > before
-
-model = build("capsnmt_tiny")
-def prepare(path):
-    model.prepare_for_inference_(OmegaConf.create({"generation": {"beam": 5}, "common_eval": {"path": path}}))
-
-prepare(None)
-print(is_mapped())
-if sys.argv[1] == "trains":
-    model.set_num_updates(1)
-else:
-    prepare("model.pt")
-print(is_mapped())
-"""
+REPOSITORY = Path(__file__).parents[2]
 glibc = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc" or not hasattr(ctypes.CDLL(None), "mallinfo2"), reason="needs glibc 2.33"
 )
@@ -60,9 +32,15 @@ glibc = pytest.mark.skipif(
     ],
     ids=str,
 )
-def test_large_tensors_are_mapped_again_unless_memory_is_kept(command, settings, mapped):
+def test_large_tensors_are_mapped_again_unless_memory_is_kept(monkeypatch, command, settings, mapped):
     """Before the command, and in a hub, they are always mapped. In the command only a user's settings map them."""
-    others = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_") and k != "GLIBC_TUNABLES"}
-    run = [sys.executable, "-W", "ignore", "-c", PROGRAM, command]
-    said = subprocess.run(run, env={**others, **settings}, capture_output=True, text=True, check=True).stdout
+    for name in list(os.environ):
+        if name.startswith("MALLOC_") or name == "GLIBC_TUNABLES":
+            monkeypatch.delenv(name)
+    if "hugetlb" in str(settings):  # glibc reads it when a process starts
+        run = [sys.executable, "-W", "ignore", "-m", "tests.models.memory_program", command]
+        environment = {**os.environ, **settings, "PYTHONPATH": str(REPOSITORY)}
+        said = subprocess.run(run, env=environment, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout
+    else:
+        said = run_forked("tests.models.memory_program", "main", [command], REPOSITORY, settings).stdout
     assert said.split() == ["True", str(mapped)]

@@ -70,12 +70,12 @@ async function translate() {
   }
 }
 
-/** In a narrow window the frame is as high as its content, because nested scrolling is hard to use. */
+/** The frame is as high as its content, because nested scrolling is hard to use. */
 at("page").addEventListener("load", () => {
-  const frame = at("page"), inside = frame.contentDocument?.documentElement;
-  if (!inside) return;
+  const frame = at("page");
+  if (!frame.contentDocument?.body) return;
   new ResizeObserver(() => {
-    frame.style.height = matchMedia("(max-width: 45rem)").matches ? `${inside.scrollHeight + 4}px` : "";
+    frame.style.height = `${frame.contentDocument.body.offsetHeight + 4}px`;
   }).observe(frame.contentDocument.body);
 });
 

@@ -7,6 +7,7 @@ import pytest
 
 from fairseq_capsule.cli import main
 from tests.analysis.run_report.runs import make_data, make_run
+from tests.inspector.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
 from tests.inspector.test_browser import browser  # noqa: F401  a fixture
 
 DRAWN = "document.readyState == 'complete' && document.querySelector('#cases article')"
@@ -105,6 +106,22 @@ def test_the_page_is_not_wider_than_the_window(page, report, width):
         assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_no_serious_accessibility_problem(page, scheme):
+    with shown_in(page, scheme):
+        assert serious_problems(page) == []
+
+
+def test_names_of_systems_are_not_broken_inside_words(page):
+    lines = page.execute_script(
+        "const cell = [...document.querySelectorAll('#scores-table tbody th')].find((each) =>"
+        " each.textContent == 'base_line & co'); const range = document.createRange();"
+        "range.setStart(cell.firstChild, 0); range.setEnd(cell.firstChild, 9); return range.getClientRects().length"
+    )
+    assert lines == 1
 
 
 def test_the_page_logs_nothing_to_the_console(page):

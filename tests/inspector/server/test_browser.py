@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.inspector.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
 from tests.inspector.server.conftest import serving
 from tests.inspector.test_browser import browser  # noqa: F401  a fixture
 
@@ -94,6 +95,35 @@ def test_the_page_is_not_wider_than_the_window(page, wait, width):
         assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
     finally:
         page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_the_frame_shows_the_whole_page_without_a_scroll_bar(page, wait):
+    find(page, "#text").send_keys("a b c d e")
+    find(page, "button").click()
+    wait(
+        "const frame = document.querySelector('#page'), inside = frame?.contentDocument?.documentElement;"
+        "return inside?.querySelector('body')?.dataset.drawn && frame.clientHeight >= inside.scrollHeight"
+    )
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_no_serious_accessibility_problem(page, wait, scheme):
+    with shown_in(page, scheme):
+        assert serious_problems(page) == [], "form"
+        find(page, "#text").send_keys("a " * 40)
+        find(page, "button").click()
+        wait("return document.querySelector('#status.wrong')")
+        assert serious_problems(page) == [], "error"
+        page.execute_script("document.querySelector('#text').value = 'a b'")
+        find(page, "button").click()
+        wait("return document.querySelector('#page')?.contentDocument?.body?.dataset.drawn")
+        assert serious_problems(page) == [], "answer"
+        page.switch_to.frame(find(page, "#page"))
+        try:
+            assert serious_problems(page) == [], "page in the frame"
+        finally:
+            page.switch_to.default_content()
 
 
 def test_added_scripts_do_not_run(page, wait):
