@@ -48,11 +48,7 @@ class Evaluation:
 
     def scores(self) -> dict[str, Any] | None:
         """The scores; None if the file is missing or is not a JSON object."""
-        try:
-            found = json.loads(self.scores_file.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            return None
-        return found if isinstance(found, dict) else None
+        return read_report(self.scores_file)
 
 
 @dataclass(frozen=True)
@@ -240,6 +236,15 @@ class RunFolder:
 
     def evaluation(self, split: str, results: str = "evaluation") -> Evaluation:
         return Evaluation(self.path / results / split)
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None if the file is missing or holds something else."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,9 +10,10 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 from fairseq_capsule.analysis.reports import escaped
 from fairseq_capsule.errors import one_line
 from fairseq_capsule.tables.definitions import Column, Table
-from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, Value, applies, read_json
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale
+from fairseq_capsule_runs import read_report
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,10 @@ class Figures:
         return statistics.mean(self.differences) if self.differences else None
 
 
-# A figure, its difference to the other run's figure, and p; or the reason why it is missing.
-Found = Union[str, Tuple[Value, Optional[float], Optional[float]]]
 # Figures of one column by the number of source words; the key is "" for a column with one figure.
 Points = Dict[str, Figures]
+# A run's figures by the same keys, their difference to the other run's figure, and p.
+Found = Tuple[Dict[str, float], Optional[float], Optional[float]]
 # What is raised by reading a figure from a file that is not a report.
 NO_REPORT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -89,7 +90,7 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
 
 
 def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Points:
-    found: List[Tuple[Value, Optional[float], Optional[float]]] = []
+    found: List[Found] = []
     reasons: List[str] = []
     for run, other in runs:
         if not applies(column.measure, run):
@@ -103,11 +104,10 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
         reasons.append(figure) if isinstance(figure, str) else found.append(figure)
     if not found:
         return {"": Figures(missing=reasons[0])}
-    if isinstance(found[0][0], dict):
-        points = dict.fromkeys(point for value, _, _ in found for point in value)
-        return {point: Figures(tuple(value[point] for value, _, _ in found if point in value)) for point in points}
-    values, differences, ps = zip(*found)
-    return {"": Figures(values, *(tuple(x for x in kind if x is not None) for kind in (differences, ps)))}
+    values, *tests = zip(*found)
+    differences, ps = (tuple(x for x in kind if x is not None) for kind in tests)
+    points = dict.fromkeys(point for value in values for point in value)
+    return {point: Figures(tuple(v[point] for v in values if point in v), differences, ps) for point in points}
 
 
 def _number(found: Any) -> float:
@@ -117,9 +117,9 @@ def _number(found: Any) -> float:
     return found
 
 
-def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Found:
+def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
     """The mean over splits, its difference to the other run's, and p if there is one split."""
-    measure, folder = MEASURES[column.measure], places.run_folder(run)
+    measure, folder = MEASURES[column.measure], places.folder(run)
     values, tests = [], []
     for split in column.splits:
         if split not in run.setting.splits:
@@ -128,31 +128,31 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Fo
         if scores is None:
             return _untrained(run, places) or _reason(folder.path, f"evaluate-{split}") or f"{split} is not scored"
         values.append(_number(measure.read(scores)))
-        compared = read_json(folder.path / "compared" / other.title / f"{split}.json") if other else None
+        compared = read_report(folder.path / "compared" / other.title / f"{split}.json") if other else None
         tests += [compared["scores"][measure.score]["against"]] if compared else []
     whole = len(tests) == len(values)
     difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
     p = tests[0]["p"] if whole and len(tests) == 1 else None  # None if both scores are equal
-    return statistics.mean(values), difference, None if p is None else _number(p)
+    return {"": statistics.mean(values)}, difference, None if p is None else _number(p)
 
 
-def _report(run: Run, column: Column, places: Places) -> Found:
+def _report(run: Run, column: Column, places: Places) -> Union[str, Found]:
     measure, folder = MEASURES[column.measure], places.folder(run)
-    found = read_json(folder / "measures" / f"{measure.source}.json")
+    found = read_report(folder.path / "measures" / f"{measure.source}.json")
     if found is not None:
         value = measure.read(found)
-        read = {point: _number(each) for point, each in value.items()} if isinstance(value, dict) else _number(value)
-        return read, None, None
+        points = value if isinstance(value, dict) else {"": value}
+        return {point: _number(each) for point, each in points.items()}, None, None
     reasons = [] if measure.source in TIMED else [_untrained(run, places)]
-    reasons += [_reason(folder, f"measure-{measure.source}")]
-    unscored = measure.source in SCORED and places.run_folder(run).evaluation("test").scores() is None
-    reasons += [_reason(folder, "evaluate-test")] if unscored else []
+    reasons += [_reason(folder.path, f"measure-{measure.source}")]
+    unscored = measure.source in SCORED and folder.evaluation("test").scores() is None
+    reasons += [_reason(folder.path, "evaluate-test")] if unscored else []
     return next(filter(None, reasons), f"{measure.source} is not measured")
 
 
 def _untrained(run: Run, places: Places) -> Optional[str]:
     """Why a run has no checkpoint to measure; None if it has one."""
-    folder = places.run_folder(run)
+    folder = places.folder(run)
     if folder.is_finished:
         return None
     for needed in filter(None, (run.baseline, run.teacher)):
@@ -179,7 +179,7 @@ def _label(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places
     measure = MEASURES[column.measure]
     for run, _ in runs if measure.score else ():
         for split in column.splits if applies(column.measure, run) else ():
-            scores = places.run_folder(run).evaluation(split).scores()
+            scores = places.folder(run).evaluation(split).scores()
             try:
                 score = scores["scores"][measure.score] if scores else None
                 label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))

@@ -3,10 +3,8 @@
 A report is the last line that the command prints, a JSON object.
 """
 
-import json
 import re
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from omegaconf import DictConfig
@@ -64,7 +62,7 @@ SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}
 
 def command(source: str, run: Run, places: Places) -> List[str]:
     """The command of a source for a run, as a list of words."""
-    folder, corpus, setting = places.run_folder(run), places.corpus(run), run.setting
+    folder, corpus, setting = places.folder(run), places.corpus(run), run.setting
     task, benchmarks = composed_of(run).task, REPOSITORY / "benchmarks"
     arch, model = model_options(run)
     values = {
@@ -162,12 +160,3 @@ def applies(measure: str, run: Run) -> bool:
     if measure.startswith("overlap"):
         return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
     return measure.startswith("probe") == (run.config == "probe")
-
-
-def read_json(path: Path) -> Optional[Dict[str, Any]]:
-    """The JSON object in a file; None if the file is missing or holds something else."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -90,14 +90,11 @@ class Places:
     runs: Path
     data: Path
 
-    def folder(self, run: Run) -> Path:
-        return self.runs / run.name
-
-    def run_folder(self, run: Run) -> RunFolder:
-        return RunFolder(self.folder(run))
+    def folder(self, run: Run) -> RunFolder:
+        return RunFolder(self.runs / run.name)
 
     def checkpoint(self, run: Run) -> Path:
-        return self.folder(run) / run.checkpoint
+        return self.runs / run.name / run.checkpoint
 
     def corpus(self, run: Run) -> Path:
         """The prepared corpus: its `bin` and `raw`."""

@@ -106,7 +106,7 @@ class Targets:
 
     def training_data(self, wildcards: Any) -> Path:
         teacher = self.runs[wildcards.run].teacher
-        return self.places.folder(teacher) / "distilled" if teacher else self.corpus(wildcards)
+        return self.places.folder(teacher).path / "distilled" if teacher else self.corpus(wildcards)
 
     def training_overrides(self, wildcards: Any) -> List[str]:
         run = self.runs[wildcards.run]
@@ -119,7 +119,7 @@ class Targets:
         """The arguments of `fairseq-capsule score`: our translations, references, options, the other translations."""
         run, split = self.runs[wildcards.run], wildcards.split
         task = composed_of(run).task
-        folders = (self.places.run_folder(each) for each in (run, self._other(wildcards)))
+        folders = (self.places.folder(each) for each in (run, self._other(wildcards)))
         ours, theirs = (str(folder.evaluation(split).translations) for folder in folders)
         first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
         references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
