@@ -12,7 +12,7 @@ from fairseq_capsule.errors import one_line
 from fairseq_capsule.tables.definitions import Column, Table
 from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
-from fairseq_capsule.tables.scales import Scale
+from fairseq_capsule.tables.scales import Scale, Setting
 from fairseq_capsule_runs import read_report
 
 
@@ -61,7 +61,8 @@ class Results:
     Attributes:
         cells: for each row, its points in each column.
         labels: for each column, the name and signature of its scores, if it has scores.
-        stands_in: for each column, the corpus that replaces the paper's, if another one does.
+        stands_in: for each column, the corpus that replaces the paper's, if another one does, and the test sets that
+            it lacks.
     """
 
     table: Table
@@ -85,8 +86,14 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
             labels[number] = labels[number] or _label(runs, column, places)
         cells[row.label] = tuple(points)
     settings = [scale.setting(table.paper, column.corpus[0], big=False) for column in table.columns]
-    stands_in = tuple(setting.configs if setting.stands_in else None for setting in settings)
+    stands_in = tuple(map(_stand_in, table.columns, settings))
     return Results(table, scale, cells, tuple(labels), stands_in)
+
+
+def _stand_in(column: Column, setting: Setting) -> Optional[str]:
+    lacking = [split for split in column.splits if split not in setting.splits]
+    without = f" (without {', '.join(lacking)})" if lacking else ""
+    return setting.configs + without if setting.stands_in else None
 
 
 def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Points:
@@ -118,12 +125,13 @@ def _number(found: Any) -> float:
 
 
 def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
-    """The mean over splits, its difference to the other run's, and p if there is one split."""
+    """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
     measure, folder = MEASURES[column.measure], places.folder(run)
     values, tests = [], []
-    for split in column.splits:
-        if split not in run.setting.splits:
-            return f"{run.setting.data} has no split {split}"
+    splits = [split for split in column.splits if split in run.setting.splits]
+    if not splits:
+        return f"{run.setting.data} has no split {', '.join(column.splits)}"
+    for split in splits:
         scores = folder.evaluation(split).scores()
         if scores is None:
             return _untrained(run, places) or _reason(folder.path, f"evaluate-{split}") or f"{split} is not scored"

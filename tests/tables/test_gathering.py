@@ -25,9 +25,9 @@ def put(path, content):
 class Runs:
     """Writes the files of train.sh, evaluate.sh and the measures."""
 
-    def __init__(self, places):
-        self.places = places
-        self.root = places.runs / "small" / "multi30k"
+    def __init__(self, places, scale=SMALL, data="multi30k"):
+        self.places, self.scale = places, scale
+        self.root = places.runs / scale.name / data
 
     def folder(self, title, seed=1):
         return self.root / title / f"seed{seed}"
@@ -53,7 +53,7 @@ class Runs:
         put(self.folder(title, seed) / "measures" / f"{source}.json", content)
 
     def gathered(self, table):
-        return gather(load_table(table), SMALL, self.places)
+        return gather(load_table(table), self.scale, self.places)
 
 
 @pytest.fixture
@@ -230,6 +230,19 @@ def test_csv_has_every_figure(runs, tmp_path):
         **{"row": "encoder", "column": "BLEU", "of": "", "paper": "24.87", "mean": "31.0", "spread": "", "seeds": "1"},
         **{"difference": "1.0", "p": "0.2500", "missing": ""},
     }
+
+
+def test_a_mean_is_over_the_test_sets_that_the_stand_in_has(places, tmp_path):
+    runs = Runs(places, load_scale("smoke"), "toy-smoke")
+    runs.score("continued+on-transformer", 30.0)
+    results = runs.gathered("zheng-figure6")
+    assert results.cells["Transformer, continued"][0][""].values == (30.0,)
+    assert "toy (without test1, test2) stands for nist-zh-en" in markdown(results)
+    assert len(write(results, tmp_path)) == 4
+    table1 = runs.gathered("zheng-table1")
+    cells = dict(zip((column.label for column in table1.table.columns), table1.cells["Transformer, continued"]))
+    assert cells["MT05"][""].missing == "toy-smoke has no split test1"
+    assert cells["Tests Avg."][""].values == (30.0,)
 
 
 def test_quoted_rows_and_substituted_data_are_stated(runs):

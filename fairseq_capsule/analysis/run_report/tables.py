@@ -8,7 +8,14 @@ from fairseq_capsule.analysis.coverage import CoverageRow
 from fairseq_capsule.analysis.run_report.comparison import Comparison, Estimate, LengthGroup
 from fairseq_capsule.analysis.run_report.systems import System
 
-SPEED_DIGITS = {"training, × baseline": 2, "translation, × baseline": 2}
+# The columns of the table of speeds, in order, and the number of decimals.
+SPEEDS = {
+    "parameters": 0,
+    "of them embeddings": 0,
+    "training, words/s": 0,
+    "training, × baseline": 2,
+    "translation, × baseline": 2,
+}
 
 
 @dataclass(frozen=True)
@@ -129,13 +136,13 @@ def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> Table:
 
 def speeds_table(systems: Sequence[System]) -> Optional[Table]:
     """Parameters and speeds from logs and measurements; None if no run has any."""
-    columns = list(dict.fromkeys(name for system in systems for name in system.speeds))
+    columns = [name for name in SPEEDS if any(name in system.speeds for system in systems)]
     if not columns:
         return None
     rows = [
         [
             Cell(system.name),
-            *(_number(system.speeds.get(name), SPEED_DIGITS.get(name, 0)) for name in columns),
+            *(_number(system.speeds.get(name), SPEEDS[name]) for name in columns),
             Cell(system.facts["trained on"]),
         ]
         for system in systems
