@@ -91,8 +91,8 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
 
 
 def _stand_in(column: Column, setting: Setting) -> Optional[str]:
-    lacking = [split for split in column.splits if split not in setting.splits]
-    without = f" (without {', '.join(lacking)})" if lacking else ""
+    missing = [split for split in column.splits if split not in setting.splits]
+    without = f" (without {', '.join(missing)})" if missing else ""
     return setting.configs + without if setting.stands_in else None
 
 
