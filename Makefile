@@ -1,5 +1,5 @@
 # Each target creates .venv and installs what it needs there, unless that is done.
-.PHONY: help install demo demo-summarization test test-all test-browser coverage docs package \
+.PHONY: help install demo demo-summarization test test-integration test-all test-browser coverage docs package \
 	lint lint-python lint-types lint-shell lint-prose clean
 
 # One process for each core; the tests of a file share what they train, so they stay together. The models are too small for
@@ -23,10 +23,13 @@ demo: install    ## train a small capsule-Transformer on the embedded corpus, tr
 demo-summarization: install  ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
 	@scripts/demo-summarization.sh demo-summarization
 
-test: install    ## the test suite; the tests of pages are skipped where there is no browser
-	$(PYTEST) -m "not slow"
+test: install    ## the test suite without the next one; the tests of pages are skipped where there is no browser
+	$(PYTEST) -m "not slow" --ignore tests/integration
 
-test-all: install  ## the test suite with the slow tests
+test-integration: install  ## the tests of whole commands: they prepare data, train, translate, score, make tables
+	$(PYTEST) -m "not slow" tests/integration
+
+test-all: install  ## both, and the slow tests
 	$(PYTEST)
 
 test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
@@ -34,7 +37,7 @@ test-browser: install  ## the tests of the inspector's pages; as root it install
 	.venv/bin/python -m pytest tests/inspector/test_browser.py tests/inspector/server/test_browser.py \
 		tests/analysis/run_report/test_browser.py
 
-coverage: install  ## the test suite with the lines and branches that it covers: htmlcov/index.html
+coverage: install  ## both test suites with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
 
 docs: install    ## build the site in site/, warnings are errors; npm installs KaTeX for its equations
