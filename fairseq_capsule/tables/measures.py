@@ -52,9 +52,9 @@ SOURCES = {
     "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} --out {out} --json",
     "longer-than": "fairseq-capsule analyze lengths {generated} {case} --longer-than 0,10,20,30,40,50 --out {out}"
     " --json",
-    "throughput-train": "python {throughput.py} --arch {arch} {model} --mode train {throughput} --json",
-    "throughput-generate": "python {throughput.py} --arch {arch} {model} --mode generate {throughput} --json",
-    "latency": "python {latency.py} --archs {arch} transformer {model} {latency} --lengths --json",
+    "throughput-train": "{python} {throughput.py} --arch {arch} {model} --mode train {throughput} --json",
+    "throughput-generate": "{python} {throughput.py} --arch {arch} {model} --mode generate {throughput} --json",
+    "latency": "{python} {latency.py} --archs {arch} transformer {model} {latency} --lengths --json",
 }
 TIMED = {source for source, words in SOURCES.items() if "{arch}" in words}  # of untrained models
 SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}  # of what evaluate.sh generated
@@ -73,6 +73,7 @@ def command(source: str, run: Run, places: Places) -> List[str]:
         "source": [corpus / "tokenised" / f"train.{task.source_lang}"],
         "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
         "case": ["--lowercase"] if "--lowercase" in setting.decode else [],
+        "python": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules of their folder
         "arch": [arch],
         "model": model,
         "throughput": setting.throughput,

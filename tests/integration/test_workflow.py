@@ -40,6 +40,19 @@ SCRIPTS = {
         score="{\\"score\\": $n, \\"label\\": \\"BLEU\\", \\"text\\": \\"\\", \\"signature\\": \\"\\"}"
         echo "{\\"scores\\": {\\"tokenised_bleu\\": $score}}" >"$out/scores.json" """,
 }
+# Like the real ones, the benchmark imports a module of its folder.
+BENCHMARKS = {
+    "measure.py": 'TEXT = \'{"archs": ["a"], "milliseconds": {"a": {"mean": 2.5}}}\'\n',
+    "latency.py": "import os, sys, measure\nsys.exit('no speed') if os.environ['FAILS'] == 'latency' else print(measure.TEXT)\n",
+}
+MEASURED = """
+title: One row
+paper: duan
+columns:
+  ms: {corpus: wmt17-zh-en, measure: latency}
+rows:
+  capsules: {run: capsule_transformer}
+"""
 ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "capsules": "capsule_transformer"}
 
 
@@ -53,6 +66,10 @@ class Checkout:
         # Nothing is trained, so fairseq is not needed, and importing it takes seconds in each process.
         (folder / "fairseq_capsule" / "__init__.py").write_text('__version__ = "0"\n')
         (folder / "configs" / "tables" / "duan-rows.yaml").write_text(TABLE)
+        (folder / "configs" / "tables" / "duan-measured.yaml").write_text(MEASURED)
+        (folder / "benchmarks").mkdir()
+        for name, text in BENCHMARKS.items():
+            (folder / "benchmarks" / name).write_text(text)
         (folder / "scripts").mkdir()
         for name, body in SCRIPTS.items():
             self.script(folder / "scripts" / name, f"#!/bin/bash\nset -euo pipefail\n{body}\n")
@@ -61,17 +78,18 @@ class Checkout:
         path.write_text(text)
         path.chmod(0o755)
 
-    def start(self, *arguments, fails="nothing", seconds="0.01", path="", **options):
+    def start(self, *arguments, table="duan-rows", fails="nothing", seconds="0.01", path="", **options):
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder),
             "PATH": f"{path}{os.environ['PATH']}",
             "STUBS": str(self.folder),
             "FAILS": fails,
+            "PYTHONSAFEPATH": "1",  # as reproduce.sh sets it
             "SECONDS_AN_UPDATE": seconds,
             "HOME": str(self.folder),
         }
-        command = [sys.executable, "-m", "fairseq_capsule.cli", "reproduce", "duan-rows", "--scale", "smoke"]
+        command = [sys.executable, "-m", "fairseq_capsule.cli", "reproduce", table, "--scale", "smoke"]
         command += ["--runs", str(self.runs), "--data", str(self.folder / "data"), *arguments]
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
         return subprocess.Popen(command, env=environment, **pipes, **options)
@@ -113,6 +131,15 @@ def test_a_failed_row_skips_its_dependents_and_is_repeated(checkout):
     assert checkout.trainings()[2:] == ["transformer", "continued+on-transformer"]
     assert [figures(output)[row] for row in ROWS] == ["10.00"] * 3
     assert not (checkout.folder / ".snakemake").exists()
+
+
+def test_a_failed_measurement_is_reported_and_repeated(checkout):
+    status, output, _ = checkout.run(table="duan-measured", fails="latency")
+    assert status == 1 and figures(output)["capsules"] == "missing"
+    assert "- Missing: capsules, ms: no speed." in output
+    status, output, errors = checkout.run(table="duan-measured")
+    assert status == 0, errors
+    assert figures(output)["capsules"] == "2.5"
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
