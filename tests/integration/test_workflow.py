@@ -43,7 +43,10 @@ SCRIPTS = {
 # Like the real ones, the benchmark imports a module of its folder.
 BENCHMARKS = {
     "measure.py": 'TEXT = \'{"archs": ["a"], "milliseconds": {"a": {"mean": 2.5}}}\'\n',
-    "latency.py": "import os, sys, measure\nsys.exit('no speed') if os.environ['FAILS'] == 'latency' else print(measure.TEXT)\n",
+    "latency.py": """
+import os, sys, measure
+sys.exit("no speed") if os.environ["FAILS"] == "latency" else print(measure.TEXT)
+""",
 }
 MEASURED = """
 title: One row
