@@ -23,13 +23,13 @@ demo: install    ## train a small capsule-Transformer on the embedded corpus, tr
 demo-summarization: install  ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
 	@scripts/demo-summarization.sh demo-summarization
 
-test: install    ## the test suite without the next one; the tests of pages are skipped where there is no browser
+test: install    ## the test suite, without whole commands; the tests of pages are skipped where there is no browser
 	$(PYTEST) -m "not slow" --ignore tests/integration
 
 test-integration: install  ## the tests of whole commands: they prepare data, train, translate, score, make tables
 	$(PYTEST) -m "not slow" tests/integration
 
-test-all: install  ## both, and the slow tests
+test-all: install  ## both test suites, and the slow tests
 	$(PYTEST)
 
 test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing

@@ -1,4 +1,4 @@
-"""The archive of results, scripts/results.py."""
+"""The archive of results, scripts/share_results.py."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[1] / "scripts" / "results.py"
+SCRIPT = Path(__file__).parents[1] / "scripts" / "share_results.py"
 GENERATED = "S-{n}\t{source}\nT-{n}\t{target}\nH-{n}\t-0.5\tein haus\nD-{n}\t-0.5\tein haus\nP-{n}\t-0.5 -0.5\n"
 # The second source and target have a word that is not in the dictionary.
 SOURCES, TARGETS = ("a house", "a <unk>"), ("ein haus", "ein <<unk>>")
@@ -55,7 +55,8 @@ def runs(tmp_path):
         GENERATED.format(n=n, source=source, target=target) for n, (source, target) in enumerate(zip(SOURCES, TARGETS))
     )
     (folder / "evaluation" / "test" / "generate.out").write_text("a line of the log\n" + "".join(outputs))
-    (folder / "evaluation" / "test" / "scores.json").write_text(json.dumps({"references": ["/home/me/raw/test.de"]}))
+    scores = {"references": ["/home/me/My Files/test.de"], "against": str(runs / "small" / "x")}
+    (folder / "evaluation" / "test" / "scores.json").write_text(json.dumps(scores))
     unfinished = folder.parent / "seed2"
     unfinished.mkdir()
     (unfinished / "settings.json").write_text("{}")
@@ -71,9 +72,9 @@ def test_an_archive_has_no_checkpoints_no_text_of_the_corpus_and_no_paths(runs, 
     assert set(content) == expected
     assert content["generate.out"] == "H-0\t-0.5\tein haus\nH-1\t-0.5\tein haus\n"
     assert "CapsuleTranslationTask" not in content["train.log"] and "num_updates 6" in content["train.log"]
-    assert json.loads(content["scores.json"]) == {"references": ["test.de"]}
+    assert json.loads(content["scores.json"]) == {"references": ["test.de"], "against": "small/x"}
     [start] = json.loads(content["manifest.json"])["starts"]
-    assert start == {"command": "train.sh 'transformer.yaml' 'small/multi30k/transformer/seed1'", "seed": 1}
+    assert start == {"seed": 1}
 
 
 def test_the_same_results_give_the_same_bytes(runs, tmp_path):
@@ -85,7 +86,7 @@ def test_the_same_results_give_the_same_bytes(runs, tmp_path):
 
 def test_the_sentences_are_added_from_the_data(runs, data, tmp_path):
     run("pack", runs, tmp_path / "a.tar.xz")
-    unpacked = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", data)
+    unpacked = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
     assert unpacked.returncode == 0, unpacked.stderr
     before, after = (
         set((folder / "small/multi30k/transformer/seed1/evaluation/test/generate.out").read_text().splitlines())
@@ -97,7 +98,7 @@ def test_the_sentences_are_added_from_the_data(runs, data, tmp_path):
 def test_data_of_another_length_are_refused(runs, data, tmp_path):
     run("pack", runs, tmp_path / "a.tar.xz")
     (data / "bpe" / "test.en").write_text("a house\n")
-    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", data)
+    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1
     assert "2 translations, but" in refused.stderr and "has 1 lines" in refused.stderr
 
@@ -114,4 +115,11 @@ def test_an_archive_cannot_write_outside_the_folder(tmp_path):
 def test_a_folder_without_finished_runs_is_refused(tmp_path):
     refused = run("pack", tmp_path, tmp_path / "a.tar.xz")
     assert refused.returncode == 1 and "no finished runs" in refused.stderr
+    assert not (tmp_path / "a.tar.xz").exists()
+
+
+def test_a_damaged_report_is_named(runs, tmp_path):
+    (runs / "small/multi30k/transformer/seed1/measures/nll.json").write_text("")
+    refused = run("pack", runs, tmp_path / "a.tar.xz")
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and "nll.json: not JSON" in refused.stderr
     assert not (tmp_path / "a.tar.xz").exists()
