@@ -1,10 +1,11 @@
-"""Parsing of sets of whole numbers, such as `1-3` or `1,4-6`.
+"""Texts for sets of whole numbers, such as `1-3` or `1,4-6`.
 
 The module imports neither torch nor fairseq, because commands that work without torch use it for their arguments.
 """
 
+import itertools
 import re
-from typing import List, Optional
+from typing import Iterable, List, Optional
 
 
 def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
@@ -29,3 +30,10 @@ def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:
     """Parse a text as `number_ranges` does, and return its numbers sorted and without duplicates, or None."""
     ranges = number_ranges(text, lowest, highest)
     return None if ranges is None else sorted(set().union(*ranges))
+
+
+def as_ranges(numbers: Iterable[int]) -> str:
+    """The shortest text that `number_set` parses to these numbers."""
+    runs = itertools.groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
+    ends = ([number for _, number in run] for _, run in runs)
+    return ",".join(f"{run[0]}-{run[-1]}" if run[1:] else str(run[0]) for run in ends)

@@ -21,6 +21,7 @@ KEPT = (
     *("settings.json", "manifest.json", "finished", "train.log", "measures/*.json", "compared/*/*.json"),
     *("evaluation/*/scores.json", "evaluation/*/settings", "evaluation/*/generate.out"),
 )
+OF_SEVERAL_SEEDS = "seeds*/compared/*/*.json"
 # What is kept of each start in a manifest.
 START = ("start", "versions", "git", "processor", "gpus", "processes", "batch", "seed", "end")
 CURVES = re.compile(r"(?:\]\[(?:train|valid)\]\[INFO\]|\| INFO \| (?:train|valid) \|)|num\. shared model params: ")
@@ -36,8 +37,10 @@ def pack(runs, archive):
     part = archive.with_name(f".{archive.name}.part")
     with tarfile.open(part, "w:xz", preset=9) as tar:
         # The same file of all runs in sequence: their translations are similar, so they take less space.
-        for pattern in KEPT:
-            for file in sorted(file for folder in folders for file in folder.glob(pattern)):
+        found = [[file for folder in folders for file in folder.glob(pattern)] for pattern in KEPT]
+        found += [[file for system in {folder.parent for folder in folders} for file in system.glob(OF_SEVERAL_SEEDS)]]
+        for files in found:
+            for file in sorted(files):
                 content = _reduced(file, runs).encode()
                 member = tarfile.TarInfo(str(file.relative_to(runs)))
                 member.size = len(content)

@@ -57,6 +57,9 @@ def runs(tmp_path):
     (folder / "evaluation" / "test" / "generate.out").write_text("a line of the log\n" + "".join(outputs))
     scores = {"references": ["/home/me/My Files/test.de"], "against": str(runs / "small" / "x")}
     (folder / "evaluation" / "test" / "scores.json").write_text(json.dumps(scores))
+    several = folder.parent / "seeds1-3" / "compared" / "x"
+    several.mkdir(parents=True)
+    (several / "test.json").write_text('{"scores": {}}')
     unfinished = folder.parent / "seed2"
     unfinished.mkdir()
     (unfinished / "settings.json").write_text("{}")
@@ -69,7 +72,7 @@ def test_an_archive_has_no_checkpoints_no_text_of_the_corpus_and_no_paths(runs, 
         content = {Path(name).name: tar.extractfile(name).read().decode() for name in tar.getnames()}
         assert not any("seed2" in name for name in tar.getnames())
     expected = {"settings.json", "manifest.json", "finished", "train.log", "nll.json", "scores.json", "generate.out"}
-    assert set(content) == expected
+    assert set(content) == {*expected, "test.json"}
     assert content["generate.out"] == "H-0\t-0.5\tein haus\nH-1\t-0.5\tein haus\n"
     assert "CapsuleTranslationTask" not in content["train.log"] and "num_updates 6" in content["train.log"]
     assert json.loads(content["scores.json"]) == {"references": ["test.de"], "against": "small/x"}

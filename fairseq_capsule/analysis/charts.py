@@ -1,13 +1,24 @@
 """Charts that are readable with colour blindness and in grey. Every function returns a matplotlib figure."""
 
-from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import ScalarFormatter
 
 # The colours of Okabe and Ito, distinct under colour blindness. Each colour has its own marker.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 MARKS = "osD^vPX"
+
+
+class Band(NamedTuple):
+    """The curve of several trainings, with the lowest and highest of them."""
+
+    places: Sequence[float]
+    means: Sequence[float]
+    lows: Sequence[float]
+    highs: Sequence[float]
+
 
 # Axis label of a panel → system → values; None where a value is missing.
 Panels = Mapping[str, Mapping[str, Sequence[Optional[float]]]]
@@ -28,6 +39,26 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
     return figure
 
 
+def bands(panels: Mapping[str, Mapping[str, Band]], axis_label: str, title: str) -> Figure:
+    """One panel per measure, side by side; in each one line per system, in its band. The values are logarithmic."""
+    figure, axes = _panels(panels, title, width=5.2)
+    number = 0
+    for axis, systems in zip(axes, panels.values()):
+        for system, band in systems.items():
+            style = _style(number)
+            axis.plot(band.places, band.means, label=system, markersize=3, linewidth=1, **style)
+            axis.fill_between(band.places, band.lows, band.highs, color=style["color"], alpha=0.2, linewidth=0)
+            number += 1
+        axis.set_yscale("log")
+        axis.yaxis.set_major_formatter(ScalarFormatter())
+        axis.yaxis.set_minor_formatter(ScalarFormatter())
+        axis.tick_params(axis="y", which="minor", labelsize=7)
+        axis.set_xlabel(axis_label, fontsize=9)
+        axis.grid(alpha=0.3, which="both")
+        axis.legend(fontsize=7)
+    return figure
+
+
 def points(panels: Points, spreads: Points, title: str) -> Figure:
     """One panel per measure; in each panel one point per system with its spread. A missing value leaves a gap."""
     systems = list(next(iter(panels.values())))
@@ -41,13 +72,13 @@ def points(panels: Points, spreads: Points, title: str) -> Figure:
     return figure
 
 
-def scatter(places: Dict[str, Tuple[float, float]], x_label: str, y_label: str, title: str) -> Figure:
-    """One point per system, named in a legend."""
+def scatter(places: Dict[str, Tuple[float, float, float]], x_label: str, y_label: str, title: str) -> Figure:
+    """One point per system, named in a legend. A place has `x`, `y` and the spread of `y`."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     figure.suptitle(title, fontsize=10)
     axis = figure.subplots()
-    for number, (system, (x, y)) in enumerate(places.items()):
-        axis.plot([x], [y], linestyle="none", label=system, **_style(number))
+    for number, (system, (x, y, spread)) in enumerate(places.items()):
+        axis.errorbar(x, y, yerr=spread, linestyle="none", capsize=4, label=system, **_style(number))
     axis.set_xlabel(x_label, fontsize=9)
     axis.set_ylabel(y_label, fontsize=9)
     axis.grid(alpha=0.3)
@@ -74,7 +105,8 @@ def _height(value: Optional[float]) -> float:
 
 def _style(number: int) -> Dict[str, Any]:
     """The style of the system with this number, from 0."""
-    return {"color": COLOURS[number % len(COLOURS)], "marker": MARKS[number % len(MARKS)]}
+    colours, turn = len(COLOURS), number // len(COLOURS)  # the eighth system has the first colour, but the second mark
+    return {"color": COLOURS[number % colours], "marker": MARKS[(number + turn) % len(MARKS)]}
 
 
 def _panels(panels: Collection[str], title: str, width: float) -> Tuple[Figure, List[Axes]]:

@@ -19,7 +19,7 @@ from fairseq_capsule.evaluation.translations import read_translations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("reference", type=input_file, metavar="REF", help="the reference, untokenised")
+    parser.add_argument("references", nargs="+", type=input_file, metavar="REF", help="the references, untokenised")
     parser.add_argument(
         "--baseline",
         nargs="+",
@@ -62,15 +62,17 @@ def run(args: argparse.Namespace) -> None:
             )
     tokenised, subwords = (False, "characters") if args.rouge else (None, "subword_nmt")
     outputs = [read_translations(path, None, tokenised, subwords) for group in groups for path in group]
-    lines = read_lines(args.reference)
-    scoring.require_equal_counts(outputs, [(args.reference, lines)])
-    if len(lines) < 2:
-        raise UserError(f"{args.reference}: one sentence; the variation between sentences needs at least two")
-    scoring.require_own_reference(outputs, [(args.reference, lines)])
+    references = [(path, read_lines(path)) for path in args.references]
+    scoring.require_equal_counts(outputs, references)
+    first, sentences = args.references[0], len(references[0][1])
+    if sentences < 2:
+        raise UserError(f"{first}: one sentence; the variation between sentences needs at least two")
+    scoring.require_own_reference(outputs, references)
+    texts = [lines for _, lines in references]
     if args.rouge:
-        measures = rouge_measures(outputs, [lines], args.lowercase)
+        measures = rouge_measures(outputs, texts, args.lowercase)
     else:
-        measures = scoring.measures(outputs, [lines], args.lang or language_of(args.reference), args.lowercase)
+        measures = scoring.measures(outputs, texts, args.lang or language_of(first), args.lowercase)
     found: Dict[str, List[SeedScores]] = {}
     for measure in tqdm(measures, desc="seeds", unit=" measures", disable=None):
         found[measure.name] = compare_seeds(measure, seeds)
@@ -87,7 +89,8 @@ def run(args: argparse.Namespace) -> None:
             name: [{"outputs": [str(path) for path in group], **asdict(each)} for group, each in zip(groups, measured)]
             for name, measured in found.items()
         }
-        print(json.dumps({"reference": str(args.reference), "sentences": len(lines), "scores": printed}))
+        names = [str(path) for path in args.references]
+        print(json.dumps({"references": names, "sentences": sentences, "scores": printed}))
 
 
 def _line(first: Path, scores: SeedScores) -> str:

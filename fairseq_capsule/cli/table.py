@@ -7,6 +7,7 @@ from typing import Optional
 from fairseq_capsule.cli.arguments import label, output_folder
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables import definitions, gathering, printing
+from fairseq_capsule.tables.curves import curves
 from fairseq_capsule.tables.runs import Places
 from fairseq_capsule.tables.scales import SCALES, load_scale
 
@@ -14,6 +15,9 @@ from fairseq_capsule.tables.scales import SCALES, load_scale
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", nargs="?", type=label, metavar="TABLE", help="such as duan-table2 (default: list all)")
     add_table_arguments(parser)
+    parser.add_argument(
+        "--curves", action="store_true", help="also write the learning curves of its rows, with bands over seeds"
+    )
     parser.add_argument("--out", type=output_folder, help="folder for the table's files (default: RUNS/SCALE/tables)")
 
 
@@ -31,13 +35,15 @@ def run(args: argparse.Namespace) -> None:
     if args.table and not definitions.CONFIGS.is_dir() and args.scale in SCALES and written.is_file():
         print(written.read_text(encoding="utf-8"))  # an installation without the definitions
     elif args.table:
-        show(args.table, args.scale, args.runs, args.out, args.figure)
+        show(args.table, args.scale, args.runs, args.out, args.figure, args.curves)
     else:
         for name in definitions.table_names():
             print(f"{name:16} {definitions.load_table(name).title}")
 
 
-def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: bool = False) -> None:
+def show(
+    name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: bool = False, with_curves: bool = False
+) -> None:
     """Print a table from its results so far, and write it.
 
     Raises:
@@ -47,7 +53,9 @@ def show(name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: 
     require_figure(table, figure)
     results = gathering.gather(table, load_scale(scale), places)
     print(printing.markdown(results))
-    paths = printing.write(results, out or places.runs / scale / "tables", figure)
+    folder = out or places.runs / scale / "tables"
+    paths = printing.write(results, folder, figure)
+    paths += curves(table, load_scale(scale), places).write(folder) if with_curves else []
     print("wrote " + ", ".join(map(str, paths)))
 
 

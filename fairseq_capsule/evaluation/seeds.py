@@ -35,6 +35,7 @@ class Effect:
         p: two-sided; 1 if there is no variation and no difference.
         p_adjusted: the p after the correction of Holm for all systems of the comparison.
         detectable: the smallest true difference that a test at 5 % finds with a probability of 80 %.
+        error_over_sentences: `jackknife` of the formula.
     """
 
     difference: float
@@ -43,6 +44,7 @@ class Effect:
     p: float
     p_adjusted: float
     detectable: float
+    error_over_sentences: float
 
 
 @dataclass(frozen=True)
@@ -77,15 +79,10 @@ def compare_seeds(measure: Measure, seeds: int) -> List[SeedScores]:
     outputs = [jackknifed(measure.metric, system, measure.references) for system in progress]
     groups = [np.stack(outputs[start : start + seeds]) for start in range(0, len(outputs), seeds)]
     baseline, *systems = groups
-    effects = [effect(group[:, 0] - baseline[:, 0], (group - baseline)[:, 1:].mean(0)) for group in systems]
-    adjusted = holm([each.p for each in effects])
-    return [
-        SeedScores(baseline[:, 0].tolist()),
-        *(
-            SeedScores(group[:, 0].tolist(), replace(each, p_adjusted=p))
-            for group, each, p in zip(systems, effects, adjusted)
-        ),
-    ]
+    differences = [group - baseline for group in systems]
+    effects = holm([effect(each[:, 0], jackknife_error(each[:, 1:].mean(0))) for each in differences])
+    found = [SeedScores(group[:, 0].tolist(), each) for group, each in zip(systems, effects)]
+    return [SeedScores(baseline[:, 0].tolist()), *found]
 
 
 def jackknifed(metric: Metric, sentences: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
@@ -99,30 +96,34 @@ def jackknifed(metric: Metric, sentences: Sequence[str], references: Sequence[Se
     return np.array([score(total), *(score(total - part) for part in parts)])
 
 
-def effect(differences: np.ndarray, without_each: np.ndarray) -> Effect:
+def jackknife_error(without_each: np.ndarray) -> float:
+    """Compute the standard error over sentences of a figure from the `N` figures without one of them: `[N]`."""
+    return math.sqrt(float(without_each.var()) * (len(without_each) - 1))
+
+
+def effect(differences: np.ndarray, error_over_sentences: float) -> Effect:
     """Compute an effect. Its `p_adjusted` is its `p`.
 
     Args:
         differences: one for each seed, `[n]`, at least 2.
-        without_each: the mean difference without each sentence, `[N]`.
+        error_over_sentences: the standard error of their mean over sentences.
     """
-    seeds, sentences = len(differences), len(without_each)
+    seeds = len(differences)
     difference = float(differences.mean())
     over_seeds = float(differences.var(ddof=1)) / seeds
-    over_sentences = float(without_each.var()) * (sentences - 1)
-    error = math.sqrt(over_seeds + over_sentences)
+    error = math.hypot(math.sqrt(over_seeds), error_over_sentences)
     freedom = error**4 * (seeds - 1) / over_seeds**2 if over_seeds else math.inf
     distribution = stats.t(freedom) if math.isfinite(freedom) else stats.norm()
     half = error * distribution.ppf((1 + CONFIDENCE) / 2)
     p = 2 * float(distribution.sf(abs(difference) / error)) if error else float(difference == 0)
     detectable = half + error * distribution.ppf(POWER)
-    return Effect(difference, difference - half, difference + half, p, p, detectable)
+    return Effect(difference, difference - half, difference + half, p, p, detectable, error_over_sentences)
 
 
-def holm(ps: Sequence[float]) -> List[float]:
-    """Adjust p-values for their number by the step-down method of Holm (1979)."""
-    adjusted, largest = [0.0] * len(ps), 0.0
-    for rank, index in enumerate(sorted(range(len(ps)), key=lambda index: ps[index])):
-        largest = max(largest, min(1.0, (len(ps) - rank) * ps[index]))
-        adjusted[index] = largest
+def holm(effects: Sequence[Effect]) -> List[Effect]:
+    """Set `p_adjusted` for the number of effects by the step-down method of Holm (1979)."""
+    adjusted, largest = list(effects), 0.0
+    for rank, index in enumerate(sorted(range(len(effects)), key=lambda index: effects[index].p)):
+        largest = max(largest, min(1.0, (len(effects) - rank) * effects[index].p))
+        adjusted[index] = replace(effects[index], p_adjusted=largest)
     return adjusted

@@ -3,12 +3,15 @@
 import math
 import re
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple, Union
 
+import numpy as np
+
 from fairseq_capsule.analysis.reports import escaped
 from fairseq_capsule.errors import one_line
+from fairseq_capsule.evaluation.seeds import Effect, effect, holm
 from fairseq_capsule.tables.definitions import Column, Table
 from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
@@ -24,12 +27,14 @@ class Figures:
         values: one for each seed.
         differences: to the row that it is compared with, for each seed where both have a figure.
         ps: the p of each difference, by paired bootstrap.
+        effect: the difference as a mean over several seeds, with its interval and p; None for one seed.
         missing: why there is no figure; empty if the row cannot have one.
     """
 
     values: Tuple[float, ...] = ()
     differences: Tuple[float, ...] = ()
     ps: Tuple[float, ...] = ()
+    effect: Optional[Effect] = None
     missing: Optional[str] = None
 
     @property
@@ -43,6 +48,8 @@ class Figures:
 
     @property
     def difference(self) -> Optional[float]:
+        if self.effect:
+            return self.effect.difference
         return statistics.mean(self.differences) if self.differences else None
 
 
@@ -74,8 +81,7 @@ class Results:
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder."""
-    folders = (places.runs / scale.name).glob("*/*/seed*")
-    seeds = sorted({int(found[1]) for path in folders if (found := re.fullmatch(r"seed(\d+)", path.name))}) or [1]
+    seeds = trained_seeds(scale, places)
     cells: Dict[str, Tuple[Points, ...]] = {}
     labels: List[Optional[str]] = [None] * len(table.columns)
     for row in table.to_run():
@@ -85,9 +91,17 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
             points.append(_points(runs, column, places))
             labels[number] = labels[number] or _label(runs, column, places)
         cells[row.label] = tuple(points)
+    for number in range(len(table.columns)):
+        _correct(cells, number)
     settings = [scale.setting(table.paper, column.corpus[0], big=False) for column in table.columns]
     stands_in = tuple(map(_stand_in, table.columns, settings))
     return Results(table, scale, cells, tuple(labels), stands_in)
+
+
+def trained_seeds(scale: Scale, places: Places) -> List[int]:
+    """The seeds that a run at this scale has a folder for, or 1."""
+    folders = (places.runs / scale.name).glob("*/*/seed*")
+    return sorted({int(found[1]) for path in folders if (found := re.fullmatch(r"seed(\d+)", path.name))}) or [1]
 
 
 def _stand_in(column: Column, setting: Setting) -> Optional[str]:
@@ -114,7 +128,34 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
     values, *tests = zip(*found)
     differences, ps = (tuple(x for x in kind if x is not None) for kind in tests)
     points = dict.fromkeys(point for value in values for point in value)
-    return {point: Figures(tuple(v[point] for v in values if point in v), differences, ps) for point in points}
+    effect = _effect(runs, column, places) if len(found) == len(runs) > 1 else None
+    return {point: Figures(tuple(v[point] for v in values if point in v), differences, ps, effect) for point in points}
+
+
+def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[Effect]:
+    """The effect over seeds and sentences, as a mean over the splits; None if the runs have not been compared so."""
+    measure, (run, other) = MEASURES[column.measure], runs[0]
+    if not measure.score or other is None:
+        return None
+    folder = places.runs / run.compared_folder(other, [run.seed for run, _ in runs])
+    differences, errors = [], []
+    for split in (split for split in column.splits if split in run.setting.splits):
+        found = read_report(folder / f"{split}.json")
+        try:
+            theirs, ours = found["scores"][measure.score]
+            pairs = [_number(our) - _number(their) for our, their in zip(ours["scores"], theirs["scores"], strict=True)]
+            errors.append(_number(ours["effect"]["error_over_sentences"]))
+        except NO_REPORT:
+            return None
+        differences.append(pairs)
+    return effect(np.mean(differences, axis=0), math.hypot(*errors) / len(errors))
+
+
+def _correct(cells: Dict[str, Tuple[Points, ...]], number: int) -> None:
+    """Correct the p of all effects of a column for their number."""
+    points = [row[number] for row in cells.values() if any(figures.effect for figures in row[number].values())]
+    for place, corrected in zip(points, holm([place[""].effect for place in points])):
+        place[""] = replace(place[""], effect=corrected)
 
 
 def _number(found: Any) -> float:
@@ -136,7 +177,9 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Un
         if scores is None:
             return _untrained(run, places) or _reason(folder.path, f"evaluate-{split}") or f"{split} is not scored"
         values.append(_number(measure.read(scores)))
-        compared = read_report(folder.path / "compared" / other.title / f"{split}.json") if other else None
+        compared = (
+            read_report(places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json") if other else None
+        )
         tests += [compared["scores"][measure.score]["against"]] if compared else []
     whole = len(tests) == len(values)
     difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None

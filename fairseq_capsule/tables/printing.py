@@ -9,6 +9,7 @@ from matplotlib.figure import Figure as Plot
 
 from fairseq_capsule.analysis.charts import lines, points, scatter
 from fairseq_capsule.analysis.reports import Report, escaped
+from fairseq_capsule.evaluation.seeds import Effect
 from fairseq_capsule.tables.definitions import Row
 from fairseq_capsule.tables.gathering import Figures, Results
 from fairseq_capsule.tables.measures import MEASURES, RATIOS
@@ -30,6 +31,10 @@ class Line:
     seeds: int
     difference: Optional[float]
     p: str
+    low: Optional[float]
+    high: Optional[float]
+    p_over_seeds: Optional[float]
+    detectable: Optional[float]
     missing: Optional[str]
 
 
@@ -46,6 +51,7 @@ def csv_lines(results: Results) -> List[Line]:
             len(figures.values),
             figures.difference,
             " ".join(f"{p:.4f}" for p in figures.ps),
+            *_of_effect(figures.effect),
             figures.missing or None,
         )
         for row in results.table.rows
@@ -132,10 +138,19 @@ def _cell(figures: Optional[Figures], digits: int) -> str:
     cell = f"{figures.mean:,.{digits}f}"
     if figures.spread is not None:
         cell += f" ± {figures.spread:.{digits}f}"
-    if figures.difference is not None:
+    if figures.effect:
+        difference, low, high = (
+            f"{value:+.{digits}f}" for value in (figures.effect.difference, figures.effect.low, figures.effect.high)
+        )
+        cell += f" ({difference}, {low} to {high}, p {figures.effect.p_adjusted:.3f})"
+    elif figures.difference is not None:
         ps = ", ".join(f"{p:.3f}" for p in figures.ps)
         cell += f" ({figures.difference:+.{digits}f}{f', p {ps}' if ps else ''})"
     return cell
+
+
+def _of_effect(effect: Optional[Effect]) -> Tuple[Optional[float], ...]:
+    return (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else (None,) * 4
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -152,12 +167,18 @@ def _notes(results: Results) -> Iterator[str]:
     if speeds:
         yield f"- {escaped(', '.join(speeds))}: the ratio to fairseq's own model of the same size; for that none.\n"
     compared = dict.fromkeys(row.against for row in table.rows if row.against)
-    if compared:
+    ours = [figures for cells in results.cells.values() for points in cells for figures in points.values()]
+    if any(figures.spread is not None for figures in ours):
+        yield "- ±: the standard deviation over seeds.\n"
+    if compared and any(figures.effect for figures in ours):
         yield (
-            "- In brackets: the difference to "
-            + escaped(" or ".join(compared))
-            + ", and the p of a paired bootstrap over the sentences, one for each seed that has a difference; a mean "
-            "over several test sets has none. ±: the standard deviation over seeds.\n"
+            f"- In brackets, for several seeds: the mean difference to {escaped(' or '.join(compared))}, its 95 % "
+            "interval over seeds and sentences, and its p after Holm's correction for the rows of the column.\n"
+        )
+    if compared and any(figures.differences and not figures.effect for figures in ours):
+        yield (
+            f"- In brackets, for one seed: the difference to {escaped(' or '.join(compared))}, and the p of a paired "
+            "bootstrap over the sentences; a mean over several test sets has none.\n"
         )
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for line in csv_lines(results):
@@ -184,12 +205,12 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
 def _over_a_column(results: Results, x: str, y: str) -> Plot:
     """One point for each row. A model compared with itself has the ratio 1, which is not measured."""
     labels = [column.label for column in results.table.columns]
-    places: Dict[str, Tuple[float, float]] = {}
+    places: Dict[str, Tuple[float, float, float]] = {}
     for row, cells in results.cells.items():
         over, height = (cells[labels.index(label)].get("", Figures()) for label in (x, y))
         across = 1.0 if over.missing == "" else over.mean
         if across is not None and height.mean is not None:
-            places[row] = (across, height.mean)
+            places[row] = (across, height.mean, height.spread or 0)
     return scatter(places, x, y, results.table.title)
 
 

@@ -5,8 +5,9 @@ Rows of different tables with equal settings are one run, in one folder.
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Iterator, Optional, Tuple
+from typing import Iterator, Optional, Sequence, Tuple
 
+from fairseq_capsule.number_sets import as_ranges
 from fairseq_capsule.tables.configurations import without_defaults
 from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
@@ -70,10 +71,18 @@ class Run:
         rest = key.removeprefix("model.")
         return key if (CONFIGS / self.setting.configs / rest).is_dir() else rest
 
+    def compared_folder(self, other: "Run", seeds: Sequence[int]) -> str:
+        """The folder of its comparisons with another run, or of the comparisons over several seeds of both."""
+        folder = f"{self._system}/seeds{as_ranges(seeds).replace(',', '_')}" if len(seeds) > 1 else self.name
+        return f"{folder}/compared/{other.title}"
+
+    @property
+    def _system(self) -> str:
+        return "/".join([self.scale, self.setting.data, self.title])
+
     @property
     def name(self) -> str:
-        seed = [] if self.config == GIVEN else [f"seed{self.seed}"]
-        return "/".join([self.scale, self.setting.data, self.title, *seed])
+        return self._system if self.config == GIVEN else f"{self._system}/seed{self.seed}"
 
     @property
     def checkpoint(self) -> str:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
@@ -30,7 +30,7 @@ class Targets:
         runs: all runs, by name.
         trainings: the names of the runs that are trained.
         corpora: for each corpus, one of the runs on it.
-        compared: the runs that others are compared with, by the folder of the comparison.
+        compared: for each folder of comparisons, the runs that are compared, a pair for each seed.
         cells: the files that the table is read from.
     """
 
@@ -43,8 +43,13 @@ class Targets:
     runs: Dict[str, Run]
     trainings: List[str]
     corpora: Dict[str, Run]
-    compared: Dict[str, Run]
+    compared: Dict[str, List[Tuple[Run, Run]]]
     cells: List[str]
+
+    @property
+    def systems(self) -> List[str]:
+        """The folders with comparisons."""
+        return [folder.partition("/compared/")[0] for folder in self.compared]
 
     # --- the input files of a step, by its wildcards -----------------------------------------------------------------
 
@@ -58,8 +63,8 @@ class Targets:
         return [self._prepared(run), self._trained(run)]
 
     def before_comparing(self, wildcards: Any) -> List[str]:
-        names = (wildcards.run, self._other(wildcards).name)
-        return [f"{name}/evaluation/{wildcards.split}/scores.json" for name in names]
+        runs = dict.fromkeys(run for pair in self._pairs(wildcards) for run in pair)
+        return [f"{run.name}/evaluation/{wildcards.split}/scores.json" for run in runs]
 
     def before_measuring(self, wildcards: Any) -> List[str]:
         if wildcards.source in TIMED:  # an untrained model is timed
@@ -74,8 +79,8 @@ class Targets:
         """The file that exists once the run's checkpoint is complete. fairseq writes its own before the end."""
         return f"{run.name}/{run.checkpoint if run.is_averaged or run.config == GIVEN else 'finished'}"
 
-    def _other(self, wildcards: Any) -> Run:
-        return self.compared[f"{wildcards.run}/compared/{wildcards.other}"]
+    def _pairs(self, wildcards: Any) -> List[Tuple[Run, Run]]:
+        return self.compared[f"{wildcards.system}/compared/{wildcards.other}"]
 
     # --- the options of a step's command -----------------------------------------------------------------------------
 
@@ -115,17 +120,22 @@ class Targets:
             [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
         )
 
-    def compared_texts(self, wildcards: Any) -> List[str]:
-        """The arguments of `fairseq-capsule score`: our translations, references, options, the other translations."""
-        run, split = self.runs[wildcards.run], wildcards.split
+    def compare(self, wildcards: Any) -> List[str]:
+        """The command that compares the translations of a run and another, or of several seeds of both."""
+        run, split = self._pairs(wildcards)[0][0], wildcards.split
         task = composed_of(run).task
-        folders = (self.places.folder(each) for each in (run, self._other(wildcards)))
-        ours, theirs = (str(folder.evaluation(split).translations) for folder in folders)
+        ours, theirs = (
+            [str(self.places.folder(each).evaluation(split).translations) for each in runs]
+            for runs in zip(*self._pairs(wildcards))
+        )
         first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
         references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
         options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
-        return [ours, *references, *options, "--against", theirs]
+        if len(ours) > 1:
+            texts = [*references, "--baseline", *theirs, "--system", *ours]
+            return ["fairseq-capsule", "seeds", *texts, *options, "--json"]
+        return ["fairseq-capsule", "score", *ours, *references, *options, "--against", *theirs, "--json"]
 
     def measure(self, wildcards: Any) -> List[str]:
         device = ["--device", "cuda"] if wildcards.source in TIMED and self.gpus(wildcards) else []
@@ -165,7 +175,7 @@ def targets(
     table: Table,
     scale: Scale,
     places: Places,
-    seeds: Iterable[int] = (1,),
+    seeds: Sequence[int] = (1,),
     rows: Optional[List[str]] = None,
     baseline: Optional[Path] = None,
     gpus: Optional[int] = None,
@@ -183,7 +193,7 @@ def targets(
     """
     runs: Dict[str, Run] = {}
     trained: Dict[str, Run] = {}
-    compared: Dict[str, Run] = {}
+    compared: Dict[str, List[Tuple[Run, Run]]] = {}
     cells: Dict[str, None] = {}
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
@@ -201,8 +211,10 @@ def targets(
         for split in (split for split in column.splits if split in run.setting.splits):
             cells[f"{run.name}/evaluation/{split}/scores.json"] = None
             if other:
-                compared[f"{run.name}/compared/{other.title}"] = other
-                cells[f"{run.name}/compared/{other.title}/{split}.json"] = None
+                folder = run.compared_folder(other, seeds)
+                pairs = compared.setdefault(folder, [])
+                pairs += [] if (run, other) in pairs else [(run, other)]
+                cells[f"{folder}/{split}.json"] = None
     given = [run for run in runs.values() if run.config == GIVEN]
     if baseline and not baseline.is_file():
         raise UserError(f"--baseline {baseline}: no such checkpoint")

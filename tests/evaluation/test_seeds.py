@@ -8,7 +8,7 @@ from scipy import stats
 
 from fairseq_capsule.evaluation.rouge import CharacterRouge
 from fairseq_capsule.evaluation.scoring import Measure, tokenised_bleu
-from fairseq_capsule.evaluation.seeds import compare_seeds, effect, holm, jackknifed
+from fairseq_capsule.evaluation.seeds import Effect, compare_seeds, effect, holm, jackknife_error, jackknifed
 from fairseq_capsule.evaluation.summary_scores import Rouge
 
 REFERENCES = [f"the {animal} sees a {colour} ball in the {number} garden ." for animal, colour, number in zip(
@@ -37,7 +37,7 @@ def test_the_error_over_sentences_of_a_mean_is_the_standard_error():
     whole, *without = jackknifed(Rouge("rouge1"), system, [REFERENCES])
     each = [100 * CharacterRouge().f1(*pair)["rouge1"] for pair in zip(system, [[line] for line in REFERENCES])]
     # Equal differences of the seeds leave only the variation over sentences.
-    found = effect(np.array([whole, whole]), np.array(without))
+    found = effect(np.array([whole, whole]), jackknife_error(np.array(without)))
     error = np.std(each, ddof=1) / math.sqrt(len(each))
     assert found.difference == pytest.approx(np.mean(each))
     assert found.high - found.difference == pytest.approx(stats.norm.ppf(0.975) * error)
@@ -47,7 +47,7 @@ def test_the_error_over_sentences_of_a_mean_is_the_standard_error():
 
 def test_without_variation_over_sentences_it_is_the_paired_t_test():
     baseline, system = np.array([30.0, 31.0, 30.4]), np.array([30.9, 31.2, 31.3])
-    found = effect(system - baseline, np.full(50, 0.7))
+    found = effect(system - baseline, 0.0)
     expected = stats.ttest_rel(system, baseline)
     interval = expected.confidence_interval(0.95)
     assert found.p == pytest.approx(expected.pvalue)
@@ -65,7 +65,7 @@ def test_the_interval_contains_the_true_difference_in_95_of_100_comparisons():
             + random.normal(0, 2, (seeds, sentences))
         )
         without = (scores.sum(1, keepdims=True) - scores) / (sentences - 1)
-        found = effect(scores.mean(1), without.mean(0))
+        found = effect(scores.mean(1), jackknife_error(without.mean(0)))
         inside += found.low < true < found.high
     assert 0.94 < inside / runs <= 0.995
 
@@ -101,7 +101,8 @@ def test_a_system_with_fewer_errors_is_found_and_one_with_as_many_is_not():
     ],
 )
 def test_p_values_are_adjusted_step_by_step(ps, adjusted):
-    assert holm(ps) == pytest.approx(adjusted)
+    effects = [Effect(0, 0, 0, p, p, 0, 0) for p in ps]
+    assert [each.p_adjusted for each in holm(effects)] == pytest.approx(adjusted)
 
 
 def measure(systems):

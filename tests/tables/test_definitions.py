@@ -14,7 +14,7 @@ from fairseq_capsule.tables.runs import compared_runs
 from fairseq_capsule.tables.scales import SCALES, load_scale
 
 NAMES = [
-    "comparison",
+    *("comparison", "comparison-lstm", "comparison-variants"),
     *(f"duan-table{n}" for n in (1, 2, 3, 4)),
     *("wang-figure3", "wang-figure4", *(f"wang-table{n}" for n in (1, 2, 3))),
     *("weng-figure4", "weng-figure5", *(f"weng-table{n}" for n in (1, 2, 3, 4, 5))),
@@ -161,7 +161,7 @@ def test_a_broken_definition_is_refused(tmp_path, monkeypatch, text, message):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(UserError, match="no table 'duan-table9'; there are: comparison, duan-table1, "):
+    with pytest.raises(UserError, match="no table 'duan-table9'; there are: comparison, comparison-lstm, "):
         load_table("duan-table9")
     with pytest.raises(UserError, match="no scale 'huge'; there are: paper, small, smoke"):
         load_scale("huge")

@@ -5,7 +5,10 @@ import io
 import json
 
 import pytest
+from scipy import stats
 
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.curves import curves
 from fairseq_capsule.tables.definitions import load_table
 from fairseq_capsule.tables.gathering import gather
 from fairseq_capsule.tables.printing import csv_lines, markdown, plot, write
@@ -75,6 +78,82 @@ def test_means_and_spreads_are_over_seeds(runs):
     assert results.cells["Transformer"][0][""].spread == pytest.approx(1.0)
 
 
+def compare(runs, title, baseline, bleu, errors, other="transformer", splits=("test",)):
+    """Write the scores of several seeds, and their comparison for each split."""
+    for split, error in zip(splits, errors):
+        for seed, (theirs, ours) in enumerate(zip(baseline, bleu), 1):
+            runs.score(other, theirs, seed, split)
+            runs.score(title, ours, seed, split)
+        system = {"scores": bleu, "effect": {"error_over_sentences": error}}
+        file = runs.root / title / f"seeds1-{len(bleu)}" / "compared" / other / f"{split}.json"
+        put(file, {"scores": {"tokenised_bleu": [{"scores": baseline}, system]}})
+
+
+def test_several_seeds_have_an_interval_and_a_corrected_p(runs):
+    compare(runs, ENCODER, [30.0, 31.0, 30.4], [30.9, 31.2, 31.3], [0.0])
+    compare(runs, DECODER, [30.0, 31.0, 30.4], [30.2, 31.1, 30.5], [0.3])
+    results = runs.gathered("duan-table2")
+    encoder, decoder = (results.cells[row][0][""].effect for row in ("encoder", "decoder"))
+    expected = stats.ttest_rel([30.9, 31.2, 31.3], [30.0, 31.0, 30.4])
+    interval = expected.confidence_interval(0.95)
+    assert (encoder.difference, encoder.low, encoder.high) == pytest.approx((2 / 3, interval.low, interval.high))
+    assert encoder.p == pytest.approx(expected.pvalue) and encoder.p_adjusted == pytest.approx(2 * expected.pvalue)
+    assert decoder.p_adjusted == decoder.p and decoder.high - decoder.difference > 0.3 * 1.96
+    shown = f"31.13 ± 0.21 (+0.67, {interval.low:+.2f} to {interval.high:+.2f}, p {2 * expected.pvalue:.3f})"
+    text = markdown(results)
+    assert f"| encoder | 24.87 | {shown} |" in text
+    assert "95 % interval over seeds and sentences" in text and "bootstrap" not in text
+    line = next(line for line in csv_lines(results) if line.row == "encoder")
+    assert (line.low, line.high, line.p_over_seeds) == (encoder.low, encoder.high, encoder.p_adjusted)
+
+
+def test_the_effect_on_several_test_sets_is_that_of_their_mean(runs):
+    splits = ("test", "test1", "test2")
+    continued = "continued+on-transformer"
+    compare(runs, GDR, [30.0, 31.0], [30.5, 31.7], [0.3, 0.4, 0.0], continued, splits)
+    found = runs.gathered("zheng-table1").cells["GDR + BOW + BCA (OURS)"][-1][""].effect
+    assert found.difference == pytest.approx(0.6)
+    assert found.error_over_sentences == pytest.approx(0.5 / 3)
+    (runs.root / GDR / "seeds1-2" / "compared" / continued / "test2.json").unlink()
+    assert runs.gathered("zheng-table1").cells["GDR + BOW + BCA (OURS)"][-1][""].effect is None
+
+
+def test_a_comparison_of_other_seeds_is_not_shown(runs):
+    compare(runs, ENCODER, [30.0, 31.0], [30.9, 31.2], [0.1])
+    assert runs.gathered("duan-table2").cells["encoder"][0][""].effect
+    for title in (TRANSFORMER, ENCODER):
+        runs.score(title, 30.0, seed=3)
+    assert runs.gathered("duan-table2").cells["encoder"][0][""].effect is None
+
+
+VALID = (
+    "[2026-11-23 01:55:17,978][valid][INFO] - epoch {epoch:03d} | valid on 'valid' subset | loss 9 | nll_loss {nll} | "
+    "num_updates {updates}\n"
+)
+
+
+def test_learning_curves_have_bands_over_seeds(runs, tmp_path):
+    for seed, nlls in ((1, (5.0, 4.0, 3.0)), (2, (5.5, 4.2))):
+        runs.finish(TRANSFORMER, seed)
+        lines = (VALID.format(epoch=n, nll=nll, updates=124 * n) for n, nll in enumerate(nlls, 1))
+        put(runs.folder(TRANSFORMER, seed) / "train.log", "".join(lines))
+    report = curves(load_table("comparison"), SMALL, runs.places)
+    first, second = report.rows  # of the third point only one seed is known
+    assert (first.updates, first.seeds, first.mean, first.low, first.high) == (124, 2, 5.25, 5.0, 5.5)
+    assert (second.row, second.mean) == ("Transformer", pytest.approx(4.1))
+    [axis] = report.figure.axes
+    assert axis.get_ylabel().endswith("from scratch") and list(axis.get_lines()[0].get_ydata()) == [5.25, 4.1]
+    assert {path.name for path in report.write(tmp_path)} == {
+        f"comparison-curves.{kind}" for kind in ("md", "csv", "png", "svg")
+    }
+
+
+def test_curves_without_a_training_log_are_refused(runs):
+    runs.finish(TRANSFORMER)
+    with pytest.raises(UserError, match="no run of comparison"):
+        curves(load_table("comparison"), SMALL, runs.places)
+
+
 def test_one_seed_has_no_spread(runs):
     runs.score(TRANSFORMER, 30.0)
     assert "| Transformer | 24.28 | 30.00 |" in markdown(runs.gathered("duan-table2"))
@@ -132,13 +211,14 @@ def test_a_row_that_depends_on_a_failed_one_names_it(runs):
 
 def test_quality_is_drawn_over_speed(runs, tmp_path):
     """The model of fairseq is not compared with itself; its ratio is 1."""
-    runs.score(TRANSFORMER, 30.0)
-    runs.score(GDR, 31.0)
+    for split in ("test", "test1", "test2"):
+        runs.score(TRANSFORMER, 30.0, split=split)
+        runs.score(GDR, 31.0, split=split)
+        runs.score("capsnmt", 29.0, split=split)  # without a speed: no point
     runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
-    runs.score("capsnmt", 29.0)  # without a speed: no point
     results = runs.gathered("comparison")
     [axis] = plot(results).axes
-    drawn = {line.get_label(): (*line.get_xdata(), *line.get_ydata()) for line in axis.get_lines()}
+    drawn = {bar.get_label(): tuple(map(float, bar.lines[0].get_xydata()[0])) for bar in axis.containers}
     assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, both losses": (0.85, 31.0)}
     assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
     assert {path.suffix for path in write(results, tmp_path, figure=True)} == {".md", ".csv", ".png", ".svg"}
@@ -229,6 +309,7 @@ def test_csv_has_every_figure(runs, tmp_path):
     assert lines[2] == {
         **{"row": "encoder", "column": "BLEU", "of": "", "paper": "24.87", "mean": "31.0", "spread": "", "seeds": "1"},
         **{"difference": "1.0", "p": "0.2500", "missing": ""},
+        **{"low": "", "high": "", "p_over_seeds": "", "detectable": ""},
     }
 
 

@@ -56,10 +56,10 @@ def test_a_row_starts_from_its_baseline(places):
     assert "optimization.max_epoch=12" not in words
     assert "optimization.max_epoch=12" in train(found, step(TRANSFORMER))
     assert f"{GRET}/compared/continued+on-transformer/test.json" in found.cells
-    compared = step(GRET, other="continued+on-transformer", split="test")
+    compared = SimpleNamespace(system=GRET, other="continued+on-transformer", split="test")
     continued = "small/multi30k/continued+on-transformer/seed1"
     assert found.before_comparing(compared)[1] == f"{continued}/evaluation/test/scores.json"
-    assert found.compared_texts(compared)[-1].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
+    assert found.compare(compared)[-2].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
 
 
 def test_a_student_is_trained_on_its_teacher_s_translations(places):
@@ -136,9 +136,35 @@ def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, places, 
 def test_each_seed_is_a_separate_training(places):
     found = of("duan-table2", SMALL, places, [1, 3])
     assert sum(name.endswith("seed3") for name in found.trainings) == 4
-    third = step("small/multi30k/capsule_transformer/seed3", other="transformer", split="test")
-    assert "common.seed=3" in train(found, third)
-    assert found.before_comparing(third)[1] == "small/multi30k/transformer/seed3/evaluation/test/scores.json"
+    assert "common.seed=3" in train(found, step("small/multi30k/capsule_transformer/seed3"))
+
+
+def test_several_seeds_are_compared_together(places):
+    one, several = of("duan-table2", SMALL, places), of("duan-table2", SMALL, places, [1, 3])
+    row = "small/multi30k/capsule_transformer"
+    assert f"{row}/seed1/compared/transformer/test.json" in one.cells
+    assert [cell for cell in several.cells if cell.startswith(f"{row}/") and "/compared/" in cell] == [
+        f"{row}/seeds1_3/compared/transformer/test.json"
+    ]
+    wildcards = SimpleNamespace(system=f"{row}/seeds1_3", other="transformer", split="test")
+    assert several.before_comparing(wildcards) == [
+        f"small/multi30k/{system}/seed{seed}/evaluation/test/scores.json"
+        for seed in (1, 3)
+        for system in ("capsule_transformer", "transformer")
+    ]
+    words = several.compare(wildcards)
+    ours, theirs = (
+        [str(places.runs / f"small/multi30k/{system}/seed{seed}/evaluation/test/generate.out") for seed in (1, 3)]
+        for system in ("capsule_transformer", "transformer")
+    )
+    first = words.index("--baseline")
+    assert words[:2] == ["fairseq-capsule", "seeds"] and words[first : first + 6] == [
+        *("--baseline", *theirs),
+        *("--system", *ours),
+    ]
+    single = SimpleNamespace(system=f"{row}/seed1", other="transformer", split="test")
+    assert one.compare(single)[:3] == ["fairseq-capsule", "score", ours[0]]
+    assert one.compare(single)[-3:] == ["--against", theirs[0], "--json"]
 
 
 def test_rows_include_the_runs_that_they_need(places):
