@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from fairseq.criterions import CRITERION_REGISTRY
-from fairseq.models import build_model
+from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
@@ -55,17 +55,24 @@ def test_every_configuration_builds_its_model(path):
 
 @pytest.mark.parametrize("path", GROUPS, ids=lambda path: f"{path.parts[-3]}/{path.parent.name}={path.stem}")
 def test_every_config_group_fits_its_systems(path):
-    """A `size` or a `recipe` fits the systems that use its group."""
+    """A `recipe` fits every system that uses recipes; a `size` those whose model has all its options."""
     folder, group = path.parent.parent, path.parent.name
     if folder.name == "own":
         return  # the next test covers it
-    for system in folder.glob("*.yaml"):
-        lstm = system.stem == "capsnmt"
-        if f"  - {group}: " in system.read_text() and (group == "recipe" or lstm == path.stem.endswith("_lstm")):
-            model = built(composed(folder, system.stem, f"{group}={path.stem}"))
-            assert group == "recipe" or model.encoder.embed_tokens.embedding_dim == (
-                1024 if folder.name in PAPERS else 256
-            )
+    systems = [system.stem for system in folder.glob("*.yaml") if f"  - {group}: " in system.read_text()]
+    if group == "recipe":
+        assert systems and all(built(composed(folder, system, f"recipe={path.stem}")) for system in systems)
+        return
+    options = OmegaConf.load(path).model
+    fitting = [
+        system
+        for system in systems
+        if set(options) <= {item.name for item in fields(MODEL_DATACLASS_REGISTRY[composed(folder, system).model._name])}
+    ]
+    assert fitting, "the model of no system has all these options"
+    for system in fitting:
+        model = built(composed(folder, system, f"size={path.stem}"))
+        assert model.encoder.embed_tokens.embedding_dim == options.encoder_embed_dim
 
 
 @pytest.mark.parametrize("path", OWN_SYSTEMS, ids=lambda path: path.stem)

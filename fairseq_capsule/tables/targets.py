@@ -198,8 +198,8 @@ def targets(
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
         measure = MEASURES[column.measure]
-        if not applies(column.measure, run):
-            continue
+        if not applies(column.measure, run) or (measure.source in TIMED and seed != seeds[0]):
+            continue  # the model that is timed is not trained, so it is the same for all seeds
         needed = {each.name: each for each in run.with_needed()}
         if other and not measure.source:
             needed.update((each.name, each) for each in other.with_needed())

@@ -162,6 +162,8 @@ def test_several_seeds_are_compared_together(places):
         *("--baseline", *theirs),
         *("--system", *ours),
     ]
+    timed = [cell for cell in of("comparison", SMALL, places, [1, 3]).cells if "/measures/throughput-" in cell]
+    assert timed and not any("seed3" in cell for cell in timed)
     single = SimpleNamespace(system=f"{row}/seed1", other="transformer", split="test")
     assert one.compare(single)[:3] == ["fairseq-capsule", "score", ours[0]]
     assert one.compare(single)[-3:] == ["--against", theirs[0], "--json"]
