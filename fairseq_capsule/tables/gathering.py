@@ -112,6 +112,7 @@ def _stand_in(column: Column, setting: Setting) -> Optional[str]:
 
 def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Points:
     found: List[Found] = []
+    scored: List[Tuple[Run, Optional[Run]]] = []
     reasons: List[str] = []
     for run, other in runs:
         if not applies(column.measure, run):
@@ -122,18 +123,22 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
             )
         except NO_REPORT:
             figure = "its report is damaged: delete it and measure again"
-        reasons.append(figure) if isinstance(figure, str) else found.append(figure)
+        if isinstance(figure, str):
+            reasons.append(figure)
+        else:
+            found.append(figure)
+            scored.append((run, other))
     if not found:
         return {"": Figures(missing=reasons[0])}
     values, *tests = zip(*found)
     differences, ps = (tuple(x for x in kind if x is not None) for kind in tests)
     points = dict.fromkeys(point for value in values for point in value)
-    effect = _effect(runs, column, places) if len(found) == len(runs) > 1 else None
+    effect = _effect(scored, column, places) if len(scored) > 1 else None
     return {point: Figures(tuple(v[point] for v in values if point in v), differences, ps, effect) for point in points}
 
 
 def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[Effect]:
-    """The effect over seeds and sentences, as a mean over the splits; None if the runs have not been compared so."""
+    """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
     measure, (run, other) = MEASURES[column.measure], runs[0]
     if not measure.score or other is None:
         return None

@@ -169,7 +169,7 @@ def _notes(results: Results) -> Iterator[str]:
     compared = dict.fromkeys(row.against for row in table.rows if row.against)
     ours = [figures for cells in results.cells.values() for points in cells for figures in points.values()]
     if any(figures.spread is not None for figures in ours):
-        yield "- ±: the standard deviation over seeds.\n"
+        yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
         yield (
             f"- In brackets, for several seeds: the mean difference to {escaped(' or '.join(compared))}, its 95 % "
@@ -186,6 +186,14 @@ def _notes(results: Results) -> Iterator[str]:
             reasons.setdefault((line.row, line.missing), []).append(line.column)
     for (row, reason), columns in reasons.items():
         yield f"- Missing: {escaped(f'{row}, ' + ', '.join(columns) + f': {reason}')}.\n"
+
+
+def _seeds(results: Results) -> str:
+    """How many seeds each row has."""
+    rows: Dict[int, List[str]] = {}
+    for row, cells in results.cells.items():
+        rows.setdefault(max(len(figures.values) for points in cells for figures in points.values()), []).append(row)
+    return "".join(f"; {seeds} for {escaped(', '.join(rows[seeds]))}" for seeds in sorted(rows, reverse=True) if seeds)
 
 
 def _grid(results: Results, axis: str, series: str) -> Plot:

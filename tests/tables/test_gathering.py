@@ -121,8 +121,11 @@ def test_the_effect_on_several_test_sets_is_that_of_their_mean(runs):
 def test_a_comparison_of_other_seeds_is_not_shown(runs):
     compare(runs, ENCODER, [30.0, 31.0], [30.9, 31.2], [0.1])
     assert runs.gathered("duan-table2").cells["encoder"][0][""].effect
-    for title in (TRANSFORMER, ENCODER):
-        runs.score(title, 30.0, seed=3)
+    runs.score(TRANSFORMER, 30.0, seed=3)
+    results = runs.gathered("duan-table2")
+    assert results.cells["encoder"][0][""].effect  # its third seed has no score yet
+    assert "- ±: the standard deviation over seeds; 3 for Transformer; 2 for encoder.\n" in markdown(results)
+    runs.score(ENCODER, 30.0, seed=3)
     assert runs.gathered("duan-table2").cells["encoder"][0][""].effect is None
 
 
