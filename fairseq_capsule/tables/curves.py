@@ -38,7 +38,8 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
     points: List[Point] = []
     panels: Dict[str, Dict[str, Band]] = {FROM_SCRATCH: {}, FINE_TUNED: {}}
     for row in table.to_run():
-        runs = {run_of(table, row, table.columns[0], scale, seed, places) for seed in trained_seeds(scale, places)}
+        seeds = trained_seeds(scale, places)
+        runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
         logs = [read_training_log(places.folder(run).path / "train.log") for run in runs if run.config != GIVEN]
         found = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
         if not found:

@@ -119,7 +119,9 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
             return {"": Figures(missing="")}
         try:
             figure = (
-                _score(run, other, column, places) if MEASURES[column.measure].score else _report(run, column, places)
+                _score(run, other, column, places)
+                if MEASURES[column.measure].score
+                else _compared_report(run, other, column, places)
             )
         except NO_REPORT:
             figure = "its report is damaged: delete it and measure again"
@@ -133,14 +135,20 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
     values, *tests = zip(*found)
     differences, ps = (tuple(x for x in kind if x is not None) for kind in tests)
     points = dict.fromkeys(point for value in values for point in value)
-    effect = _effect(scored, column, places) if len(scored) > 1 else None
-    return {point: Figures(tuple(v[point] for v in values if point in v), differences, ps, effect) for point in points}
+    over_seeds = None
+    if len(scored) > 1 and MEASURES[column.measure].score:
+        over_seeds = _effect(scored, column, places)
+    elif len(differences) == len(scored) > 1:
+        over_seeds = effect(np.array(differences), error_over_sentences=0)
+    return {
+        point: Figures(tuple(v[point] for v in values if point in v), differences, ps, over_seeds) for point in points
+    }
 
 
 def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[Effect]:
     """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
     measure, (run, other) = MEASURES[column.measure], runs[0]
-    if not measure.score or other is None:
+    if other is None:
         return None
     folder = places.runs / run.compared_folder(other, [run.seed for run, _ in runs])
     differences, errors = [], []
@@ -190,6 +198,14 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Un
     difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
     p = tests[0]["p"] if whole and len(tests) == 1 else None  # None if both scores are equal
     return {"": statistics.mean(values)}, difference, None if p is None else _number(p)
+
+
+def _compared_report(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
+    ours = _report(run, column, places)
+    if isinstance(ours, str) or other is None or not MEASURES[column.measure].compared:
+        return ours
+    theirs = _report(other, column, places)
+    return ours if isinstance(theirs, str) else (ours[0], ours[0][""] - theirs[0][""], None)
 
 
 def _report(run: Run, column: Column, places: Places) -> Union[str, Found]:

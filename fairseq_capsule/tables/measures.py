@@ -26,12 +26,14 @@ class Measure:
         source: the command of `SOURCES` that writes the report; None for the scores of evaluate.sh.
         read: finds the figure in the report.
         score: the name of a score of evaluate.sh.
+        compared: a report's figure is compared with that of the other row, seed by seed.
     """
 
     source: Optional[str]
     read: Callable[[Dict[str, Any]], Value]
     digits: int = 2
     score: Optional[str] = None
+    compared: bool = False
 
 
 def composed_of(run: Run) -> DictConfig:
@@ -131,7 +133,7 @@ MEASURES: Dict[str, Measure] = {
     "parameters_without_embeddings": Measure(
         "size", lambda found: found["models"][0]["parameters"] - found["models"][0]["embeddings"], 0
     ),
-    "nll": Measure("nll", _row("nll"), 3),
+    "nll": Measure("nll", _row("nll"), 3, compared=True),
     "speed_train": Measure("throughput-train", _losses_ratio),
     "speed_generate": Measure("throughput-generate", lambda found: found["ratio"]),
     "latency": Measure("latency", _first("milliseconds"), 1),

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
 
 from matplotlib.figure import Figure as Plot
 
@@ -136,7 +136,7 @@ def _cell(figures: Optional[Figures], digits: int) -> str:
     if figures.mean is None:
         return "missing"
     cell = f"{figures.mean:,.{digits}f}"
-    if figures.spread is not None:
+    if figures.spread:
         cell += f" ± {figures.spread:.{digits}f}"
     if figures.effect:
         difference, low, high = (
@@ -168,16 +168,16 @@ def _notes(results: Results) -> Iterator[str]:
         yield f"- {escaped(', '.join(speeds))}: the ratio to fairseq's own model of the same size; for that none.\n"
     compared = dict.fromkeys(row.against for row in table.rows if row.against)
     ours = [figures for cells in results.cells.values() for points in cells for figures in points.values()]
-    if any(figures.spread is not None for figures in ours):
+    if any(figures.spread for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
         yield (
-            f"- In brackets, for several seeds: the mean difference to {escaped(' or '.join(compared))}, its 95 % "
-            "interval over seeds and sentences, and its p after Holm's correction for the rows of the column.\n"
+            f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95 % interval over "
+            f"seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the column.\n"
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
-            f"- In brackets, for one seed: the difference to {escaped(' or '.join(compared))}, and the p of a paired "
+            f"- In brackets, for one seed: the difference to {_quoted(compared, ' or ')}, and the p of a paired "
             "bootstrap over the sentences; a mean over several test sets has none.\n"
         )
     reasons: Dict[Tuple[str, str], List[str]] = {}
@@ -185,7 +185,7 @@ def _notes(results: Results) -> Iterator[str]:
         if line.missing:
             reasons.setdefault((line.row, line.missing), []).append(line.column)
     for (row, reason), columns in reasons.items():
-        yield f"- Missing: {escaped(f'{row}, ' + ', '.join(columns) + f': {reason}')}.\n"
+        yield f"- Missing: {_quoted([row], '')}: {escaped(', '.join(columns) + f': {reason}')}.\n"
 
 
 def _seeds(results: Results) -> str:
@@ -193,7 +193,16 @@ def _seeds(results: Results) -> str:
     rows: Dict[int, List[str]] = {}
     for row, cells in results.cells.items():
         rows.setdefault(max(len(figures.values) for points in cells for figures in points.values()), []).append(row)
-    return "".join(f"; {seeds} for {escaped(', '.join(rows[seeds]))}" for seeds in sorted(rows, reverse=True) if seeds)
+    return "".join(f"; {seeds} for {_quoted(rows[seeds], ', ')}" for seeds in sorted(rows, reverse=True) if seeds)
+
+
+def _reports(results: Results) -> str:
+    columns = [column.label for column in results.table.columns if MEASURES[column.measure].compared]
+    return f" ({escaped(', '.join(columns))}: over seeds only)" if columns else ""
+
+
+def _quoted(labels: Iterable[str], joint: str) -> str:
+    return joint.join(f"*{escaped(label)}*" for label in labels)
 
 
 def _grid(results: Results, axis: str, series: str) -> Plot:

@@ -40,7 +40,7 @@ def test_a_table_is_made_from_nothing(folder):
     ours = re.fullmatch(r"\d+\.\d\d \(([+-]\d+\.\d\d)(, p [01]\.\d{3})?\)", bleu)
     assert paper == "24.87" and ours and (ours[2] or ours[1] == "+0.00"), bleu
     assert int(parameters.replace(",", "")) > 100_000
-    assert "- Missing: decoder, BLEU, parameters: not trained." in output
+    assert "- Missing: *decoder*: BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
     again, said = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
     assert "Nothing to be done" in said and encoder in again

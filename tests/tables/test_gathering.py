@@ -124,9 +124,27 @@ def test_a_comparison_of_other_seeds_is_not_shown(runs):
     runs.score(TRANSFORMER, 30.0, seed=3)
     results = runs.gathered("duan-table2")
     assert results.cells["encoder"][0][""].effect  # its third seed has no score yet
-    assert "- ±: the standard deviation over seeds; 3 for Transformer; 2 for encoder.\n" in markdown(results)
+    assert "- ±: the standard deviation over seeds; 3 for *Transformer*; 2 for *encoder*.\n" in markdown(results)
     runs.score(ENCODER, 30.0, seed=3)
     assert runs.gathered("duan-table2").cells["encoder"][0][""].effect is None
+
+
+def test_nll_is_compared_over_seeds(runs):
+    continued, pairs = "continued+on-transformer", [(2.40, 2.43), (2.38, 2.42), (2.41, 2.43)]
+    for seed, (theirs, ours) in enumerate(pairs, 1):
+        for title, nll in ((continued, theirs), (GDR, ours)):
+            runs.report(title, "nll", {"rows": [{"nll": nll}]}, seed)
+    table = load_table("comparison")
+    column = [column.label for column in table.columns].index("NLL")
+    results = gather(table, SMALL, runs.places)
+    found = results.cells["+ GDR, both losses"][column][""].effect
+    expected = stats.ttest_rel(*zip(*[(ours, theirs) for theirs, ours in pairs]))
+    assert (found.difference, found.p) == pytest.approx((0.03, expected.pvalue))
+    assert results.cells["Transformer, continued"][column][""].effect is None
+    assert "over seeds and sentences (NLL: over seeds only)" in markdown(results)
+    (runs.folder(continued, 3) / "measures" / "nll.json").unlink()
+    figures = gather(table, SMALL, runs.places).cells["+ GDR, both losses"][column][""]
+    assert figures.effect is None and len(figures.values) == 3
 
 
 VALID = (
@@ -202,8 +220,8 @@ def test_the_reason_for_a_missing_figure_is_printed(runs):
     assert cells["decoder"][0][""].missing == "train.sh: no such corpus"
     assert cells["encoder and decoder"][0][""].missing == "test is not scored"
     text = markdown(runs.gathered("duan-table2"))
-    assert "- Missing: decoder, BLEU, parameters: train.sh: no such corpus.\n" in text
-    assert "- Missing: Transformer, parameters: no space.\n" in text
+    assert "- Missing: *decoder*: BLEU, parameters: train.sh: no such corpus.\n" in text
+    assert "- Missing: *Transformer*: parameters: no space.\n" in text
 
 
 def test_a_row_that_depends_on_a_failed_one_names_it(runs):
