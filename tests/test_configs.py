@@ -67,7 +67,8 @@ def test_every_config_group_fits_its_systems(path):
     fitting = [
         system
         for system in systems
-        if set(options) <= {item.name for item in fields(MODEL_DATACLASS_REGISTRY[composed(folder, system).model._name])}
+        if set(options)
+        <= {item.name for item in fields(MODEL_DATACLASS_REGISTRY[composed(folder, system).model._name])}
     ]
     assert fitting, "the model of no system has all these options"
     for system in fitting:
