@@ -172,8 +172,8 @@ def _notes(results: Results) -> Iterator[str]:
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
         yield (
-            f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95 % interval over "
-            f"seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the column.\n"
+            f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95 % interval "
+            f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the column.\n"
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
