@@ -173,7 +173,8 @@ def _notes(results: Results) -> Iterator[str]:
     if compared and any(figures.effect for figures in ours):
         yield (
             f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95 % interval "
-            f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the column.\n"
+            f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the "
+            "column.\n"
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
