@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Print the tables of docs/results.md again from results/multi30k.tar.xz, without training, and write them to a folder.
+# Print every table of results/ again from results/multi30k.tar.xz, without training, and write it to a folder.
 #
 #     rebuild-results.sh [OUT]
 #
@@ -9,10 +9,10 @@ source "$(dirname "$0")/common.sh"
 
 [[ ${1:-} != @(-h|--help) ]] || { usage; exit; }
 need_tools fairseq-capsule python
-out=${1:-$scripts/../results}
+results=$scripts/../results
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
-python "$scripts/../scripts/share_results.py" unpack "$scripts/../results/multi30k.tar.xz" "$runs"
-for table in comparison comparison-lstm comparison-variants; do
-    fairseq-capsule table "$table" --runs "$runs" --figure --curves --out "$out"
+python "$scripts/share_results.py" unpack "$results/multi30k.tar.xz" "$runs"
+for curves in "$results"/*-curves.md; do
+    fairseq-capsule table "$(basename "$curves" -curves.md)" --runs "$runs" --figure --curves --out "${1:-$results}"
 done

@@ -166,7 +166,10 @@ def options(words):
 
 def test_most_commands_are_known():
     """The tests below skip only shell builtins, pip, make and Python."""
-    known = {"fairseq-capsule", "fairseq-train", "fairseq-generate", "fairseq-interactive", "fairseq-hydra-train"}
+    known = {
+        "fairseq-capsule",
+        *(f"fairseq-{name}" for name in ("train", "generate", "interactive", "validate", "hydra-train")),
+    }
     programs = {words[0] for _, words in COMMANDS if not words[0].startswith("scripts/")}
     assert known <= programs
     assert programs - known <= {"pip", "make", "python", "echo", "curl", ".", ".venv/bin/pre-commit"}
@@ -201,7 +204,7 @@ def test_a_hydra_training_is_configured(name, words):
     assert configured(path, [word for word in words if re.match(r"\+?[a-z_.]+=", word)], own)
 
 
-@of("fairseq-(train|generate|interactive)")
+@of("fairseq-(train|generate|interactive|validate)")
 def test_a_command_of_fairseq_has_its_options(name, words):
     from fairseq import options as fairseq_options
 
@@ -209,6 +212,7 @@ def test_a_command_of_fairseq_has_its_options(name, words):
         "fairseq-train": fairseq_options.get_training_parser,
         "fairseq-generate": fairseq_options.get_generation_parser,
         "fairseq-interactive": fairseq_options.get_interactive_generation_parser,
+        "fairseq-validate": fairseq_options.get_validation_parser,
     }[words[0]]()
     arguments = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
     try:

@@ -1,9 +1,12 @@
 """Dynamic Past and Future with the real command lines."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
+from fairseq_capsule.checkpoints.reading import read_checkpoint
 from fairseq_capsule.cli import main
 from fairseq_capsule.models import CapsuleLSTMModel, CapsuleTransformerModel
 from tests.integration.commands import REPOSITORY, last_line, run, train
@@ -66,6 +69,20 @@ def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path,
     picture = ["picture", str(checkpoint), str(data), "--text", "a b c", "--show", "assignment", "--out"]
     assert main([*picture, str(tmp_path / "assignment.png")]) == 0
     assert (tmp_path / "assignment.png").read_bytes().startswith(b"\x89PNG")
+    before, after = (read_checkpoint(path)["model"] for path in (baselines[kind], checkpoint))
+    count, ours, others = gradient_norms(checkpoint, baselines[kind], data)
+    assert count == sum(after[name].numel() for name in after.keys() - before.keys())
+    assert ours > 0 and others > 0
+
+
+def gradient_norms(checkpoint, baseline, data):
+    """Return how many parameters were added, and the two norms that scripts/gradient_norms.py prints."""
+    program = [sys.executable, REPOSITORY / "scripts" / "gradient_norms.py"]
+    finished = subprocess.run(
+        [*program, checkpoint, "--baseline", baseline, "--data", data], check=True, capture_output=True, text=True
+    )
+    count, *norms = re.match(r"added \(([\d,]+) parameters\) (\S+), others (\S+): ", finished.stdout).groups()
+    return int(count.replace(",", "")), *map(float, norms)
 
 
 def test_hydra_trains_it(data, tmp_path, baselines):

@@ -1,0 +1,58 @@
+"""Compare the gradient of the parameters that a mechanism added to its baseline with the gradient of all others.
+
+The gradient is that of the training loss over a split, in bits per token, without dropout. A norm near 0 means that the
+mechanism's parameters do not learn.
+"""
+
+import argparse
+import math
+from pathlib import Path
+
+from fairseq.modules import FairseqDropout
+
+from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.checkpoints.reading import read_checkpoint
+from fairseq_capsule.data.batches import batches
+
+
+def gradient_norms(checkpoint, baseline, data, split):
+    """Return the norm of the gradient of the added parameters, and of the others, and how many numbers were added.
+
+    Raises:
+        UserError: a checkpoint is damaged or does not fit the data.
+    """
+    model, cfg, task = load_model(checkpoint, data)
+    criterion = task.build_criterion(cfg.criterion)
+    model.train()  # fairseq has a fast path without gradients for models in eval mode
+    for module in model.modules():
+        if isinstance(module, FairseqDropout):
+            module.p = 0.0
+    tokens = 0
+    for sample in batches(task, split, checkpoint.parent.name):
+        loss, size, _ = criterion(model, sample)
+        loss.backward()
+        tokens += size
+    common = read_checkpoint(baseline)["model"]
+    squares, added = {True: 0.0, False: 0.0}, 0
+    for name, parameter in model.named_parameters():
+        if parameter.grad is not None:
+            squares[name in common] += float(parameter.grad.double().square().sum())
+            added += 0 if name in common else parameter.numel()
+    ours, others = (math.sqrt(squares[known]) / tokens / math.log(2) for known in (False, True))
+    return ours, others, added
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT")
+    parser.add_argument("--baseline", required=True, type=Path, help="the checkpoint that they were started from")
+    parser.add_argument("--data", required=True, type=Path, help="the binarised data")
+    parser.add_argument("--split", default="valid")
+    args = parser.parse_args()
+    for checkpoint in args.checkpoints:
+        ours, others, added = gradient_norms(checkpoint, args.baseline, args.data, args.split)
+        print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
+
+
+if __name__ == "__main__":
+    main()
