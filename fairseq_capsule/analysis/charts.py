@@ -82,7 +82,7 @@ def scatter(places: Dict[str, Tuple[float, float, float]], x_label: str, y_label
     axis.set_xlabel(x_label, fontsize=9)
     axis.set_ylabel(y_label, fontsize=9)
     axis.grid(alpha=0.3)
-    axis.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside right upper")  # inside, it may cover a point
     return figure
 
 
