@@ -34,7 +34,8 @@ class Decoding:
     """Decoding steps for one sentence with `beam` hypotheses. Words and reorderings are given, not searched."""
 
     def __init__(self, model: torch.nn.Module, sentence: dict, beam: int):
-        self.decoder = model.eval().decoder
+        self.decoder = model.decoder
+        model.eval()
         model.make_generation_fast_()
         encoded = model.encoder.forward_torchscript(sentence["net_input"])
         order = torch.zeros(beam, dtype=torch.long, device=sentence["net_input"]["src_tokens"].device)

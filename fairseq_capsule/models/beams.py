@@ -4,12 +4,16 @@ fairseq decodes the beams of a sentence as separate rows of a batch. Results tha
 for all of them, and are computed once.
 """
 
-from typing import Dict, Iterable, Optional
+from typing import Dict, Iterable, List, Optional
 
+import torch
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+
+# The name of `sentences_of` in a reordered encoder output.
+SENTENCES = "sentences"
 
 
 class KnowsBeams:
@@ -27,6 +31,18 @@ class KnowsBeams:
             return 1
         beams = source.unflatten(1, (-1, self.beam_size))
         return self.beam_size if bool((beams == beams[:, :, :1]).all()) else 1
+
+
+def sentences_of(encoder_out: Dict[str, List[Tensor]], device: torch.device) -> Tensor:
+    """Return which sentence of the encoder's batch each row of its output is a copy of, `[B]`.
+
+    Args:
+        encoder_out: the output of a Transformer encoder, possibly reordered.
+        device: the device of the result for an output that was not reordered.
+    """
+    rows = encoder_out["encoder_out"][0].size(1)
+    [sentences] = encoder_out.get(SENTENCES) or [torch.arange(rows, device=device)]
+    return sentences
 
 
 def project_source_once(

@@ -3,12 +3,13 @@
 import re
 from typing import Any, Dict, Tuple
 
+import torch
 from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
 from fairseq_capsule.models.attentions import layer_outputs
-from fairseq_capsule.models.beams import KnowsBeams, project_source_once
+from fairseq_capsule.models.beams import SENTENCES, KnowsBeams, project_source_once, sentences_of
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
@@ -38,12 +39,19 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         return {**encoded, **vectors}
 
     def reorder_encoder_out(self, encoder_out, new_order):
-        """Reorder the batch as fairseq does, with the tensors of the mechanisms."""
+        """Reorder the batch as fairseq does, with the tensors of the mechanisms.
+
+        Most steps of beam search only move hypotheses within their sentences. Then nothing is copied.
+        """
+        sentences = sentences_of(encoder_out, new_order.device)
+        reordered_sentences = sentences[new_order]
+        if torch.equal(sentences, reordered_sentences):
+            return encoder_out
         reordered = super().reorder_encoder_out(encoder_out, new_order)
         for mechanism in self.mechanisms:
             if mechanism.encodes:
                 reordered[mechanism.name] = [part.index_select(0, new_order) for part in encoder_out[mechanism.name]]
-        return reordered
+        return {**reordered, SENTENCES: [reordered_sentences]}
 
 
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):

@@ -1,6 +1,6 @@
 """fairseq's self-attention with routed logits."""
 
-from typing import Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 import torch
 from fairseq import utils
@@ -8,15 +8,8 @@ from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
 from fairseq_capsule.models.beams import IncrementalState
+from fairseq_capsule.models.prefix import extend
 from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing import append_block_logits, block_size, missing_positions
-
-# Up to this number of positions, decoding stores query, key and value of a position side by side, so that one kernel
-# appends all three. For longer prefixes the strided rows cost more. CPU time of a layer on one core, 5 hypotheses,
-# 8 heads of 64, at 20 / 64 / 128 / 320 words: side by side 0.45 / 0.79 / 2.6 / 9.6 ms, separate
-# 0.42 / 0.73 / 2.9 / 5.7 ms.
-TOGETHER = 32
-POSITIONS = ("prev_query", "prev_key", "prev_value")
 
 
 class Explanation(NamedTuple):
@@ -135,72 +128,32 @@ class RoutingSelfAttention(MultiheadAttention):
     def _extend(
         self, incremental_state: IncrementalState, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Append the new position to the cache of earlier positions.
-
-        The cache holds queries, keys, values, and for each position the logits within its block. The routing of the
-        last position needs no other logits (`routing/last_token.py`). The cache grows linearly with the prefix.
+        """Append the new position to the prefix.
 
         Returns:
             The routed logits of the new position `[B, H, 1, L]`, and the values and the padding mask of all positions.
         """
-        saved = self._get_input_buffer(incremental_state)
-        kept_logits = saved.get("prev_logits")
-        length = 1 if kept_logits is None else kept_logits.size(2) + 1
+        saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
+        prefix = saved.get("prefix")
         mask = self._append_prev_key_padding_mask(
             key_padding_mask,
             saved.get("prev_key_padding_mask"),
             batch_size=q.size(0),
-            src_len=length,
+            src_len=1 if prefix is None else prefix.length + 1,
             static_kv=False,
         )
         padding_mask = None if mask is None else mask.bool()
         q, k = _zero_padding(None if padding_mask is None else padding_mask[:, -1:], q, k)
-        block = block_size(length)
-        missing = missing_positions(length, block)
-        kept, (queries, keys, v) = _append(saved, (q, k, v), missing)
-        row = _scaled_product(q, keys[:, :, :length], self.scaling)
-        logits = append_block_logits(kept_logits, row, block, missing)
-        kept["prev_logits"] = logits[:, :, :length]
-        self._set_input_buffer(incremental_state, {**kept, "prev_key_padding_mask": mask})
-        return self.routing.forward_last(row, queries, keys, logits, self.scaling), v, padding_mask
-
-
-def _append(
-    saved: Dict[str, Optional[Tensor]], new: Tuple[Tensor, ...], missing: int
-) -> Tuple[Dict[str, Tensor], Tuple[Tensor, ...]]:
-    """Append the query, key and value of a position, each `[B, H, 1, d]`.
-
-    Queries and keys are then padded with zeros at `missing` further positions.
-
-    Returns:
-        The new cache, and the queries, keys and values of all positions.
-    """
-    together = saved.get("prev_positions")  # [B, H, 3L, d]: query, key and value of each position side by side
-    if together is None:
-        before = [part for part in map(saved.get, POSITIONS) if part is not None]
-    else:
-        before = [together[:, :, part::3] for part in range(3)]
-    length = 1 + (before[0].size(2) if before else 0)
-    if length <= TOGETHER:
-        positions = torch.cat([*([] if together is None else [together]), *new], dim=2)
-        return {"prev_positions": positions}, tuple(positions[:, :, part::3] for part in range(3))
-    zeros = [new[0].new_zeros(*new[0].shape[:2], missing, new[0].size(3))] if missing else []
-    queries, keys = (torch.cat([*rows, *zeros], dim=2) for rows in zip(before[:2], new[:2]))
-    parts = queries, keys, torch.cat([before[2], new[2]], dim=2)
-    return {name: part[:, :, :length] for name, part in zip(POSITIONS, parts)}, parts
+        longer, row, queries, keys, logits, values = extend(prefix, q, k, v, self.scaling)
+        buffer: Dict[str, Any] = {"prefix": longer, "prev_key_padding_mask": mask}
+        self._set_input_buffer(incremental_state, buffer)
+        return self.routing.forward_last(row, queries, keys, logits, self.scaling), values, padding_mask
 
 
 def _is_plain(projection: torch.nn.Module) -> bool:
     """Return whether a projection is a plain linear layer, without quantisation or hooks."""
     hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
     return type(projection) is torch.nn.Linear and not any(getattr(projection, each) for each in hooks)
-
-
-def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:
-    """Return `scale · q kᵀ` in one kernel. With `beta=0`, `baddbmm` ignores its first argument."""
-    queries, keys = q.flatten(0, 1), k.flatten(0, 1)
-    product = torch.baddbmm(queries[:, :, :1], queries, keys.transpose(1, 2), beta=0, alpha=scale)
-    return product.unflatten(0, q.shape[:2])
 
 
 def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:

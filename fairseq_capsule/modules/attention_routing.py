@@ -129,6 +129,8 @@ class AttentionRouting(nn.Module):
             logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
         )
 
-    def forward_last(self, row: Tensor, queries: Tensor, keys: Tensor, logits: Tensor, scale: float) -> Tensor:
+    def forward_last(
+        self, row: Tensor, queries: Optional[Tensor], keys: Optional[Tensor], logits: Tensor, scale: float
+    ) -> Tensor:
         """Compute the last query's row of `forward`, `[B, H, 1, L]`. Arguments as in `route_last_token`."""
         return route_last_token(row, queries, keys, logits, self.iterations, scale=scale)

@@ -5,24 +5,31 @@ from fairseq_capsule.routing.attention import horizontal_routing, vertical_routi
 from fairseq_capsule.routing.contractions import dot_product_agreement
 from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
 from fairseq_capsule.routing.guided import guided_routing
-from fairseq_capsule.routing.last_token import append_block_logits, block_size, missing_positions, route_last_token
+from fairseq_capsule.routing.last_token import (
+    LONGEST_BLOCK,
+    append_to_block,
+    in_own_block,
+    route_last_token,
+    split_block,
+)
 from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
 
 __all__ = [
+    "LONGEST_BLOCK",
     "RoutingResult",
     "additive_scores",
-    "append_block_logits",
-    "block_size",
+    "append_to_block",
     "dot_product_agreement",
     "dynamic_routing",
     "guided_routing",
     "horizontal_routing",
     "in_float32",
+    "in_own_block",
     "leaky_softmax",
     "masked_softmax",
-    "missing_positions",
     "route_last_token",
+    "split_block",
     "squash",
     "squared_exponential",
     "vertical_routing",

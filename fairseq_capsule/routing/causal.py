@@ -36,8 +36,8 @@ class CausalVotes:
     """The votes of `n` blocks of positions. A position with a query and key of 0 is excluded.
 
     Args:
-        queries: `[B, H, n, b, d]`.
-        keys: `[B, H, n, b, d]`.
+        queries: `[B, H, n, b, d]`. Not read for a single block.
+        keys: `[B, H, n, b, d]`, likewise.
         triangles: `[B, H, n, b, b]`, the votes within each block, 0 above the diagonal.
         scale: a vote is `scale` times the product of query and key.
     """

@@ -8,10 +8,11 @@ from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.options import layer_set
+from fairseq_capsule.models.prefix import ShortPrefix
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing.causal import BLOCK
-from fairseq_capsule.routing.last_token import WHOLE, WIDTH
+from fairseq_capsule.routing.last_token import LONGEST_BLOCK, WIDTH
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
@@ -134,6 +135,24 @@ def test_the_source_is_projected_once_for_each_sentence(arch, hint, rows):
 
 
 @pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
+def test_the_encoder_s_output_is_copied_only_if_a_sentence_moves(arch):
+    model = build(arch)
+    batch = make_batch(make_sentences(LENGTHS))["net_input"]
+    encoded = model.encoder(batch["src_tokens"], batch["src_lengths"])
+    one_each, beams = torch.arange(4), torch.arange(4).repeat_interleave(3)
+    assert model.encoder.reorder_encoder_out(encoded, one_each) is encoded
+    expanded = model.encoder.reorder_encoder_out(encoded, beams)
+    within = torch.arange(12).view(4, 3).flip(1).flatten()
+    assert model.encoder.reorder_encoder_out(expanded, within) is expanded
+    rows, moved = torch.arange(12), expanded
+    for order in (torch.arange(12).roll(1), within, torch.tensor([3, 4, 5, 9, 10, 11]), torch.tensor([1, 0, 2, 5])):
+        moved, rows = model.encoder.reorder_encoder_out(moved, order), rows[order]
+        assert torch.equal(moved["encoder_out"][0], expanded["encoder_out"][0][:, rows])
+        for name in {"encoder_padding_mask", "global_representation"} & encoded.keys():
+            assert torch.equal(moved[name][0], expanded[name][0][rows])
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
 @pytest.mark.parametrize("hint", [1, 2])
 def test_a_source_without_padding_is_decoded_without_a_mask(arch, hint):
     model = build(arch)
@@ -192,6 +211,14 @@ def test_packed_projections_equal_separate_ones():
         torch.testing.assert_close(packed, apart, rtol=0, atol=1e-12)
 
 
+def numbers(prefix):
+    """Return the number of numbers in what an attention keeps of a prefix."""
+    if isinstance(prefix, ShortPrefix):
+        history = (*prefix.queries.steps, *(order for order in prefix.queries.orders if order is not None))
+        return sum(part.numel() for part in (prefix.positions, prefix.logits, *history))
+    return sum(part.whole.numel() for part in prefix)
+
+
 def test_decoding_beyond_a_block_equals_one_pass():
     """Incremental decoding equals one pass on both sides of block ends.
 
@@ -199,7 +226,7 @@ def test_decoding_beyond_a_block_equals_one_pass():
     the cache of an earlier step.
     """
     model = build("capsule_transformer", {"decoder_layers": 1})
-    beam, steps = 2, WHOLE + BLOCK
+    beam, steps = 2, LONGEST_BLOCK + BLOCK
     batch = make_batch(make_sentences([(7, 5), (4, 5), (10, 5)]))
     kept_numbers = {}
     torch.manual_seed(1)
@@ -221,8 +248,8 @@ def test_decoding_beyond_a_block_equals_one_pass():
             before = {name: dict(part) for name, part in state.items()}
             prefix = tokens[:, : step + 1]
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
-            [kept] = [part for part in state.values() if "prev_logits" in part]
-            kept_numbers[step + 1] = sum(t.numel() for t in kept.values() if t is not None) / len(tokens)
+            [kept] = [part["prefix"] for part in state.values() if "prefix" in part]
+            kept_numbers[step + 1] = numbers(kept) / len(tokens)
             if step % WIDTH not in (0, 1, WIDTH - 1):  # the computation changes only at multiples of WIDTH
                 continue
             expected = model.decoder(prefix, encoder_out=encoder_out)[0]
@@ -231,15 +258,18 @@ def test_decoding_beyond_a_block_equals_one_pass():
             assert torch.equal(again, logits)
     assert len(tokens) == 2 * beam
     of_position = 3 * 32 + 4 * BLOCK  # query, key and value, and the logits of each head within a block
-    assert all(numbers <= length * (3 * 32 + 4 * WHOLE) for length, numbers in kept_numbers.items())
-    assert all(kept_numbers[length] == length * of_position for length in kept_numbers if length > WHOLE)
+    for length, kept in kept_numbers.items():
+        if length > LONGEST_BLOCK:
+            assert kept == (length + -length % BLOCK) * of_position
+        else:  # the queries keep the rows of a dropped sentence
+            assert kept <= length * (4 * 32 + 4 * LONGEST_BLOCK)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_decoding_beyond_a_block_in_half_precision_equals_one_pass(dtype):
     model = build("capsule_transformer", {"decoder_layers": 1}).to(dtype)
     batch = make_batch(make_sentences([(7, 5)]))
-    tokens = torch.randint(4, 40, (1, WHOLE + 3), generator=torch.Generator().manual_seed(1))
+    tokens = torch.randint(4, 40, (1, LONGEST_BLOCK + 3), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
         whole = model.decoder(tokens, encoder_out=encoder_out)[0]

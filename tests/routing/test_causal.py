@@ -5,7 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import append_block_logits, horizontal_routing, route_last_token
+from fairseq_capsule.routing import (
+    append_to_block,
+    horizontal_routing,
+    in_own_block,
+    route_last_token,
+    split_block,
+)
 from fairseq_capsule.routing.attention import BLOCKS_PAY
 from fairseq_capsule.routing.causal import BLOCK, causal_routing
 from tests.references import routing as reference
@@ -124,12 +130,9 @@ def test_no_tensor_is_larger_than_the_logits():
 
 
 def last_tokens(q, k, block):
-    """Return the last row of the logits of `q` and `k` `[B, H, L, d]`, and the block logits that a decoder keeps."""
-    kept = None
-    for t in range(q.size(2)):
-        row = q[:, :, t : t + 1] @ k[:, :, : t + 1].mT
-        kept = append_block_logits(kept, row, block)
-    return row, kept
+    """Return the last row of the logits of `q` and `k` `[B, H, L, d]`, and the logits within blocks."""
+    whole = (q @ k.mT).tril()
+    return whole[:, :, -1:], split_block(whole, block)
 
 
 @settings(max_examples=40, deadline=None)
@@ -154,29 +157,31 @@ def test_the_last_token_equals_that_of_the_whole_sentence(
         q, k, logits = (torch.nn.functional.pad(rows, (0, 0, 0, -length % block)) for rows in (q, k, logits))
     last = route_last_token(row, q / scale, k, logits, iterations, scale=scale)
     torch.testing.assert_close(last - row, whole, rtol=0, atol=1e-12)
+    if length <= block:
+        assert torch.equal(route_last_token(row, None, None, logits, iterations, scale=scale), last)
+        return
+    with pytest.raises(ValueError, match=f"{length if not complete else logits.size(2)} positions in blocks of"):
+        route_last_token(row, None, None, logits, iterations, scale=scale)
 
 
-@given(
-    length=st.integers(1, 12),
-    block=st.integers(1, 14),
-    one_block_of=st.one_of(st.none(), st.integers(0, 4)),
-    missing=st.integers(0, 4),
-)
-def test_kept_logits_are_those_of_the_blocks(length, block, one_block_of, missing):
-    """The earlier positions may be one block of another size."""
+@given(length=st.integers(1, 20), block=st.integers(1, 22))
+def test_kept_logits_are_those_of_the_blocks(length, block):
     q, k, _ = factors(1, 2, length, 3, padded=False)
     whole = (q @ k.mT).tril()
-    row, _ = last_tokens(q, k, block)
-    before = block if one_block_of is None else length - 1 + one_block_of
-    kept = last_tokens(q[:, :, :-1], k[:, :, :-1], before)[1] if length > 1 else None
-    logits = append_block_logits(kept, row, block, missing)
-    assert logits.shape == (1, 2, length + missing, block)
-    assert not logits[:, :, length:].any()
+    kept = None
+    for t in range(length):
+        kept = append_to_block(kept, whole[:, :, t : t + 1, : t + 1])
+    assert kept.size(3) >= length
+    torch.testing.assert_close(kept, torch.nn.functional.pad(whole, (0, kept.size(3) - length)), rtol=0, atol=0)
+    split = split_block(kept, block)
+    assert split.shape == (1, 2, length, block)
     for t in range(length):
         start = t - t % block
         inside = whole[:, :, t, start : start + block]
-        torch.testing.assert_close(logits[:, :, t, : inside.size(2)], inside)
-        assert not logits[:, :, t, inside.size(2) :].any()
+        assert torch.equal(split[:, :, t, : inside.size(2)], inside)
+        assert not split[:, :, t, inside.size(2) :].any()
+        row = whole[:, :, t : t + 1, : t + 1]
+        assert torch.equal(in_own_block(row, block), row[..., start:])
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

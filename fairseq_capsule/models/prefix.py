@@ -1,0 +1,188 @@
+"""What a routed self-attention keeps of a hypothesis's prefix during decoding, and how beam search reorders it.
+
+fairseq calls `index_select(0, order)` on everything that an attention caches. The classes here have that method.
+A step never changes what an earlier step kept.
+
+Shapes: `B` hypotheses, `H` heads, `L` positions, heads of size `d`.
+"""
+
+from typing import List, NamedTuple, Optional, Tuple, Union
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+from fairseq_capsule.routing import LONGEST_BLOCK, append_to_block, in_own_block, split_block
+from fairseq_capsule.routing.causal import BLOCK
+
+
+class RowHistory(NamedTuple):
+    """A tensor `[B, ...]` for each step. Its rows are put in order only when they are read.
+
+    Beam search reorders a cache at almost every step, which copies it. This one keeps the order instead. It suits
+    tensors that are seldom read.
+
+    Attributes:
+        steps: the tensor of each step, with the order of rows at that step.
+        orders: for each step, how the rows were reordered between it and the next step, or None.
+    """
+
+    steps: Tuple[Tensor, ...] = ()
+    orders: Tuple[Optional[Tensor], ...] = ()
+
+    def append(self, rows: Tensor) -> "RowHistory":
+        return RowHistory((*self.steps, rows), (*self.orders, None))
+
+    def index_select(self, dim: int, order: Tensor) -> "RowHistory":
+        assert dim == 0 and self.steps
+        *earlier, last = self.orders
+        return RowHistory(self.steps, (*earlier, order if last is None else last[order]))
+
+    def in_order(self) -> List[Tensor]:
+        """Return the tensors of all steps with the present rows."""
+        found, rows = [], None
+        for tensor, order in zip(reversed(self.steps), reversed(self.orders)):
+            if order is not None:
+                rows = order if rows is None else order[rows]
+            found.append(tensor if rows is None else tensor[rows])
+        return found[::-1]
+
+
+class GrowingRows:
+    """A tensor `[B, H, L, d]` with places of 0 for further positions, so that appending one does not copy the others.
+
+    Attributes:
+        whole: the tensor with its further places, `[B, H, n·BLOCK, d]`.
+        length: `L`.
+    """
+
+    def __init__(self, rows: Tensor):
+        self.length = rows.size(2)
+        self.whole = pad(rows, (0, 0, 0, -self.length % BLOCK))
+        # The number of places in use, shared by all that have this tensor. A second continuation of the same prefix
+        # finds the next place in use, and copies.
+        self._used = [self.length]
+
+    @property
+    def rows(self) -> Tensor:
+        return self.whole[:, :, : self.length]
+
+    def append(self, row: Tensor) -> "GrowingRows":
+        """Append a position `[B, H, 1, up to d]`, filled up with zeros."""
+        full = self.length == self.whole.size(2)
+        if full or self._used[0] != self.length or torch.is_grad_enabled():
+            longer = GrowingRows(pad(self.rows, (0, 0, 0, 1)))
+        else:
+            longer = self._with(self.whole, self.length + 1, self._used)
+            self._used[0] += 1
+        longer.whole[:, :, self.length, : row.size(3)] = row[:, :, 0]
+        return longer
+
+    def index_select(self, dim: int, order: Tensor) -> "GrowingRows":
+        return self._with(self.whole.index_select(dim, order), self.length, [self.length])
+
+    @classmethod
+    def _with(cls, whole: Tensor, length: int, used: List[int]) -> "GrowingRows":
+        made = cls.__new__(cls)
+        made.whole, made.length, made._used = whole, length, used
+        return made
+
+
+class Extended(NamedTuple):
+    """A prefix with a new position, and what the attention and the routing of this position read.
+
+    Attributes:
+        prefix: the prefix for the next step.
+        row: the position's logits, `[B, H, 1, L]`.
+        queries, keys, logits: the arguments of `route_last_token`.
+        values: `[B, H, L, d]`.
+    """
+
+    prefix: "Prefix"
+    row: Tensor
+    queries: Optional[Tensor]
+    keys: Optional[Tensor]
+    logits: Tensor
+    values: Tensor
+
+
+class ShortPrefix(NamedTuple):
+    """A prefix that is one block of the routing. The routing reads only logits.
+
+    Attributes:
+        positions: keys and values in turn, `[B, H, 2L, d]`, so that one kernel appends both and one reorders both.
+        logits: the logits of all positions, `[B, H, L, b]` with `b ≥ L`.
+        queries: read if the prefix becomes longer than one block.
+    """
+
+    positions: Tensor
+    logits: Tensor
+    queries: RowHistory
+
+    @property
+    def length(self) -> int:
+        return self.logits.size(2)
+
+    def index_select(self, dim: int, order: Tensor) -> "ShortPrefix":
+        positions, logits = (part.index_select(dim, order) for part in (self.positions, self.logits))
+        return ShortPrefix(positions, logits, self.queries.index_select(dim, order))
+
+
+class LongPrefix(NamedTuple):
+    """A prefix of several blocks of `BLOCK` positions.
+
+    Attributes:
+        queries, keys, values: `[B, H, L, d]`.
+        logits: the logits of each position within its own block, `[B, H, L, BLOCK]`.
+    """
+
+    queries: GrowingRows
+    keys: GrowingRows
+    values: GrowingRows
+    logits: GrowingRows
+
+    @property
+    def length(self) -> int:
+        return self.queries.length
+
+    def index_select(self, dim: int, order: Tensor) -> "LongPrefix":
+        return LongPrefix(*(part.index_select(dim, order) for part in self))
+
+
+Prefix = Union[ShortPrefix, LongPrefix]
+
+
+def extend(prefix: Optional[Prefix], q: Tensor, k: Tensor, v: Tensor, scale: float) -> Extended:
+    """Append a position to a prefix, or begin one.
+
+    Args:
+        prefix: None for the first position.
+        q, k, v: query, key and value of the position, `[B, H, 1, d]`.
+        scale: logits are `scale` times the products of queries and keys.
+    """
+    if isinstance(prefix, ShortPrefix) and prefix.length == LONGEST_BLOCK:
+        prefix = _split(prefix)
+    if isinstance(prefix, LongPrefix):
+        queries, keys, values = (rows.append(row) for rows, row in zip(prefix, (q, k, v)))
+        row = _scaled_product(q, keys.rows, scale)
+        logits = prefix.logits.append(in_own_block(row, BLOCK))
+        longer = LongPrefix(queries, keys, values, logits)
+        return Extended(longer, row, queries.whole, keys.whole, logits.whole, values.rows)
+    positions = torch.cat([k, v] if prefix is None else [prefix.positions, k, v], dim=2)
+    row = _scaled_product(q, positions[:, :, ::2], scale)
+    block = append_to_block(None if prefix is None else prefix.logits, row)
+    history = (RowHistory() if prefix is None else prefix.queries).append(q)
+    return Extended(ShortPrefix(positions, block, history), row, None, None, block, positions[:, :, 1::2])
+
+
+def _split(prefix: ShortPrefix) -> LongPrefix:
+    queries = torch.cat(prefix.queries.in_order(), dim=2)
+    keys, values = prefix.positions[:, :, ::2], prefix.positions[:, :, 1::2]
+    return LongPrefix(*map(GrowingRows, (queries, keys, values, split_block(prefix.logits, BLOCK))))
+
+
+def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:
+    """Return `scale · q kᵀ` in one kernel. With `beta=0`, `baddbmm` ignores its first argument."""
+    queries, keys = q.flatten(0, 1), k.flatten(0, 1)
+    product = torch.baddbmm(queries[:, :, :1], queries, keys.transpose(1, 2), beta=0, alpha=scale)
+    return product.unflatten(0, q.shape[:2])
