@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
-# The name of `sentences_of` in a reordered encoder output.
+# Under this name, a reordered encoder output has the number of the sentence of each row, and the tensors it belongs to.
 SENTENCES = "sentences"
 
 
@@ -34,15 +34,34 @@ class KnowsBeams:
 
 
 def sentences_of(encoder_out: Dict[str, List[Tensor]], device: torch.device) -> Tensor:
-    """Return which sentence of the encoder's batch each row of its output is a copy of, `[B]`.
+    """Return the numbers of sentences of the rows of an encoder's output, `[B]`. Rows with the same number are equal.
+
+    They are valid only for the tensors that they were stored with. If the caller has replaced any of these, the rows
+    of a sentence may differ, and each row counts as a sentence.
 
     Args:
         encoder_out: the output of a Transformer encoder, possibly reordered.
         device: the device of the result for an output that was not reordered.
     """
-    rows = encoder_out["encoder_out"][0].size(1)
-    [sentences] = encoder_out.get(SENTENCES) or [torch.arange(rows, device=device)]
+    sentences, *expected = encoder_out.get(SENTENCES, [None])
+    tensors = _tensors(encoder_out)
+    if sentences is None or len(tensors) != len(expected) or any(a is not b for a, b in zip(tensors, expected)):
+        return torch.arange(encoder_out["encoder_out"][0].size(1), device=device)
     return sentences
+
+
+def with_sentences(encoder_out: Dict[str, List[Tensor]], sentences: Tensor) -> Dict[str, List[Tensor]]:
+    """Return a reordered encoder output that `sentences_of` knows the sentences of.
+
+    Args:
+        encoder_out: the output of a Transformer encoder.
+        sentences: the number of the sentence of each row, `[B]`.
+    """
+    return {**encoder_out, SENTENCES: [sentences, *_tensors(encoder_out)]}
+
+
+def _tensors(encoder_out: Dict[str, List[Tensor]]) -> List[Tensor]:
+    return [tensor for name, tensors in encoder_out.items() if name != SENTENCES for tensor in tensors]
 
 
 def project_source_once(

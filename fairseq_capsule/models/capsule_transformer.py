@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor
 
 from fairseq_capsule.models.attentions import layer_outputs
-from fairseq_capsule.models.beams import SENTENCES, KnowsBeams, project_source_once, sentences_of
+from fairseq_capsule.models.beams import KnowsBeams, project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
@@ -51,7 +51,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         for mechanism in self.mechanisms:
             if mechanism.encodes:
                 reordered[mechanism.name] = [part.index_select(0, new_order) for part in encoder_out[mechanism.name]]
-        return {**reordered, SENTENCES: [reordered_sentences]}
+        return with_sentences(reordered, reordered_sentences)
 
 
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):

@@ -36,7 +36,8 @@ class RowHistory(NamedTuple):
     def index_select(self, dim: int, order: Tensor) -> "RowHistory":
         assert dim == 0 and self.steps
         *earlier, last = self.orders
-        return RowHistory(self.steps, (*earlier, order if last is None else last[order]))
+        # The order is copied, because the caller may write the next one into the same tensor.
+        return RowHistory(self.steps, (*earlier, order.clone() if last is None else last[order]))
 
     def in_order(self) -> List[Tensor]:
         """Return the tensors of all steps with the present rows."""
@@ -49,10 +50,10 @@ class RowHistory(NamedTuple):
 
 
 class GrowingRows:
-    """A tensor `[B, H, L, d]` with places of 0 for further positions, so that appending one does not copy the others.
+    """A tensor `[B, H, L, d]` with places for further positions, so that appending one does not copy the others.
 
     Attributes:
-        whole: the tensor with its further places, `[B, H, n·BLOCK, d]`.
+        whole: the tensor with its further places, `[B, H, n·BLOCK, d]`. They are 0 until a continuation uses them.
         length: `L`.
     """
 
@@ -69,17 +70,21 @@ class GrowingRows:
 
     def append(self, row: Tensor) -> "GrowingRows":
         """Append a position `[B, H, 1, up to d]`, filled up with zeros."""
-        full = self.length == self.whole.size(2)
-        if full or self._used[0] != self.length or torch.is_grad_enabled():
-            longer = GrowingRows(pad(self.rows, (0, 0, 0, 1)))
-        else:
+        free = self._used[0] == self.length < self.whole.size(2)
+        if free and not torch.is_grad_enabled() and _may_be_written(self.whole):
             longer = self._with(self.whole, self.length + 1, self._used)
-            self._used[0] += 1
+        else:
+            longer = GrowingRows(pad(self.rows, (0, 0, 0, 1)))
         longer.whole[:, :, self.length, : row.size(3)] = row[:, :, 0]
+        # A backward pass may read this tensor later. Then all its places count as used, and nothing is written to it.
+        longer._used[0] = longer.whole.size(2) if torch.is_grad_enabled() else longer.length
         return longer
 
     def index_select(self, dim: int, order: Tensor) -> "GrowingRows":
-        return self._with(self.whole.index_select(dim, order), self.length, [self.length])
+        whole = self.whole.index_select(dim, order)
+        if self._used[0] > self.length:  # another continuation has written to the further places
+            whole[:, :, self.length :] = 0
+        return self._with(whole, self.length, [self.length])
 
     @classmethod
     def _with(cls, whole: Tensor, length: int, used: List[int]) -> "GrowingRows":
@@ -179,6 +184,11 @@ def _split(prefix: ShortPrefix) -> LongPrefix:
     queries = torch.cat(prefix.queries.in_order(), dim=2)
     keys, values = prefix.positions[:, :, ::2], prefix.positions[:, :, 1::2]
     return LongPrefix(*map(GrowingRows, (queries, keys, values, split_block(prefix.logits, BLOCK))))
+
+
+def _may_be_written(tensor: Tensor) -> bool:
+    """Return whether the present mode allows writing to a tensor. Inference mode makes tensors that others may not."""
+    return torch.is_inference_mode_enabled() or not tensor.is_inference()
 
 
 def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:

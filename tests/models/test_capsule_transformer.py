@@ -7,6 +7,7 @@ import torch
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.beams import SENTENCES
 from fairseq_capsule.models.options import layer_set
 from fairseq_capsule.models.prefix import ShortPrefix
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
@@ -150,6 +151,26 @@ def test_the_encoder_s_output_is_copied_only_if_a_sentence_moves(arch):
         assert torch.equal(moved["encoder_out"][0], expanded["encoder_out"][0][:, rows])
         for name in {"encoder_padding_mask", "global_representation"} & encoded.keys():
             assert torch.equal(moved[name][0], expanded[name][0][rows])
+
+
+@pytest.mark.parametrize("order", [[2, 0, 1, 5, 3, 4], [1, 0]])
+@pytest.mark.parametrize("name", ["encoder_out", "encoder_padding_mask", "global_representation"])
+def test_an_encoder_s_output_that_the_caller_changed_is_reordered(name, order):
+    """The rows of a sentence need not be equal any longer, and their number may be another."""
+    model = build("gret_transformer_base")
+    batch = make_batch(make_sentences(LENGTHS[:2]))["net_input"]
+    encoded = model.encoder(batch["src_tokens"], batch["src_lengths"])
+    expanded = model.encoder.reorder_encoder_out(encoded, torch.arange(2).repeat_interleave(3))
+    edited = dict(expanded)
+    if len(order) < 6:
+        for part in expanded.keys() - {SENTENCES}:
+            edited[part] = [tensor.narrow(int(part == "encoder_out"), 0, len(order)) for tensor in expanded[part]]
+    dim, order = int(name == "encoder_out"), torch.tensor(order)
+    values = torch.arange(edited[name][0].numel()).view_as(edited[name][0])
+    edited[name] = [values]
+    for _ in range(2):
+        edited, values = model.encoder.reorder_encoder_out(edited, order), values.index_select(dim, order)
+        assert torch.equal(edited[name][0], values)
 
 
 @pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])

@@ -9,6 +9,8 @@ from fairseq_capsule.models.prefix import GrowingRows, RowHistory, extend
 from fairseq_capsule.routing import LONGEST_BLOCK, route_last_token
 from fairseq_capsule.routing.causal import BLOCK
 
+MODES = {"gradients": torch.enable_grad, "no gradients": torch.no_grad, "inference": torch.inference_mode}
+
 
 @given(st.lists(st.lists(st.integers(0, 2), max_size=3), max_size=6), st.integers(0, 100))
 def test_a_history_in_order_equals_rows_that_were_reordered_at_once(orders, seed):
@@ -25,6 +27,15 @@ def test_a_history_in_order_equals_rows_that_were_reordered_at_once(orders, seed
     found = history.in_order()
     assert len(found) == len(expected)
     assert all(torch.equal(*pair) for pair in zip(found, expected))
+
+
+def test_a_history_keeps_no_tensor_of_its_caller_as_an_order():
+    """A caller may write every order into the same tensor."""
+    history = RowHistory().append(torch.arange(3))
+    order = torch.tensor([2, 1, 0])
+    history = history.index_select(0, order)
+    order.fill_(1)
+    assert history.in_order()[0].tolist() == [2, 1, 0]
 
 
 @torch.no_grad()
@@ -44,6 +55,39 @@ def test_growing_rows_are_not_copied_and_end_with_zeros(length):
     order = torch.tensor([1, 1, 0])
     reordered = growing.index_select(0, order).append(row[order])
     assert torch.equal(reordered.rows, torch.cat([rows, torch.nn.functional.pad(row, (0, 1))], dim=2)[order])
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 99), st.booleans(), st.sampled_from(sorted(MODES))), max_size=12),
+    st.integers(BLOCK - 3, BLOCK + 3),
+)
+def test_any_prefix_can_be_continued_and_reordered_in_any_mode(operations, length):
+    """A prefix does not change, and places of 0 follow a new one, whatever happens to the others."""
+    rows = torch.arange(2.0 * length).view(2, 1, length, 1) + 1
+    made = [(GrowingRows(rows), rows)]
+    for number, (choice, reorders, mode) in enumerate(operations):
+        growing, rows = made[choice % len(made)]
+        with MODES[mode]():
+            if reorders:
+                order = torch.tensor([1, 0])
+                growing, rows = growing.index_select(0, order), rows[order]
+            else:
+                row = torch.full((2, 1, 1, 1), -1.0 - number)
+                growing, rows = growing.append(row), torch.cat([rows, row], dim=2)
+            assert not growing.whole[:, :, growing.length :].any()
+        made.append((growing, rows))
+    for growing, rows in made:
+        assert torch.equal(growing.rows, rows)
+
+
+def test_a_step_without_gradients_does_not_disturb_an_earlier_backward_pass():
+    weights = torch.randn(BLOCK + 2, requires_grad=True)
+    start = GrowingRows(torch.randn(1, 1, BLOCK + 1, 1)).append(torch.randn(1, 1, 1, 1))
+    loss = (start.rows.flatten() * weights).sum()
+    with torch.no_grad():
+        start.append(torch.randn(1, 1, 1, 1))
+    loss.backward()
+    assert torch.equal(weights.grad, start.rows.flatten())
 
 
 @pytest.mark.parametrize("gradients", [False, True])
