@@ -178,8 +178,8 @@ def _notes(results: Results) -> Iterator[str]:
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
-            f"- In brackets, without an interval: the mean difference to {_quoted(compared, ' or ')} over the seeds that "
-            "both rows have, and for each seed the p of a paired bootstrap over the sentences; a mean over several test "
+            f"- In brackets, without an interval: the mean difference to {_quoted(compared, ' or ')} over the seeds of "
+            "both rows, and for each seed the p of a paired bootstrap over the sentences; a mean over several test "
             "sets has no p.\n"
         )
     reasons: Dict[Tuple[str, str], List[str]] = {}
