@@ -6,8 +6,12 @@ the test set:
     error² = s² / n + jackknife²        degrees of freedom = error⁴ · (n - 1) / (s² / n)²
 
 `s` is the standard deviation of the `n` differences. `jackknife` is the standard error of their mean over sentences,
-from the scores without each sentence in turn. The second formula is that of Welch and Satterthwaite. The differences of
-the seeds already contain some of the variation over sentences, so the error is rather too large than too small.
+from the scores without each sentence in turn. The second formula is that of Welch and Satterthwaite.
+
+The difference of one seed varies with the training, with the sentences that suit this one training, and with the
+sentences that suit all trainings of a system. `s` contains the first two, `jackknife` the last two. So the second is
+counted twice and the error is rather too large. But with two or three seeds `s` is often too small by chance, and then
+the degrees of freedom are too many. Both together: docs/evaluation.md states how often the test is wrong.
 """
 
 import math
@@ -16,7 +20,7 @@ from typing import Any, List, Sequence
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
-from scipy import stats
+from scipy import optimize, stats
 from tqdm import tqdm
 
 from fairseq_capsule.evaluation.scoring import Measure
@@ -112,12 +116,53 @@ def effect(differences: np.ndarray, error_over_sentences: float) -> Effect:
     difference = float(differences.mean())
     over_seeds = float(differences.var(ddof=1)) / seeds
     error = math.hypot(math.sqrt(over_seeds), error_over_sentences)
-    freedom = error**4 * (seeds - 1) / over_seeds**2 if over_seeds else math.inf
-    distribution = stats.t(freedom) if math.isfinite(freedom) else stats.norm()
-    half = error * distribution.ppf((1 + CONFIDENCE) / 2)
-    p = 2 * float(distribution.sf(abs(difference) / error)) if error else float(difference == 0)
-    detectable = half + error * distribution.ppf(POWER)
-    return Effect(difference, difference - half, difference + half, p, p, detectable, error_over_sentences)
+    half = float(half_width(over_seeds, error_over_sentences, seeds))
+    freedom = _freedom(over_seeds, error_over_sentences, seeds)
+    p = 2 * float(stats.t.sf(abs(difference) / error, freedom)) if error else float(difference == 0)
+    smallest = detectable(over_seeds, error_over_sentences, seeds)
+    return Effect(difference, difference - half, difference + half, p, p, smallest, error_over_sentences)
+
+
+def half_width(over_seeds: Any, error_over_sentences: float, seeds: int, level: float = 1 - CONFIDENCE) -> Any:
+    """Compute half the width of the interval. The test at `level` finds a mean difference that is larger.
+
+    Args:
+        over_seeds: `s² / n`, a number or an array.
+
+    Returns:
+        A number or an array like `over_seeds`.
+    """
+    error = np.sqrt(over_seeds + error_over_sentences**2)
+    return error * stats.t.isf(level / 2, _freedom(over_seeds, error_over_sentences, seeds))
+
+
+def detectable(over_seeds: float, error_over_sentences: float, seeds: int) -> float:
+    """Compute the true difference that the test finds with a probability of 80 %.
+
+    The given variation is taken as the true one. A comparison finds another `s`, so the probability is the mean over
+    the distribution of `s²`. Without an error over sentences the result is that of the noncentral t distribution.
+    """
+    error = math.sqrt(over_seeds + error_over_sentences**2)
+    if not error:
+        return 0.0
+    halves = half_width(over_seeds * variance_quantiles(seeds), error_over_sentences, seeds)
+
+    def excess(true: float) -> float:
+        return float((stats.norm.sf((halves - true) / error) + stats.norm.cdf((-halves - true) / error)).mean()) - POWER
+
+    return float(optimize.brentq(excess, 0, halves.max() + error))
+
+
+def variance_quantiles(seeds: int, number: int = 500) -> np.ndarray:
+    """Compute equally probable values of `s²` for a true variance of 1: `[number]`."""
+    return stats.chi2.ppf((np.arange(number) + 0.5) / number, seeds - 1) / (seeds - 1)
+
+
+def _freedom(over_seeds: Any, error_over_sentences: float, seeds: int) -> Any:
+    """Compute the degrees of freedom of Welch and Satterthwaite; infinite without a variation over seeds."""
+    share = over_seeds / np.maximum(over_seeds + error_over_sentences**2, np.finfo(float).tiny)
+    with np.errstate(divide="ignore"):
+        return np.divide(seeds - 1, share**2)
 
 
 def holm(effects: Sequence[Effect]) -> List[Effect]:

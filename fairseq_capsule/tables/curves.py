@@ -48,6 +48,8 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
         for updates in sorted(set.intersection(*map(set, found))):
             values = [curve[updates] for curve in found]
             of_row.append(Point(row.label, updates, len(values), sum(values) / len(values), min(values), max(values)))
+        if not of_row:
+            continue
         points += of_row
         panel = panels[FINE_TUNED if row.on else FROM_SCRATCH]
         panel[row.label] = Band(*zip(*((point.updates, point.mean, point.low, point.high) for point in of_row)))

@@ -160,6 +160,8 @@ def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
             errors.append(_number(ours["effect"]["error_over_sentences"]))
         except NO_REPORT:
             return None
+        if len(pairs) != len(runs):
+            return None
         differences.append(pairs)
     return effect(np.mean(differences, axis=0), math.hypot(*errors) / len(errors))
 

@@ -178,8 +178,9 @@ def _notes(results: Results) -> Iterator[str]:
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
-            f"- In brackets, for one seed: the difference to {_quoted(compared, ' or ')}, and the p of a paired "
-            "bootstrap over the sentences; a mean over several test sets has none.\n"
+            f"- In brackets, without an interval: the mean difference to {_quoted(compared, ' or ')} over the seeds of "
+            "both rows, and for each seed the p of a paired bootstrap over the sentences; a mean over several test "
+            "sets has no p.\n"
         )
     reasons: Dict[Tuple[str, str], List[str]] = {}
     for line in csv_lines(results):

@@ -1,6 +1,8 @@
 """Comparison of systems over seeds and sentences: the jackknife, the interval, and the correction of p-values."""
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,9 +10,19 @@ from scipy import stats
 
 from fairseq_capsule.evaluation.rouge import CharacterRouge
 from fairseq_capsule.evaluation.scoring import Measure, tokenised_bleu
-from fairseq_capsule.evaluation.seeds import Effect, compare_seeds, effect, holm, jackknife_error, jackknifed
+from fairseq_capsule.evaluation.seeds import (
+    Effect,
+    compare_seeds,
+    effect,
+    half_width,
+    holm,
+    jackknife_error,
+    jackknifed,
+    variance_quantiles,
+)
 from fairseq_capsule.evaluation.summary_scores import Rouge
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCES = [f"the {animal} sees a {colour} ball in the {number} garden ." for animal, colour, number in zip(
     "dog cat bird horse fox hen cow pig".split(), "red green blue white black pink grey brown".split(),
     "first second third fourth fifth sixth seventh eighth".split())]  # fmt: skip
@@ -42,7 +54,7 @@ def test_the_error_over_sentences_of_a_mean_is_the_standard_error():
     assert found.difference == pytest.approx(np.mean(each))
     assert found.high - found.difference == pytest.approx(stats.norm.ppf(0.975) * error)
     assert found.p == pytest.approx(2 * stats.norm.sf(whole / error))
-    assert found.detectable == pytest.approx((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error)
+    assert found.detectable == pytest.approx((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * error, rel=1e-5)
 
 
 def test_without_variation_over_sentences_it_is_the_paired_t_test():
@@ -68,6 +80,43 @@ def test_the_interval_contains_the_true_difference_in_95_of_100_comparisons():
         found = effect(scores.mean(1), jackknife_error(without.mean(0)))
         inside += found.low < true < found.high
     assert 0.94 < inside / runs <= 0.995
+
+
+def size(seeds: int, of_seed: float, of_both: float, of_sentence: float, level: float = 0.05) -> float:
+    """The probability that the test finds a difference where there is none, without random numbers.
+
+    Args:
+        of_seed, of_both, of_sentence: the standard deviations of a difference over trainings, over sentences in one
+            training only, and over sentences in all trainings alike. The sentences are many.
+    """
+    over_seeds = (of_seed**2 + of_both**2) / seeds
+    drawn = over_seeds * variance_quantiles(seeds)
+    over_sentences = math.sqrt(of_sentence**2 + of_both**2 / seeds)
+    halves = half_width(drawn, over_sentences, seeds, level)
+    return float(2 * stats.norm.sf(halves / math.hypot(math.sqrt(over_seeds), of_sentence)).mean())
+
+
+def test_the_rates_of_false_findings_are_those_of_the_documentation():
+    text = (REPOSITORY / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+)% \| ([\d.]+)% \| ([\d.]+)% \|$", text, re.M)
+    assert len(rows) > 5
+    for *deviations, two, three, five in ([float(cell) for cell in row] for row in rows):
+        found = [100 * size(seeds, *deviations) for seeds in (2, 3, 5)]
+        assert found == pytest.approx([two, three, five], abs=0.1), deviations
+
+
+@pytest.mark.parametrize("seeds, deviation", [(2, 0.3), (3, 0.3), (5, 0.1)])
+@pytest.mark.parametrize("over_sentences", [0, 0.13, 0.25])
+def test_the_detectable_difference_is_found_in_80_of_100_comparisons(seeds, deviation, over_sentences):
+    random, runs = np.random.default_rng(7), 20_000
+    one = np.linspace(-1, 1, seeds)
+    true = effect(one * deviation / one.std(ddof=1), over_sentences).detectable
+    if not over_sentences:  # the noncentral t distribution
+        critical, shift = stats.t.isf(0.025, seeds - 1), true * math.sqrt(seeds) / deviation
+        assert stats.nct.sf(critical, seeds - 1, shift) == pytest.approx(0.8, abs=0.002)
+    scores = true + random.normal(0, deviation, (runs, seeds)) + random.normal(0, over_sentences, (runs, 1))
+    halves = half_width(scores.var(1, ddof=1) / seeds, over_sentences, seeds)
+    assert np.mean(abs(scores.mean(1)) > halves) == pytest.approx(0.8, abs=0.015)
 
 
 def test_equal_outputs_have_no_effect():

@@ -129,6 +129,28 @@ def test_a_comparison_of_other_seeds_is_not_shown(runs):
     assert runs.gathered("duan-table2").cells["encoder"][0][""].effect is None
 
 
+@pytest.mark.parametrize("theirs, ours", [([30.0], [31.0]), ([30.0, 30.5, 31.0], [31.0, 31.5, 32.0])])
+def test_a_comparison_of_another_number_of_seeds_is_not_shown(runs, theirs, ours):
+    """The report of one test set is damaged, or of other seeds; the reports of the other test sets are complete."""
+    splits, continued = ("test", "test1", "test2"), "continued+on-transformer"
+    compare(runs, GDR, [30.0, 31.0], [30.5, 31.7], [0.3, 0.4, 0.0], continued, splits)
+    system = {"scores": ours, "effect": {"error_over_sentences": 0.1}}
+    file = runs.root / GDR / "seeds1-2" / "compared" / continued / "test1.json"
+    put(file, {"scores": {"tokenised_bleu": [{"scores": theirs}, system]}})
+    cells = runs.gathered("zheng-table1").cells["GDR + BOW + BCA (OURS)"]
+    assert cells[-1][""].values == (pytest.approx(30.5), pytest.approx(31.7))
+    assert [points[""].effect for points in (cells[-1], cells[-3])] == [None, None]
+
+
+def test_differences_without_a_comparison_over_seeds_are_not_called_those_of_one_seed(runs):
+    for seed, baseline, bleu in ((1, 30.0, 31.0), (2, 32.0, 31.5)):
+        runs.score(TRANSFORMER, baseline, seed)
+        runs.score(ENCODER, bleu, seed, against=TRANSFORMER, difference=bleu - baseline, p=seed / 100)
+    text = markdown(runs.gathered("duan-table2"))
+    assert "(+0.25, p 0.010, 0.020)" in text and "for one seed" not in text
+    assert "for each seed the p of a paired bootstrap" in text
+
+
 def test_nll_is_compared_over_seeds(runs):
     continued, pairs = "continued+on-transformer", [(2.40, 2.43), (2.38, 2.42), (2.41, 2.43)]
     for seed, (theirs, ours) in enumerate(pairs, 1):
@@ -167,6 +189,14 @@ def test_learning_curves_have_bands_over_seeds(runs, tmp_path):
     assert {path.name for path in report.write(tmp_path)} == {
         f"comparison-curves.{kind}" for kind in ("md", "csv", "png", "svg")
     }
+
+
+def test_seeds_validated_at_different_updates_have_no_curve(runs):
+    for title, steps in ((TRANSFORMER, (100, 124)), (GDR, (124, 124))):
+        for seed, updates in enumerate(steps, 1):
+            runs.finish(title, seed)
+            put(runs.folder(title, seed) / "train.log", VALID.format(epoch=1, nll=4.0, updates=updates))
+    assert [point.row for point in curves(load_table("comparison"), SMALL, runs.places).rows] == ["+ GDR, both losses"]
 
 
 def test_curves_without_a_training_log_are_refused(runs):
