@@ -270,6 +270,7 @@ def test_decoding_beyond_a_block_equals_one_pass():
             prefix = tokens[:, : step + 1]
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
             [kept] = [part["prefix"] for part in state.values() if "prefix" in part]
+            assert isinstance(kept, ShortPrefix) == (step < LONGEST_BLOCK)
             kept_numbers[step + 1] = numbers(kept) / len(tokens)
             if step % WIDTH not in (0, 1, WIDTH - 1):  # the computation changes only at multiples of WIDTH
                 continue
