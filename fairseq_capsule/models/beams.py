@@ -44,8 +44,7 @@ def sentences_of(encoder_out: Dict[str, List[Tensor]], device: torch.device) -> 
         device: the device of the result for an output that was not reordered.
     """
     sentences, *expected = encoder_out.get(SENTENCES, [None])
-    tensors = _tensors(encoder_out)
-    if sentences is None or len(tensors) != len(expected) or any(a is not b for a, b in zip(tensors, expected)):
+    if sentences is None or [*map(id, expected)] != [*map(id, _tensors(encoder_out))]:
         return torch.arange(encoder_out["encoder_out"][0].size(1), device=device)
     return sentences
 

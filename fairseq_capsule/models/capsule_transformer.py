@@ -41,7 +41,8 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out, new_order):
         """Reorder the batch as fairseq does, with the tensors of the mechanisms.
 
-        Most steps of beam search only move hypotheses within their sentences. Then nothing is copied.
+        Most steps of beam search only move hypotheses within their sentences. Then nothing is copied, and the result
+        is `encoder_out` itself. A tensor of a reordered output must be replaced, not changed in place.
         """
         sentences = sentences_of(encoder_out, new_order.device)
         reordered_sentences = sentences[new_order]

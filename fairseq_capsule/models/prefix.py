@@ -20,7 +20,7 @@ class RowHistory(NamedTuple):
     """A tensor `[B, ...]` for each step. Its rows are put in order only when they are read.
 
     Beam search reorders a cache at almost every step, which copies it. This one keeps the order instead. It suits
-    tensors that are seldom read.
+    tensors that are seldom read. A row of an earlier step is kept even if no present row continues it.
 
     Attributes:
         steps: the tensor of each step, with the order of rows at that step.

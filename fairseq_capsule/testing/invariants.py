@@ -106,7 +106,7 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
                 if step == 5:  # the second sentence is finished
                     new_order = new_order.view(len(kept), beam)[[0, 2]].flatten()
                     kept = kept[[0, 2]]
-                    encoder_out = model.encoder.reorder_encoder_out(encoder_out, new_order)
+                encoder_out = model.encoder.reorder_encoder_out(encoder_out, new_order)
                 tokens = tokens[new_order]
                 tokens[:, step] = torch.randint(4, WORDS, (len(tokens),))
                 model.decoder.reorder_incremental_state_scripting(state, new_order)

@@ -270,6 +270,7 @@ def test_decoding_beyond_a_block_equals_one_pass():
             prefix = tokens[:, : step + 1]
             logits = model.decoder(prefix, encoder_out=encoder_out, incremental_state=state)[0]
             [kept] = [part["prefix"] for part in state.values() if "prefix" in part]
+            assert isinstance(kept, ShortPrefix) == (step < LONGEST_BLOCK)
             kept_numbers[step + 1] = numbers(kept) / len(tokens)
             if step % WIDTH not in (0, 1, WIDTH - 1):  # the computation changes only at multiples of WIDTH
                 continue
@@ -284,6 +285,23 @@ def test_decoding_beyond_a_block_equals_one_pass():
             assert kept == (length + -length % BLOCK) * of_position
         else:  # the queries keep the rows of a dropped sentence
             assert kept <= length * (4 * 32 + 4 * LONGEST_BLOCK)
+
+
+@pytest.mark.parametrize("padded", [slice(0, 3), slice(4, 7), slice(9, 12)])
+def test_decoding_with_padding_in_one_prefix_equals_one_pass(padded):
+    """Without positions, because fairseq counts those of padding only in incremental decoding."""
+    model = build("capsule_transformer", {"no_token_positional_embeddings": True})
+    batch = make_batch(make_sentences([(7, 5), (4, 5)]))["net_input"]
+    tokens = torch.randint(4, 40, (2, 12), generator=torch.Generator().manual_seed(1))
+    tokens[1, padded] = 1
+    with torch.no_grad():
+        encoder_out = model.encoder(batch["src_tokens"], batch["src_lengths"])
+        expected = model.decoder(tokens, encoder_out=encoder_out)[0]
+        state = {}
+        for step in range(12):
+            logits = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
+            real = tokens[:, step] != 1
+            torch.testing.assert_close(logits[real, -1], expected[real, step], rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -53,7 +53,10 @@ def test_growing_rows_are_not_copied_and_end_with_zeros(length):
         assert growing.whole.size(2) % BLOCK == 0 and not growing.whole[:, :, growing.length :].any()
     assert len(storages) <= 3  # the tensor is copied only if it is full
     order = torch.tensor([1, 1, 0])
-    reordered = growing.index_select(0, order).append(row[order])
+    start = growing.index_select(0, order)
+    growing.append(row)
+    reordered = start.append(row[order])
+    assert reordered.whole.data_ptr() == start.whole.data_ptr()
     assert torch.equal(reordered.rows, torch.cat([rows, torch.nn.functional.pad(row, (0, 1))], dim=2)[order])
 
 
@@ -72,12 +75,12 @@ def test_any_prefix_can_be_continued_and_reordered_in_any_mode(operations, lengt
                 order = torch.tensor([1, 0])
                 growing, rows = growing.index_select(0, order), rows[order]
             else:
-                row = torch.full((2, 1, 1, 1), -1.0 - number)
+                row = torch.full((2, 1, 1, 1), -1.0 - number, requires_grad=torch.is_grad_enabled())
                 growing, rows = growing.append(row), torch.cat([rows, row], dim=2)
             assert not growing.whole[:, :, growing.length :].any()
         made.append((growing, rows))
     for growing, rows in made:
-        assert torch.equal(growing.rows, rows)
+        assert torch.equal(growing.rows, rows) and growing.rows.requires_grad == rows.requires_grad
 
 
 def test_a_step_without_gradients_does_not_disturb_an_earlier_backward_pass():
