@@ -12,6 +12,7 @@ from torch import Tensor
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
 from fairseq_capsule.models.attentions import encoder_states
+from fairseq_capsule.models.evaluating import evaluating
 from fairseq_capsule.modules.feed_forward import feed_forward
 
 READS = ChoiceEnum(["global", "last", "mean"])
@@ -97,11 +98,9 @@ class BagOfWordsProbe(FairseqCriterion):
 
 
 def source_vector(model, net_input, reads: str) -> Tensor:
-    """Compute the vector `[B, C]` that `reads` names. The model runs in eval mode and then returns to its mode."""
-    training = model.training
-    model.eval()
-    encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
-    model.train(training)
+    """Compute the vector `[B, C]` that `reads` names, in eval mode and without gradients."""
+    with evaluating(model):
+        encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     if reads == "global":
         return encoded[_vectors(model)[0]][0]
     states, padding_mask = encoder_states(encoded)

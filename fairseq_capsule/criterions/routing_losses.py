@@ -36,7 +36,13 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         raise NotImplementedError
 
     def forward(self, model, sample, reduce=True):
-        """Compute the loss summed over the batch, the sample size, and the values to log."""
+        """Compute the loss summed over the batch, the sample size, and the values to log.
+
+        Raises:
+            ValueError: `reduce` is False. The losses of a mechanism belong to sentences, not to tokens.
+        """
+        if not reduce:
+            raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         ntokens, nsentences = sample["ntokens"], sample["target"].size(0)

@@ -4,8 +4,9 @@ from typing import Dict
 
 from fairseq.models import BaseFairseqModel
 
+from fairseq_capsule.models.evaluating import evaluating
 from fairseq_capsule.models.mechanism import mechanisms
-from fairseq_capsule.models.views import NamedArray, Sentence, evaluating
+from fairseq_capsule.models.views import NamedArray, Sentence
 
 
 def gather(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:

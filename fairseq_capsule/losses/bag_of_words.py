@@ -83,7 +83,9 @@ def bag_overlap_by_step(
     The means of these rates are `r_OL`. The rate of a step is the share of the bag's distinct words that are among the
     `k` most probable words. `k` is `top` times the number of words in the bag, with repetitions, and at most `V`.
 
-    Args: as for `bag_of_words_loss`.
+    Args:
+        past, future, embeddings, target, padding_mask: as for `bag_of_words_loss`.
+        top: the factor of `k`.
     """
     valid = _valid(target, padding_mask)
     number = valid.cumsum(1)

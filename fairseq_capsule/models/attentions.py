@@ -9,8 +9,8 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.evaluating import evaluating
 from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
-from fairseq_capsule.models.views import evaluating
 
 
 class DecoderExplanation(NamedTuple):

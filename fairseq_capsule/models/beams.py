@@ -10,7 +10,7 @@ import torch
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
-IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+from fairseq_capsule.models.mechanism import IncrementalState
 
 # Under this name, a reordered encoder output has the number of the sentence of each row, and the tensors it belongs to.
 SENTENCES = "sentences"

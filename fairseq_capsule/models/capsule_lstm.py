@@ -182,5 +182,5 @@ def presets(mechanism: Mechanism) -> Presets:
     return Presets(bases, {f"{mechanism.preset}_lstm": values})
 
 
-for mechanism in ON_LSTMS:
-    register_presets(CapsuleLSTMModel, presets(mechanism))
+for _mechanism in ON_LSTMS:
+    register_presets(CapsuleLSTMModel, presets(_mechanism))

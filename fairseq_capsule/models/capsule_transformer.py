@@ -1,7 +1,7 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms. The system of each paper is a preset."""
 
 import re
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Set, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel, register_model
@@ -128,9 +128,11 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         fairseq would also prune the other side if only one side is named, and would prune a pruned checkpoint again.
         """
         for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
-            trained = {name.split(".")[2] for name in state_dict if name.startswith(f"{side}.layers.")}
+            trained = _numbers(state_dict, f"{side}.layers.")
             if len(trained) > len(part.layers):
-                lists = ("layers", *(name for mechanism in part.mechanisms for name in mechanism.layer_lists))
+                names = ("layers", *(name for mechanism in part.mechanisms for name in mechanism.layer_lists))
+                # A list with fewer modules belongs to the last layer, or the last one that is kept.
+                lists = tuple(name for name in names if _numbers(state_dict, f"{side}.{name}.") == trained)
                 kept = {layer: place for place, layer in enumerate(self.cfg.kept_layers[side])}
                 state_dict = _of_kept_layers(state_dict, side, lists, kept)
         return super().load_state_dict(state_dict, strict)
@@ -142,6 +144,11 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     @classmethod
     def build_decoder(cls, cfg, tgt_dict, embed_tokens):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
+
+
+def _numbers(state_dict: Dict[str, Tensor], start: str) -> Set[str]:
+    """Return the numbers of the modules of a list, whose parameters' names begin with `start`."""
+    return {name[len(start) :].partition(".")[0] for name in state_dict if name.startswith(start)}
 
 
 def _of_kept_layers(
@@ -159,5 +166,5 @@ def _of_kept_layers(
     return pruned
 
 
-for mechanism in ON_TRANSFORMERS:
-    register_presets(CapsuleTransformerModel, presets(mechanism))
+for _mechanism in ON_TRANSFORMERS:
+    register_presets(CapsuleTransformerModel, presets(_mechanism))

@@ -110,14 +110,14 @@ class Mechanism:
             config: fairseq's nested config, which also holds the options of all mechanisms under their own names.
         """
 
-    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
-        """Return a tensor `[B, …]` that the decoder reads under the mechanism's name, or None.
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Tensor:
+        """Return a tensor `[B, …]` that the decoder reads under the mechanism's name.
 
         Args:
             layers: the output of each encoder layer, `[B, I, C]`, the lowest layer first.
             padding_mask: `[B, I]`, True marks padding.
         """
-        return None
+        raise NotImplementedError
 
     @property
     def encodes(self) -> bool:
@@ -176,8 +176,11 @@ _REGISTRY: Dict[str, Mechanism] = {}
 def register_mechanism(mechanism: Mechanism) -> Mechanism:
     """Register a mechanism. A decoder computes the mechanisms in the order of registration.
 
+    If a class of the same name has registered this mechanism already, because its module was imported under two names,
+    the first one is kept.
+
     Raises:
-        ValueError: another mechanism has this name.
+        ValueError: a class of another name has registered a mechanism with this name.
     """
     known = _REGISTRY.setdefault(mechanism.name, mechanism)
     if type(known).__qualname__ != type(mechanism).__qualname__:

@@ -8,7 +8,8 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_capsule.models.agreements import allow_other_iterations
-from fairseq_capsule.models.beams import IncrementalState, KnowsBeams
+from fairseq_capsule.models.beams import KnowsBeams
+from fairseq_capsule.models.mechanism import IncrementalState
 from fairseq_capsule.modules import (
     GuidedDynamicRouting,
     HolisticContext,

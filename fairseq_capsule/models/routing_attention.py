@@ -7,7 +7,7 @@ from fairseq import utils
 from fairseq.modules import MultiheadAttention
 from torch import Tensor
 
-from fairseq_capsule.models.beams import IncrementalState
+from fairseq_capsule.models.mechanism import IncrementalState
 from fairseq_capsule.models.prefix import extend
 from fairseq_capsule.modules import AttentionRouting
 
@@ -73,12 +73,11 @@ class RoutingSelfAttention(MultiheadAttention):
         Returns:
             The output `[L, B, C]`, and the attention `[B, L, L]` (`[H, B, L, L]` with `need_head_weights`) or None.
         """
-        q, k, v = self._project(query)
         if incremental_state is None:
-            q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
+            q, k, v = self._factors(query, key_padding_mask)
             logits = self.routing(q @ k.transpose(2, 3), key_padding_mask, factors=(q, k))
         else:
-            logits, v, key_padding_mask = self._extend(incremental_state, q, k, v, key_padding_mask)
+            logits, v, key_padding_mask = self._extend(incremental_state, *self._project(query), key_padding_mask)
         weights = _attend(logits, key_padding_mask, attn_mask)
         output = self.dropout_module(weights.type_as(v)) @ v
         output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))
@@ -91,8 +90,7 @@ class RoutingSelfAttention(MultiheadAttention):
         self, query: Tensor, key_padding_mask: Optional[Tensor] = None, attn_mask: Optional[Tensor] = None
     ) -> Explanation:
         """Recompute the attention and capsules that `forward` does not return. Arguments as in `forward`."""
-        q, k, _ = self._project(query)
-        q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
+        q, k, _ = self._factors(query, key_padding_mask)
         logits = q @ k.transpose(2, 3)
         vertical, horizontal = self.routing.capsules(logits, key_padding_mask, factors=(q, k))
         routed = sum((part for part in (vertical, horizontal) if part is not None), logits)
@@ -101,9 +99,14 @@ class RoutingSelfAttention(MultiheadAttention):
 
     def logits(self, query: Tensor, key_padding_mask: Optional[Tensor] = None) -> Tensor:
         """Return the unrouted logits `E` `[B, H, L, L]`, 0 at padded queries and keys. Arguments as in `forward`."""
-        q, k, _ = self._project(query)
-        q, k = _zero_padding(key_padding_mask, q, k)
+        q, k, _ = self._factors(query, key_padding_mask)
         return q @ k.transpose(2, 3)
+
+    def _factors(self, query: Tensor, key_padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+        """Return scaled queries and keys, 0 at padding, whose products are `E`, and values, each `[B, H, L, d]`."""
+        q, k, v = self._project(query)
+        q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
+        return q, k, v
 
     def _project(self, query: Tensor) -> Tuple[Tensor, Tensor, Tensor]:
         """Return queries (not scaled yet), keys and values, each `[B, H, L, d]`."""
@@ -169,6 +172,9 @@ def _attend(logits: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optio
     if attn_mask is not None:
         logits = logits + attn_mask
     if key_padding_mask is not None:
-        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, float("-inf"))
+        # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would
+        # be NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
+        lowest = torch.finfo(logits.dtype).min / 2
+        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
         logits = logits + padding[:, None, None, :]
     return utils.softmax(logits, dim=-1)

@@ -3,13 +3,12 @@
 A mechanism uses them to describe what it routes. The inspector draws them.
 """
 
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Dict, Iterator, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 OTHER = "against."  # prefix of the names of a second model's arrays
 
@@ -153,15 +152,3 @@ def by_layer(parts: Sequence[Tuple[int, Tensor]], **axes: Tuple[str, ...]) -> Na
 def numbers(count: int) -> Tuple[str, ...]:
     """Return the labels 1 to `count`."""
     return tuple(str(number) for number in range(1, count + 1))
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Run a block in eval mode without gradients, then restore the model's mode."""
-    training = model.training
-    model.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        model.train(training)

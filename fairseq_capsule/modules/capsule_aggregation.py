@@ -72,11 +72,17 @@ class CapsuleAggregation(nn.Module):
         Args:
             hidden: `h` `[B, I, d]`.
             padding_mask: `[B, I]`, True marks padding, on either side.
-            iterations: stop after this number of routing iterations; all by default.
+            iterations: stop after this number of routing iterations, from 1 to all; all by default.
 
         Returns:
-            `RoutingResult(capsules [B, M, d], coupling [B, I, M])`; coupling is 0 at padding.
+            `RoutingResult(capsules [B, M, d], coupling [B, I, M])`; coupling is 0 at padding. The capsules are scaled
+            and may have positions; `squashed` removes both.
+
+        Raises:
+            ValueError: the routing does not have this number of iterations.
         """
+        if iterations is not None and not 1 <= iterations <= self.iterations:
+            raise ValueError(f"iterations must be from 1 to {self.iterations}, not {iterations}")
         parents = self._parent_positions(hidden)
         if self.position_aware:
             hidden = hidden + _positions(hidden, padding_mask)

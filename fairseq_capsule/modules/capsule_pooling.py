@@ -63,12 +63,16 @@ class CapsulePooling(nn.Module):
     def capsules(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
     ) -> RoutingResult:
-        """Route the words of `forward`, with all iterations or with the first `iterations` of them.
+        """Route the words of `forward`, with `iterations` instead of all iterations.
 
         Returns:
             `RoutingResult(capsules [B, K, d_c], coupling [B, I, K])`.
+
+        Raises:
+            ValueError: fewer than 1 iteration.
         """
-        routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations or self.iterations)
+        iterations = self.iterations if iterations is None else iterations
+        routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations)
         return RoutingResult(routed.capsules[0], routed.coupling[0])
 
     def weights(self, capsules: Tensor) -> Tensor:

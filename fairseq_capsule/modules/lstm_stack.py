@@ -45,7 +45,7 @@ class LSTMLayer(nn.Module):
             outputs, state = self.lstm(inputs, state)
             data = self.norm(inputs.data + self.dropout(outputs.data))
             return PackedSequence(data, *inputs[1:]), state
-        if state is not None and inputs.size(1) == 1:
+        if state is not None and inputs.size(1) == 1 and not self.lstm.bidirectional:
             # A single decoding step. The fused call would rearrange all weights for it.
             hidden, cell = torch.lstm_cell(inputs[:, 0], [part[0] for part in state], *self.lstm.all_weights[0])
             outputs, state = hidden.unsqueeze(1), (hidden.unsqueeze(0), cell.unsqueeze(0))

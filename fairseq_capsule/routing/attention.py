@@ -64,8 +64,8 @@ def horizontal_routing(
         iterations: routing iterations, at least 1.
         padding_mask: `[B, L]`, True marks padded queries.
         causal: whether keys after a query are left out of its votes, as in a decoder (§3.4.3).
-        factors: `(q [B, H, L, d], k [B, H, K, d])` with `logits = q kᵀ`. The rank `d` of the logits makes the cost
-            quadratic in length instead of cubic; used where that is faster.
+        factors: `(q [B, H, L, d], k [B, H, K, d])` with `logits = q kᵀ`; `k` must be 0 at padded keys. The rank `d` of
+            the logits makes the cost quadratic in length instead of cubic; used where that is faster.
 
     Returns:
         The output capsules `Ω` `[B, H, L, K]`, 0 at padded queries.

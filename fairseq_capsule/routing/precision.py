@@ -1,7 +1,7 @@
 """Routing in float32 or higher for any precision of the model. Routing sums exponentials of sums of squares."""
 
 import functools
-from typing import Any, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 from torch import Tensor
@@ -9,21 +9,18 @@ from torch import Tensor
 from fairseq_capsule.routing.autocast import without_autocast
 
 
-def _raised(value: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return type(value)(_raised(item) for item in value)
-    if isinstance(value, Tensor) and value.dtype in (torch.float16, torch.bfloat16):
-        return value.float()
-    return value
-
-
-def _cast(value: Any, dtype: torch.dtype) -> Any:
+def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:
+    """Apply `change` to all tensors of a value, also in lists and (named) tuples."""
     if isinstance(value, Tensor):
-        return value.to(dtype) if value.is_floating_point() else value
-    if isinstance(value, tuple):
-        items = [_cast(item, dtype) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        return change(value)
+    if isinstance(value, (list, tuple)):
+        items = [_mapped(item, change) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return value
+
+
+def _raised(tensor: Tensor) -> Tensor:
+    return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
 def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
@@ -47,7 +44,8 @@ def in_float32(function):
         if sample is None:  # the function reports the error
             return function(*args, **kwargs)
         with without_autocast(sample.device.type):
-            result = function(*map(_raised, args), **{name: _raised(value) for name, value in kwargs.items()})
-        return _cast(result, sample.dtype)
+            named = {name: _mapped(value, _raised) for name, value in kwargs.items()}
+            result = function(*_mapped(args, _raised), **named)
+        return _mapped(result, lambda tensor: tensor.to(sample.dtype) if tensor.is_floating_point() else tensor)
 
     return wrapper

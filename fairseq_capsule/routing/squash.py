@@ -124,7 +124,9 @@ def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax=tor
         softmax: `torch.softmax` or `leaky_softmax`.
     """
     if logits.dim() > 1 and dim in (-1, logits.dim() - 1) and logits.size(-1) < FEW:
-        mask = None if mask is None else mask.expand_as(logits).movedim(-1, 0)
+        if mask is not None:
+            logits, mask = torch.broadcast_tensors(logits, mask)
+            mask = mask.movedim(-1, 0)
         return masked_softmax(logits.movedim(-1, 0).contiguous(), 0, mask, softmax).movedim(0, -1)
     if mask is None:
         return softmax(logits, dim)

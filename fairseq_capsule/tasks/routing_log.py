@@ -5,8 +5,8 @@ from typing import Any, Dict, Iterable, Mapping
 from fairseq.logging import metrics
 from torch import Tensor, nn
 
+from fairseq_capsule.models.evaluating import evaluating
 from fairseq_capsule.models.mechanism import active_mechanisms
-from fairseq_capsule.models.views import evaluating
 
 PREFIX = "routing_"
 TOTAL, COUNT = "_total", "_count"

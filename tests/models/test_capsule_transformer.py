@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 import torch
+from fairseq.data.language_pair_dataset import collate
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
@@ -14,7 +15,7 @@ from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing.causal import BLOCK
 from fairseq_capsule.routing.last_token import LONGEST_BLOCK, WIDTH
-from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
+from tests.zoo import LENGTHS, build, make_batch, make_criterion, make_sentences, make_task
 
 
 @pytest.mark.parametrize("arch, added", [("base", 432), ("big", 1632), ("tiny", 80)])
@@ -287,12 +288,9 @@ def test_decoding_beyond_a_block_equals_one_pass():
             assert kept <= length * (4 * 32 + 4 * LONGEST_BLOCK)
 
 
-@pytest.mark.parametrize("padded", [slice(1, 3), slice(4, 7), slice(9, 12)])
+@pytest.mark.parametrize("padded", [slice(0, 2), slice(1, 3), slice(4, 7), slice(9, 12)])
 def test_decoding_with_padding_in_one_prefix_equals_one_pass(padded):
-    """Without positions, because fairseq counts those of padding only in incremental decoding.
-
-    Padding is not first. Its query would have no key, and the logits would be NaN, also with fairseq's attention.
-    """
+    """Without positions, because fairseq counts those of padding only in incremental decoding."""
     model = build("capsule_transformer", {"no_token_positional_embeddings": True})
     batch = make_batch(make_sentences([(7, 5), (4, 5)]))["net_input"]
     tokens = torch.randint(4, 40, (2, 12), generator=torch.Generator().manual_seed(1))
@@ -305,6 +303,22 @@ def test_decoding_with_padding_in_one_prefix_equals_one_pass(padded):
             logits = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
             real = tokens[:, step] != 1
             torch.testing.assert_close(logits[real, -1], expected[real, step], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
+def test_a_target_may_be_padded_on_the_left(arch):
+    model = build(arch, {"decoder_routing": "horizontal"}).train()
+    samples = make_sentences(LENGTHS)
+    losses, gradients = [], []
+    for left in (True, False):
+        batch = collate(samples, pad_idx=1, eos_idx=2, left_pad_source=True, left_pad_target=left)
+        model.zero_grad()
+        loss = make_criterion(model, make_task())(model, batch)[0]
+        loss.backward()
+        losses.append(loss)
+        gradients.append(torch.cat([parameter.grad.flatten() for parameter in model.parameters()]))
+    torch.testing.assert_close(*losses)
+    torch.testing.assert_close(*gradients, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

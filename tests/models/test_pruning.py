@@ -30,6 +30,17 @@ def test_the_kept_layers_are_those_of_the_checkpoint(arch, keep):
     assert torch.equal(logits_of(pruned, BATCH), logits_of(trained, BATCH))
 
 
+@pytest.mark.parametrize("keep", ["0,2", "1,3"])
+def test_a_pooling_of_the_last_layer_is_kept(keep):
+    options = {**OPTIONS, "global_aggregation": "none"}
+    trained = build("gret_transformer_base", options)
+    pruned = build("gret_transformer_base", {**options, "encoder_layers_to_keep": keep}, seed=2)
+    pruned.load_state_dict(trained.state_dict())
+    poolings = [model.encoder.global_representation.poolings[0].state_dict() for model in (trained, pruned)]
+    for name, value in poolings[0].items():
+        assert torch.equal(value, poolings[1][name])
+
+
 def test_a_pruned_checkpoint_is_not_pruned_again():
     options = {**OPTIONS, "encoder_layers_to_keep": "1,3"}
     first, second = build("capsule_transformer", options), build("capsule_transformer", options, seed=2)

@@ -28,6 +28,15 @@ def test_a_returned_state_continues_the_sentence():
     torch.testing.assert_close(torch.cat([first, last], 1), whole)
 
 
+def test_a_bidirectional_layer_takes_a_state_with_one_word():
+    layer = LSTMLayer(6, bidirectional=True).eval()
+    inputs, state = torch.randn(2, 1, 6), (torch.randn(2, 2, 3), torch.randn(2, 2, 3))
+    outputs, (hidden, cell) = layer(inputs, state)
+    expected, (last, memory) = layer.lstm(inputs, state)
+    torch.testing.assert_close(outputs, layer.norm(inputs + expected))
+    torch.testing.assert_close((hidden, cell), (last, memory))
+
+
 def test_attention_equals_its_equations():
     torch.manual_seed(1)
     layer = AttentiveLSTMLayer(5).double().eval()

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.routing import dynamic_routing, leaky_softmax, masked_softmax, squash
+from fairseq_capsule.routing import RoutingResult, dynamic_routing, leaky_softmax, masked_softmax, squash
+from fairseq_capsule.routing.precision import in_float32
 from tests.references import routing as reference
 
 COMPETITIONS = ["output", "leaky", "input"]
@@ -204,6 +205,23 @@ def test_leaky_softmax_equals_a_result_by_hand():
 def test_wrong_arguments_are_named(arguments, message):
     with pytest.raises(ValueError, match=message):
         dynamic_routing(torch.randn(1, 2, 2, 2), **arguments)
+
+
+@pytest.mark.parametrize("outputs", [4, 40])
+def test_leading_dimensions_of_a_mask_broadcast(outputs):
+    torch.manual_seed(1)
+    votes, mask = torch.randn(2, 1, 5, outputs, 3, dtype=torch.double), torch.rand(2, 7, 5) < 0.4
+    got = dynamic_routing(votes, 3, padding_mask=mask)
+    want = dynamic_routing(votes.expand(2, 7, 5, outputs, 3), 3, padding_mask=mask)
+    torch.testing.assert_close(got, want)
+
+
+def test_named_tuples_of_half_precision_are_routed_in_float32():
+    result = RoutingResult(torch.randn(2, 3).half(), torch.randn(2, 3).half())
+    seen = []
+    returned = in_float32(lambda parts: seen.append(parts) or [parts])(result)
+    assert isinstance(seen[0], RoutingResult) and seen[0].capsules.dtype == torch.float32
+    assert isinstance(returned[0], RoutingResult) and returned[0].coupling.dtype == torch.float16
 
 
 def test_votes_for_another_number_of_iterations_are_refused():

@@ -9,6 +9,7 @@ from fairseq.logging import metrics
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.attentions import decoder_attention, encoder_attention
 from fairseq_capsule.models.mechanism import active_mechanisms
 from fairseq_capsule.models.mechanisms.attention_routing import _statistics
 from fairseq_capsule.models.statistics import capsule_norms, coupling_entropy, mean_where
@@ -42,7 +43,6 @@ def test_padding_and_mode_change_nothing(arch, options):
     for name, value in together.items():
         # The mean over sentences is a mean over words: sums and counts are added.
         assert value == pytest.approx(apart[name], abs=2e-4), name
-    assert model.training
     for name, value in together.items():
         assert 0 <= value <= 1 or name.endswith("_norm"), name
         assert value >= 0
@@ -86,6 +86,25 @@ def test_attention_norms_equal_those_of_the_fast_functions(causal, padded):
         torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
 
 
+def test_attention_norms_are_those_that_the_model_adds():
+    model = build("capsule_transformer")
+    net_input = make_batch(SENTENCES)["net_input"]
+    sums = routing_sums(model, net_input)
+    source, previous = net_input["src_tokens"], net_input["prev_output_tokens"]
+    explained = {
+        "encoder": (encoder_attention(model, source), source),
+        "decoder": ([layer.own for layer in decoder_attention(model, source, previous)], previous),
+    }
+    for side, (layers, tokens) in explained.items():
+        for part in ("vertical", "horizontal") if side == "encoder" else ("horizontal",):
+            capsules = torch.stack([getattr(layer, part) for layer in layers], 1)  # [B, layers, H, L, K]
+            if part == "vertical":
+                capsules = capsules.sum(2, keepdim=True)  # Σ_h λ_h Ω = Ω
+            expected = capsules.norm(dim=-1).movedim(3, 1)[tokens != 1].mean()
+            name = f"routing_attention_routing_{side}_{part}_norm"
+            torch.testing.assert_close(sums[f"{name}_total"] / sums[f"{name}_count"], expected)
+
+
 def test_entropy_equals_a_result_by_hand():
     coupling = torch.tensor([[[0.5, 0.5], [1.0, 0.0]], [[0.25, 0.25], [0.0, 0.0]]])
     padding = torch.tensor([[False, False], [False, True]]).unsqueeze(-1)
@@ -103,6 +122,16 @@ def test_norms_and_means_equal_a_result_by_hand():
     assert (norm.total.item(), norm.number.item()) == (pytest.approx(5.009), 2)
     assert (dead.total.item(), dead.number.item()) == (1, 2)
     assert mean_where(torch.tensor([[1.0, 2.0], [5.0, 7.0]]), torch.tensor([[True], [False]])) == (3, 2)
+
+
+def test_statistics_change_neither_modes_nor_random_numbers():
+    model = build("capsule_transformer", {"encoder_layerdrop": 0.5, "decoder_layerdrop": 0.5}).train()
+    model.encoder.eval()
+    modes = [module.training for module in model.modules()]
+    state = torch.get_rng_state()
+    routing_sums(model, BATCH["net_input"])
+    assert [module.training for module in model.modules()] == modes
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 class _Count(TorchDispatchMode):

@@ -259,8 +259,7 @@ def _statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> L
         later = torch.ones(length, length, dtype=torch.bool, device=logits.device).triu(1)
         left_out = later | padding[:, None, :]
         votes = logits.transpose(1, 2).unsqueeze(1)
-        start = logits.new_zeros(len(logits), length, length, logits.size(1))
-        routed = dynamic_routing(votes, routing.iterations, padding_mask=left_out, initial_logits=start)
+        routed = dynamic_routing(votes, routing.iterations, padding_mask=left_out)
         unused = (left_out | padding[:, :, None]).unsqueeze(-1)
         found.append(_named("horizontal", routed, unused, padding[:, :, None]))
     return found

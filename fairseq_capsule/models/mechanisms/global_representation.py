@@ -162,7 +162,7 @@ class GlobalVector(Mechanism):
         layers = config.encoder.layers if aggregate else 1
         encoder.global_representation = GlobalRepresentation(embed_dim, [pooling() for _ in range(layers)], aggregate)
 
-    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Optional[Tensor]:
+    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Tensor:
         return encoder.global_representation(layers, padding_mask)
 
     def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
