@@ -74,13 +74,14 @@ def test_attention_norms_equal_those_of_the_fast_functions(causal, padded):
     padding[1, :padded] = True
     logits = logits.masked_fill(padding[:, None, None, :] | padding[:, None, :, None], 0)
     found = {}
-    for part in _statistics(AttentionRouting(4, vertical=not causal, causal=causal), logits, padding):
+    for part in _statistics(AttentionRouting(4, vertical=not causal, causal=causal).double(), logits, padding):
         found.update(part)
     horizontal = horizontal_routing(logits, 3, causal=causal, padding_mask=padding)
     expected = {"horizontal": horizontal.norm(dim=-1).transpose(1, 2)}
     if not causal:
         expected["vertical"] = vertical_routing(logits, 3, padding_mask=padding)[0].norm(dim=-1)
-    assert found.keys() == {f"{n}_{kind}" for n in expected for kind in ("entropy", "norm", "dead")}
+    shares = set() if causal else {"acceptance_entropy"}
+    assert found.keys() == {f"{n}_{kind}" for n in expected for kind in ("entropy", "norm", "dead")} | shares
     for name, norms in expected.items():
         mean = found[f"{name}_norm"]
         torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
@@ -103,6 +104,16 @@ def test_attention_norms_are_those_that_the_model_adds():
             expected = capsules.norm(dim=-1).movedim(3, 1)[tokens != 1].mean()
             name = f"routing_attention_routing_{side}_{part}_norm"
             torch.testing.assert_close(sums[f"{name}_total"] / sums[f"{name}_count"], expected)
+
+
+def test_the_entropy_of_the_acceptance_equals_a_result_by_hand():
+    routing = AttentionRouting(4)
+    shares = torch.tensor([0.5, 0.25, 0.125, 0.125])
+    routing.acceptance.bias.data.copy_(shares.log())
+    padding = torch.tensor([[False] * 5, [True, True, False, False, False]])
+    found = [part for part in _statistics(routing, torch.randn(2, 4, 5, 5), padding) if "acceptance_entropy" in part]
+    total, number = found[0]["acceptance_entropy"]
+    assert (total.item(), number.item()) == (pytest.approx(2 * 1.75 / 2), 2)  # bits, of log2(4)
 
 
 def test_entropy_equals_a_result_by_hand():

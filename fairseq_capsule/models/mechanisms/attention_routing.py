@@ -19,6 +19,7 @@ from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAtt
 from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.modules.attention_routing import accepted_capsules
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
@@ -186,7 +187,10 @@ class RoutedAttention(Mechanism):
         return found
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """Return the entropy of the couplings and the capsules' norms of each part, over all layers that route."""
+        """Return the entropy of the couplings and the capsules' norms of each part, over all layers that route.
+
+        `acceptance_entropy` is that of the shares `λ` of the heads in `Ω↑` (Eq. 11).
+        """
         return added_up(
             [
                 {f"{side}_{name}": mean for name, mean in found.items()}
@@ -254,6 +258,9 @@ def _statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> L
         start = start.masked_fill(padding[:, None, :], torch.finfo(start.dtype).min)
         routed = dynamic_routing(logits, routing.iterations, initial_logits=start)
         found.append(_named("vertical", routed, padding[:, None, :], padding))
+        weight, bias = routing.acceptance.weight, routing.acceptance.bias
+        accepted, _ = accepted_capsules(logits, weight, bias, routing.iterations, padding_mask=padding)
+        found.append({"acceptance_entropy": coupling_entropy(accepted, 1)})
     if routing.horizontal:
         # For each position, the tokens up to it are routed to the heads.
         later = torch.ones(length, length, dtype=torch.bool, device=logits.device).triu(1)
