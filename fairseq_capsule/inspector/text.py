@@ -7,6 +7,8 @@ from fairseq.hub_utils import GeneratorHubInterface
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
+from fairseq_capsule.evaluation.scoring import rules_of
+
 # sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
 TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
 
@@ -19,8 +21,8 @@ class SentenceScore(NamedTuple):
 
 
 def score_of(translation: str, reference: str, language: str) -> SentenceScore:
-    """The scores of a translation into a language such as `de`."""
-    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(language, "13a"))
+    """The scores of a translation into a language such as `de` or `zh_CN`."""
+    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(rules_of(language), "13a"))
     return SentenceScore(
         bleu.sentence_score(translation, [reference]).score, CHRF().sentence_score(translation, [reference]).score
     )

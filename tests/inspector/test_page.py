@@ -151,6 +151,11 @@ def test_scores_are_those_of_sacrebleu():
     assert score_of("你好世界", "你好世间", "zh").bleu > 30 > score_of("你好世界", "你好世间", "de").bleu
 
 
+@pytest.mark.parametrize("language", ["zh_CN", "zh-Hans", "cmn", "zho", "ja_JP", "ko-KR"])
+def test_a_language_has_its_tokeniser_under_any_name(language):
+    assert score_of("你好世界", "你好世间", language).bleu > 30
+
+
 def test_differences_are_shown_for_word_arrays_of_both_models():
     views = data_of(page_html(make_inspection(against="capsule_transformer")))["views"]
     found = {panel["array"] for view in views for panel in view["panels"] if panel["difference"]}
