@@ -1,6 +1,5 @@
 """Quality of a trained model by its number of routing iterations at inference."""
 
-import math
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.analysis.charts import lines
+from fairseq_capsule.analysis.likelihood import negative_log_likelihood
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.data.batches import batches
@@ -76,17 +76,15 @@ def quality(
     dictionary = task.target_dictionary
     hypotheses, references, nll, tokens = [], [], 0.0, 0
     for sample in samples:
-        logprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
-        target = sample["target"]
-        valid = target.ne(dictionary.pad())
-        nll -= float(logprobs.gather(-1, target.unsqueeze(-1)).squeeze(-1)[valid].double().sum())
-        tokens += int(valid.sum())
-        for found, words in zip(task.inference_step(generator, [model], sample), target):
+        bits, number = negative_log_likelihood(model, sample, dictionary.pad())
+        nll += bits
+        tokens += number
+        for found, words in zip(task.inference_step(generator, [model], sample), sample["target"]):
             hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu(), "subword_nmt"))
             reference = utils.strip_pad(words, dictionary.pad()).int().cpu()
             references.append(dictionary.string(reference, "subword_nmt", escape_unk=True))
     bleu = tokenised_bleu(lowercase).corpus_score(hypotheses, [references]).score
-    return bleu, nll / tokens / math.log(2)
+    return bleu, nll / tokens
 
 
 def iteration_report(
