@@ -7,6 +7,7 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
+from fairseq.data.data_utils import post_process
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
@@ -16,7 +17,8 @@ from fairseq_capsule.analysis.reports import Report, column, markdown_table
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.data.batches import batches
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.evaluation.scoring import tokenised_bleu
+from fairseq_capsule.evaluation.scoring import Moses, tokenised_bleu
+from fairseq_capsule.evaluation.translations import subwords_of
 from fairseq_capsule.models.mechanism import mechanisms
 from fairseq_capsule.models.options import option
 
@@ -69,7 +71,8 @@ def quality(
 ) -> Tuple[float, float]:
     """Tokenised BLEU and NLL of a model.
 
-    The BLEU is that of `fairseq-generate --remove-bpe`. The NLL is in bits per target token, as `fairseq-validate`
+    The BLEU is that of `fairseq-generate --remove-bpe`. If the subwords are pieces of SentencePiece, the joined text is
+    tokenised by Moses, as `fairseq-capsule score` does. The NLL is in bits per target token, as `fairseq-validate`
     reports it.
     """
     generator = task.build_generator([model], Namespace(beam=beam, lenpen=lenpen))
@@ -80,10 +83,15 @@ def quality(
         nll += bits
         tokens += number
         for found, words in zip(task.inference_step(generator, [model], sample), sample["target"]):
-            hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu(), "subword_nmt"))
+            hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu()))
             reference = utils.strip_pad(words, dictionary.pad()).int().cpu()
-            references.append(dictionary.string(reference, "subword_nmt", escape_unk=True))
-    bleu = tokenised_bleu(lowercase).corpus_score(hypotheses, [references]).score
+            references.append(dictionary.string(reference, escape_unk=True))
+    subwords = subwords_of(references)
+    texts = [[post_process(line, subwords) for line in lines] for lines in (hypotheses, references)]
+    if subwords == "sentencepiece":  # its text is not tokenised
+        moses = Moses(task.cfg.target_lang)
+        texts = [[moses.tokenise(line) for line in lines] for lines in texts]
+    bleu = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
     return bleu, nll / tokens
 
 

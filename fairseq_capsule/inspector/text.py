@@ -8,6 +8,7 @@ from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
 from fairseq_capsule.evaluation.scoring import rules_of
+from fairseq_capsule.evaluation.translations import subwords_of
 
 # sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
 TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
@@ -40,4 +41,4 @@ def plain(words: Sequence[str]) -> str:
 
 def joined(line: str) -> str:
     """A line of subwords of subword-nmt or SentencePiece as text."""
-    return post_process(line, "sentencepiece" if "▁" in line else "subword_nmt")
+    return post_process(line, subwords_of([line]))

@@ -87,7 +87,15 @@ def test_the_archive_names_every_axis(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, text", [(("a@@", "b", "c", "</s>"), "ab c"), (("▁a", "b", "▁c", "</s>"), "ab c"), (("</s>",), "")]
+    "words, text",
+    [
+        (("a@@", "b", "c", "</s>"), "ab c"),
+        (("▁a", "b", "▁c", "</s>"), "ab c"),
+        (("a", "▁c", "</s>"), "a c"),
+        (("<unk>", "▁", "c", "</s>"), "<unk> c"),
+        (("a@@", "b", "▁", "c", "</s>"), "ab ▁ c"),  # a character of the text
+        (("</s>",), ""),
+    ],
 )
 def test_subwords_are_joined_to_text(words, text):
     assert plain(words) == text
