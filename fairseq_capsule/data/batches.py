@@ -18,8 +18,8 @@ def load_split(task: FairseqTask, split: str) -> None:
     """Load a split into a task of two languages.
 
     Raises:
-        UserError: the split does not exist or has no sentences, a file of it is incomplete, or its tokens are not in the
-            dictionaries.
+        UserError: the split does not exist or has no sentences, a file of it is incomplete, or its tokens are not in
+            the dictionaries.
     """
     folder = Path(utils.split_paths(task.cfg.data)[0])
     dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
