@@ -6,13 +6,15 @@ mechanism's parameters do not learn.
 
 import argparse
 import math
+import sys
 from pathlib import Path
 
 from fairseq.modules import FairseqDropout
 
-from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.checkpoints.reading import read_checkpoint
 from fairseq_capsule.data.batches import batches
+from fairseq_capsule.errors import UserError
 
 
 def gradient_norms(checkpoint, baseline, data, split):
@@ -21,7 +23,7 @@ def gradient_norms(checkpoint, baseline, data, split):
     Raises:
         UserError: a checkpoint is damaged or does not fit the data.
     """
-    model, cfg, task = load_model(checkpoint, data)
+    model, cfg, task = load_with_data(checkpoint, data)
     criterion = task.build_criterion(cfg.criterion)
     model.train()  # fairseq has a fast path without gradients for models in eval mode
     for module in model.modules():
@@ -49,9 +51,12 @@ def main():
     parser.add_argument("--data", required=True, type=Path, help="the binarised data")
     parser.add_argument("--split", default="valid")
     args = parser.parse_args()
-    for checkpoint in args.checkpoints:
-        ours, others, added = gradient_norms(checkpoint, args.baseline, args.data, args.split)
-        print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
+    try:
+        for checkpoint in args.checkpoints:
+            ours, others, added = gradient_norms(checkpoint, args.baseline, args.data, args.split)
+            print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
+    except (UserError, OSError) as error:
+        sys.exit(f"gradient_norms.py: {error}")
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ ALLOWED = {
     "testing": {"models"},
     "evaluation": {"data"},
     "tasks": {"losses", "models", "criterions", "checkpoints", "data", "evaluation"},
-    "inspector": {"models", "data"},
+    "inspector": {"models", "data", "evaluation"},
     "analysis": {"losses", "models", "checkpoints", "data", "evaluation"},
     "tables": {"data", "evaluation", "analysis"},
     "cli": {

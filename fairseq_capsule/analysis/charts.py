@@ -31,7 +31,7 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
     figure, axes = _panels(panels, title, width=max(4.2, 0.5 * len(ticks)))
     for axis, systems in zip(axes, panels.values()):
         for number, (system, values) in enumerate(systems.items()):
-            axis.plot(range(len(ticks)), [_height(value) for value in values], label=system, **_style(number))
+            axis.plot(range(len(ticks)), [_height(value) for value in values], label=system, **style_of(number))
         axis.set_xticks(range(len(ticks)), ticks, fontsize=8)
         axis.set_xlabel(axis_label, fontsize=9)
         axis.grid(alpha=0.3)
@@ -45,7 +45,7 @@ def bands(panels: Mapping[str, Mapping[str, Band]], axis_label: str, title: str)
     number = 0
     for axis, systems in zip(axes, panels.values()):
         for system, band in systems.items():
-            style = _style(number)
+            style = style_of(number)
             axis.plot(band.places, band.means, label=system, markersize=3, linewidth=1, **style)
             axis.fill_between(band.places, band.lows, band.highs, color=style["color"], alpha=0.2, linewidth=0)
             number += 1
@@ -65,7 +65,7 @@ def points(panels: Points, spreads: Points, title: str) -> Figure:
     figure, axes = _panels(panels, title, width=1.8 + 0.5 * len(systems))
     for axis, (label, values) in zip(axes, panels.items()):
         for number, system in enumerate(systems):
-            axis.errorbar(number, _height(values[system]), yerr=spreads[label][system], capsize=4, **_style(number))
+            axis.errorbar(number, _height(values[system]), yerr=spreads[label][system], capsize=4, **style_of(number))
         axis.set_xticks(range(len(systems)), systems, rotation=30, ha="right", fontsize=8)
         axis.margins(x=0.2)
         axis.grid(axis="y", alpha=0.3)
@@ -78,7 +78,7 @@ def scatter(places: Dict[str, Tuple[float, float, float]], x_label: str, y_label
     figure.suptitle(title, fontsize=10)
     axis = figure.subplots()
     for number, (system, (x, y, spread)) in enumerate(places.items()):
-        axis.errorbar(x, y, yerr=spread, linestyle="none", capsize=4, label=system, **_style(number))
+        axis.errorbar(x, y, yerr=spread, linestyle="none", capsize=4, label=system, **style_of(number))
     axis.set_xlabel(x_label, fontsize=9)
     axis.set_ylabel(y_label, fontsize=9)
     axis.grid(alpha=0.3)
@@ -103,7 +103,7 @@ def _height(value: Optional[float]) -> float:
     return float("nan") if value is None else value
 
 
-def _style(number: int) -> Dict[str, Any]:
+def style_of(number: int) -> Dict[str, Any]:
     """The style of the system with this number, from 0."""
     colours, turn = len(COLOURS), number // len(COLOURS)  # the eighth system has the first colour, but the second mark
     return {"color": COLOURS[number % colours], "marker": MARKS[(number + turn) % len(MARKS)]}

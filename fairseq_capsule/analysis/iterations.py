@@ -1,6 +1,5 @@
 """Quality of a trained model by its number of routing iterations at inference."""
 
-import math
 from argparse import Namespace
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,15 +7,18 @@ from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
 
 import torch
 from fairseq import utils
+from fairseq.data.data_utils import post_process
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.analysis.charts import lines
+from fairseq_capsule.analysis.likelihood import negative_log_likelihood
 from fairseq_capsule.analysis.reports import Report, column, markdown_table
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.data.batches import batches
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.evaluation.scoring import tokenised_bleu
+from fairseq_capsule.evaluation.scoring import Moses, tokenised_bleu
+from fairseq_capsule.evaluation.translations import subwords_of
 from fairseq_capsule.models.mechanism import mechanisms
 from fairseq_capsule.models.options import option
 
@@ -69,24 +71,28 @@ def quality(
 ) -> Tuple[float, float]:
     """Tokenised BLEU and NLL of a model.
 
-    The BLEU is that of `fairseq-generate --remove-bpe`. The NLL is in bits per target token, as `fairseq-validate`
+    The BLEU is that of `fairseq-generate --remove-bpe`. If the subwords are pieces of SentencePiece, the joined text is
+    tokenised by Moses, as `fairseq-capsule score` does. The NLL is in bits per target token, as `fairseq-validate`
     reports it.
     """
     generator = task.build_generator([model], Namespace(beam=beam, lenpen=lenpen))
     dictionary = task.target_dictionary
     hypotheses, references, nll, tokens = [], [], 0.0, 0
     for sample in samples:
-        logprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
-        target = sample["target"]
-        valid = target.ne(dictionary.pad())
-        nll -= float(logprobs.gather(-1, target.unsqueeze(-1)).squeeze(-1)[valid].double().sum())
-        tokens += int(valid.sum())
-        for found, words in zip(task.inference_step(generator, [model], sample), target):
-            hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu(), "subword_nmt"))
+        bits, number = negative_log_likelihood(model, sample, dictionary.pad())
+        nll += bits
+        tokens += number
+        for found, words in zip(task.inference_step(generator, [model], sample), sample["target"]):
+            hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu()))
             reference = utils.strip_pad(words, dictionary.pad()).int().cpu()
-            references.append(dictionary.string(reference, "subword_nmt", escape_unk=True))
-    bleu = tokenised_bleu(lowercase).corpus_score(hypotheses, [references]).score
-    return bleu, nll / tokens / math.log(2)
+            references.append(dictionary.string(reference, escape_unk=True))
+    subwords = subwords_of(references)
+    texts = [[post_process(line, subwords) for line in lines] for lines in (hypotheses, references)]
+    if subwords == "sentencepiece":  # its text is not tokenised
+        moses = Moses(task.cfg.target_lang)
+        texts = [[moses.tokenise(line) for line in lines] for lines in texts]
+    bleu = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
+    return bleu, nll / tokens
 
 
 def iteration_report(

@@ -2,12 +2,10 @@
 
 import argparse
 import json
-import math
 from pathlib import Path
 
-import torch
-
-from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.analysis.likelihood import negative_log_likelihood
+from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.cli.arguments import input_file, input_folder, label
 from fairseq_capsule.data.batches import batches
 
@@ -29,13 +27,10 @@ def run(args: argparse.Namespace) -> None:
 
 def _measured(path: Path, data: Path, split: str) -> dict:
     """The mean over the target tokens, end-of-sentence included, with teacher forcing, in bits."""
-    model, _, task = load_model(path, data)
+    model, _, task = load_with_data(path, data)
     nll, tokens = 0.0, 0
     for sample in batches(task, split, f"nll {path.name}"):
-        with torch.no_grad():
-            logprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
-        target = sample["target"].to(logprobs.device)
-        valid = target.ne(task.target_dictionary.pad())
-        nll -= float(logprobs.gather(-1, target.unsqueeze(-1)).squeeze(-1)[valid].double().sum())
-        tokens += int(valid.sum())
-    return {"checkpoint": str(path), "tokens": tokens, "nll": nll / tokens / math.log(2)}
+        bits, number = negative_log_likelihood(model, sample, task.target_dictionary.pad())
+        nll += bits
+        tokens += number
+    return {"checkpoint": str(path), "tokens": tokens, "nll": nll / tokens}

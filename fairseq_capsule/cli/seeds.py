@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Dict, List
@@ -60,6 +61,11 @@ def run(args: argparse.Namespace) -> None:
             raise UserError(
                 f"--system {group[0]}: {len(group)} outputs, but the baseline has {seeds}; give one for each seed"
             )
+        if _distinct(group) != seeds:
+            raise UserError(f"--system {group[0]}: an output occurs twice; give the output of another seed for each")
+    if _distinct(args.baseline) != seeds:
+        note = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
+        print(f"fairseq-capsule seeds: note: {note}", file=sys.stderr)
     tokenised, subwords = (False, "characters") if args.rouge else (None, "subword_nmt")
     outputs = [read_translations(path, None, tokenised, subwords) for group in groups for path in group]
     references = [(path, read_lines(path)) for path in args.references]
@@ -91,6 +97,10 @@ def run(args: argparse.Namespace) -> None:
         }
         names = [str(path) for path in args.references]
         print(json.dumps({"references": names, "sentences": sentences, "scores": printed}))
+
+
+def _distinct(outputs: List[Path]) -> int:
+    return len({path.resolve() for path in outputs})
 
 
 def _line(first: Path, scores: SeedScores) -> str:

@@ -155,6 +155,9 @@ class _BinarisedFolderCheck:
                     unknown[side] += int(np.count_nonzero(sentence == texts[side][2].unk()))
                     if wrong := self._problem(sentence):
                         found.setdefault((side, wrong), [number, 0])[1] += 1
+            else:
+                if not lines:
+                    yield Finding(texts[0][0], None, f"no sentences: {REMEDY}")
         except BrokenFile as error:
             yield Finding(error.path.name, None, error.problem)
         for (side, problem), (line, count) in found.items():

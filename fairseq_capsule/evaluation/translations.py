@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, Iterable, List, Optional, Sequence
 
 from fairseq.data.data_utils import post_process
 
@@ -14,6 +14,8 @@ from fairseq_capsule.errors import UserError
 # S: source, T: target, H: hypothesis as generated, D: hypothesis detokenised by fairseq. Other lines (P-, A-, the log)
 # are skipped.
 GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>[0-9]+)\t(?P<text>.*)")
+# A line with pieces of SentencePiece. A ▁ of its own in the middle of a line is a character of the text.
+PIECES = re.compile(r"(<+unk>+ )*▁|.* ▁[^ ▁]")
 LONGEST_ID = 18  # digits
 NAMED_AT_MOST = 5
 
@@ -51,7 +53,7 @@ def read_translations(
 
     Args:
         remove_bpe: the subwords to join, a value of fairseq's `--remove-bpe`. None leaves plain text unchanged. In
-            generated outputs None joins SentencePiece pieces if lines begin with its ▁, otherwise `generated_bpe`.
+            generated outputs None joins SentencePiece pieces if there are any, otherwise `generated_bpe`.
         tokenised: whether the text is tokenised. None means: plain text and SentencePiece outputs are not; other
             generated outputs are, unless fairseq detokenised them (their D- lines differ from their H- lines).
         generated_bpe: "subword_nmt", or "characters" for lines of separate characters.
@@ -64,13 +66,18 @@ def read_translations(
         return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
 
     found = _generated(path, lines)
-    pieces = any(text.startswith("▁") for sentences in found.values() for text in sentences.values())
-    subwords = remove_bpe or ("sentencepiece" if pieces else generated_bpe)
+    all_texts = (text for sentences in found.values() for text in sentences.values())
+    subwords = remove_bpe or subwords_of(all_texts, generated_bpe)
     texts = {kind: [_joined(found[kind][i], subwords) for i in sorted(found[kind])] for kind in found if found[kind]}
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
         tokenised = subwords != "sentencepiece" and sentences == texts.get("H", sentences)
     return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
+
+
+def subwords_of(lines: Iterable[str], otherwise: str = "subword_nmt") -> str:
+    """The kind of the subwords in lines that a model reads or generates, a value of fairseq's `--remove-bpe`."""
+    return "sentencepiece" if any(PIECES.match(line) for line in lines) else otherwise
 
 
 def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Outputs]:

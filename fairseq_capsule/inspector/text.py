@@ -7,6 +7,9 @@ from fairseq.hub_utils import GeneratorHubInterface
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
+from fairseq_capsule.evaluation.scoring import rules_of
+from fairseq_capsule.evaluation.translations import subwords_of
+
 # sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
 TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
 
@@ -19,8 +22,8 @@ class SentenceScore(NamedTuple):
 
 
 def score_of(translation: str, reference: str, language: str) -> SentenceScore:
-    """The scores of a translation into a language such as `de`."""
-    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(language, "13a"))
+    """The scores of a translation into a language such as `de` or `zh_CN`."""
+    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(rules_of(language), "13a"))
     return SentenceScore(
         bleu.sentence_score(translation, [reference]).score, CHRF().sentence_score(translation, [reference]).score
     )
@@ -38,4 +41,4 @@ def plain(words: Sequence[str]) -> str:
 
 def joined(line: str) -> str:
     """A line of subwords of subword-nmt or SentencePiece as text."""
-    return post_process(line, "sentencepiece" if "▁" in line else "subword_nmt")
+    return post_process(line, subwords_of([line]))

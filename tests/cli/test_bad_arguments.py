@@ -44,7 +44,7 @@ BY_TYPE = {
     arguments.output_file: "new.png",
     arguments.language_code: "de",
 }
-LEAST = {("seeds", "baseline"): 2, ("seeds", "system"): 2}  # values of a list; otherwise 1
+FURTHER = {("seeds", "baseline"): ["second.out"], ("seeds", "system"): ["first.out"]}  # further values of a list
 # Arguments that make the commands fast and prevent training.
 QUICK = {
     ("toy-corpus",): "--train 5 --valid 2 --test 2",
@@ -206,15 +206,15 @@ def command_line(names, parser, world, tmp_path, dest=None, wrong=None):
         is_wanted = action.required or not action.option_strings or action.dest in firsts
         if not (is_wanted and action.nargs != "?") and action.dest != dest:
             continue
-        count = action.nargs if isinstance(action.nargs, int) else LEAST.get((names[0], action.dest), 1)
-        values = [value_of(names, action, world)] * count
+        further = [str(world / name) for name in FURTHER.get((names[0], action.dest), [])]
+        values = [value_of(names, action, world)] * (action.nargs if isinstance(action.nargs, int) else 1) + further
         if action.type in (arguments.output_folder, arguments.output_file):
             values = [str(tmp_path / BY_TYPE[action.type])]
         if action.dest == dest:
             values[0] = str(wrong)
         if not action.option_strings:
             places += values
-        elif count == 1:
+        elif len(values) == 1:
             words.append(f"{action.option_strings[0]}={values[0]}")
         else:
             words += [action.option_strings[0], *values]

@@ -15,11 +15,13 @@ def files(tmp_path):
     return write(tmp_path / "test.de", REFERENCES), outputs
 
 
-def test_every_system_is_compared_with_the_baseline(command, files):
+def test_every_system_is_compared_with_the_baseline(command, files, tmp_path):
     reference, (first, better, worse) = files
-    systems = ["--system", better, first, "--system", worse, worse]
+    again = write(tmp_path / "again", OTHERS[2])
+    systems = ["--system", better, first, "--system", worse, again]
     result = command("seeds", reference, "--baseline", first, worse, *systems, "--json")
     assert result.status == 0, result.err
+    assert "note: " not in result.err
     *lines, last = result.out.splitlines()
     printed = json.loads(last)
     assert printed["sentences"] == len(REFERENCES)
@@ -35,9 +37,17 @@ def test_every_system_is_compared_with_the_baseline(command, files):
 
 
 def test_summaries_are_compared_by_rouge(command, files):
-    reference, (first, better, _) = files
-    result = command("seeds", reference, "--rouge", "--baseline", first, first, "--system", better, better, "--json")
+    reference, (first, better, worse) = files
+    result = command("seeds", reference, "--rouge", "--baseline", first, worse, "--system", better, first, "--json")
     assert list(json.loads(result.out.splitlines()[-1])["scores"]) == ["rouge1", "rouge2", "rougeL"]
+
+
+def test_a_repeated_output_of_the_baseline_is_noted(command, files):
+    """The tables repeat a given checkpoint for each seed."""
+    reference, (first, better, worse) = files
+    result = command("seeds", reference, "--baseline", first, first, "--system", better, worse, "--json")
+    assert result.status == 0 and json.loads(result.out.splitlines()[-1])["sentences"] == len(REFERENCES)
+    assert "note: the baseline has fewer outputs than seeds; the intervals do not cover the variation" in result.err
 
 
 @pytest.mark.parametrize(
@@ -46,9 +56,10 @@ def test_summaries_are_compared_by_rouge(command, files):
         (["--baseline", 0, "--system", 1], "--baseline: one output"),
         (["--baseline", 0, 1, "--system", 1, 2, 0], "3 outputs, but the baseline has 2"),
         (["--baseline", 0, 1, "--system", 1, 3], "3 sentences, but"),
+        (["--baseline", 0, 1, "--system", 1, 0, "--system", 2, 2], "out2: an output occurs twice"),
     ],
 )
-def test_wrong_numbers_are_refused(command, files, tmp_path, arguments, problem):
+def test_wrong_outputs_are_refused(command, files, tmp_path, arguments, problem):
     reference, outputs = files
     outputs = [*outputs, write(tmp_path / "short", REFERENCES[:3])]
     result = command("seeds", reference, *(outputs[part] if isinstance(part, int) else part for part in arguments))

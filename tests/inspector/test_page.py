@@ -87,7 +87,15 @@ def test_the_archive_names_every_axis(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words, text", [(("a@@", "b", "c", "</s>"), "ab c"), (("▁a", "b", "▁c", "</s>"), "ab c"), (("</s>",), "")]
+    "words, text",
+    [
+        (("a@@", "b", "c", "</s>"), "ab c"),
+        (("▁a", "b", "▁c", "</s>"), "ab c"),
+        (("a", "▁c", "</s>"), "a c"),
+        (("<unk>", "▁", "c", "</s>"), "<unk> c"),
+        (("a@@", "b", "▁", "c", "</s>"), "ab ▁ c"),  # a character of the text
+        (("</s>",), ""),
+    ],
 )
 def test_subwords_are_joined_to_text(words, text):
     assert plain(words) == text
@@ -149,6 +157,11 @@ def test_scores_are_those_of_sacrebleu():
     expected = sacrebleu.sentence_bleu("ein Hund läuft .", ["ein Hund rennt ."]).score
     assert score_of("ein Hund läuft .", "ein Hund rennt .", "de").bleu == pytest.approx(expected)
     assert score_of("你好世界", "你好世间", "zh").bleu > 30 > score_of("你好世界", "你好世间", "de").bleu
+
+
+@pytest.mark.parametrize("language", ["zh_CN", "zh-Hans", "cmn", "zho", "ja_JP", "ko-KR"])
+def test_a_language_has_its_tokeniser_under_any_name(language):
+    assert score_of("你好世界", "你好世间", language).bleu > 30
 
 
 def test_differences_are_shown_for_word_arrays_of_both_models():

@@ -9,7 +9,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from fairseq_capsule.analysis.charts import COLOURS, MARKS
+from fairseq_capsule.analysis.charts import COLOURS, style_of
 from fairseq_capsule.analysis.run_report.comparison import Estimate
 from fairseq_capsule.analysis.run_report.training_log import Curve
 
@@ -94,8 +94,9 @@ def _figure(height: float) -> tuple[Figure, Axes]:
 
 
 def _style(number: int) -> Dict[str, Any]:
-    colour = COLOURS[number % len(COLOURS)]
-    return {"color": INK if colour == "#000000" else colour, "marker": MARKS[number % len(MARKS)]}
+    """The style of `charts`, with the text colour of the page instead of black."""
+    style = style_of(number)
+    return {**style, "color": INK} if style["color"] == "#000000" else style
 
 
 def _legend(figure: Figure, axis: Axes) -> None:

@@ -98,6 +98,14 @@ def test_charts_use_the_text_colour_of_the_page():
     assert "$b$ &lt;x&gt;" in drawn and "<style" not in drawn and "<metadata" not in drawn
 
 
+def test_an_eighth_system_looks_different_from_the_first():
+    def styles(number):
+        drawn = dots([f"system {i}" for i in range(number)], [Estimate(20, 1, None, None)] * number, "BLEU")
+        return set(re.findall(r'<use xlink:href="(\S+)".*? style="(.*?)"', drawn))
+
+    assert len(styles(8)) == len(styles(7)) + 1
+
+
 def test_a_table_keeps_numbers_for_sorting():
     shown = Table("t", "A <caption>", ["a&b", "n"], [[Cell("x<y"), Cell("1.00 ± 0.50", 1.0049)], [Cell("z"), Cell("")]])
     text = shown.html()
