@@ -106,6 +106,14 @@ def test_data_of_another_length_are_refused(runs, data, tmp_path):
     assert "2 translations, but" in refused.stderr and "has 1 lines" in refused.stderr
 
 
+def test_a_damaged_dictionary_is_named(runs, data, tmp_path):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    (data / "bin" / "dict.en.txt").write_text("a\n")
+    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    assert "dict.en.txt, line 1: 'a' is not 'SYMBOL COUNT'" in refused.stderr
+
+
 def test_an_archive_cannot_write_outside_the_folder(tmp_path):
     (tmp_path / "x").write_text("x")
     with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as tar:
