@@ -9,7 +9,6 @@
 | `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
 """
 
-import contextlib
 import json
 import os
 import re
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fairseq_capsule_runs.files import replace_file
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
 
@@ -248,15 +248,7 @@ def read_report(path: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a temporary file, then rename it, so the file is complete when its name exists."""
-    part = path.with_name(f".{path.name}.part")
     try:
-        with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
-            file.write(f"{text}\n")
-            file.flush()
-            os.fsync(file.fileno())  # the new name must not reach the disk before the content
-        os.replace(part, path)
+        replace_file(path, f"{text}\n".encode(errors="backslashreplace"))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink()
         raise RunError(f"{path}: cannot be written: {one_line(str(error.strerror))}") from error

@@ -4,11 +4,10 @@ import os
 import sys
 
 from fairseq import checkpoint_utils
-from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 
 import fairseq_capsule  # noqa: F401  registers the models of the checkpoints
-from fairseq_capsule.data.dictionaries import refuse_other_dictionaries, refuse_other_languages
+from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_runs.values import RunError, name, one_line, place, whole
 
@@ -25,7 +24,7 @@ def check(teacher, data):
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{teacher}: it contains no model; give a checkpoint of fairseq")
     refuse_other_languages(teacher, state, source, target)
-    dictionaries = (Dictionary.load(f"{data}/dict.{language}.txt") for language in (source, target))
+    dictionaries = (read_dictionary(f"{data}/dict.{language}.txt") for language in (source, target))
     refuse_other_dictionaries(teacher, state, *dictionaries)
     if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
         raise UserError(f"{data}: its training set has several parts (train1.…); binarise it as one")

@@ -10,7 +10,10 @@ import re
 import sys
 from pathlib import Path
 
-from fairseq.data import Dictionary, data_utils, indexed_dataset
+from fairseq.data import data_utils, indexed_dataset
+
+from fairseq_capsule.data.dictionaries import read_dictionary
+from fairseq_capsule.errors import UserError
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 
@@ -34,7 +37,7 @@ def announced(folder):
 
 def main(data, pair, longest, shards, out):
     source, target = pair.split("-")
-    dictionary = Dictionary.load(f"{data}/dict.{target}.txt")
+    dictionary = read_dictionary(f"{data}/dict.{target}.txt")
     sources, targets = (
         data_utils.load_indexed_dataset(f"{data}/train.{pair}.{language}", dictionary) for language in (source, target)
     )
@@ -66,4 +69,7 @@ def main(data, pair, longest, shards, out):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except UserError as error:
+        sys.exit(f"distill.sh: {error}")

@@ -8,6 +8,7 @@ needs the sentences that were translated: `unpack --data` adds them.
 import argparse
 import io
 import json
+import lzma
 import os
 import re
 import sys
@@ -80,8 +81,12 @@ def _without_places(value, runs):
 
 
 def unpack(archive, runs, data):
-    with tarfile.open(archive) as tar:
-        tar.extractall(runs, filter="data")
+    try:
+        with tarfile.open(archive) as tar:
+            tar.getmembers()  # reads the archive to its end, so that a damaged one leaves no files
+            tar.extractall(runs, filter="data")
+    except (EOFError, lzma.LZMAError, tarfile.ReadError) as error:
+        raise RunError(f"{archive}: damaged or cut short; download it again") from error
     if data:
         for file in sorted(runs.rglob("generate.out")):
             split, folder = file.parent, file.parents[2]
@@ -91,13 +96,18 @@ def unpack(archive, runs, data):
 
 def _add_text(file, split, settings, data):
     """Add the lines S- and T- of fairseq-generate to translations."""
-    from fairseq.data import Dictionary  # takes seconds, and `pack` does not need it
+    # It takes seconds, and `pack` does not need it.
+    from fairseq_capsule.data.dictionaries import read_dictionary
+    from fairseq_capsule.errors import UserError
 
     found = HYPOTHESIS.findall(file.read_text(encoding="utf-8"))
     lines = [f"H-{number}\t{text}" for number, text in found]
     for kind, side in (("S", "source"), ("T", "target")):
         language = settings.name(f"task.{side}_lang", "")
-        dictionary = Dictionary.load(f"{data}/bin/dict.{language}.txt")
+        try:
+            dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
+        except UserError as error:
+            raise RunError(str(error)) from error
         text = (data / "bpe" / f"{split}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n")
         if len(text) != len(found):
             raise RunError(
@@ -107,7 +117,9 @@ def _add_text(file, split, settings, data):
         for number, line in enumerate(text):
             words = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
             lines.append(f"{kind}-{number}\t{dictionary.string(words, escape_unk=kind == 'T')}")
-    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    part = file.with_name(f".{file.name}.part")
+    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    os.replace(part, file)
 
 
 def main():

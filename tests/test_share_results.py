@@ -106,6 +106,31 @@ def test_data_of_another_length_are_refused(runs, data, tmp_path):
     assert "2 translations, but" in refused.stderr and "has 1 lines" in refused.stderr
 
 
+def test_a_damaged_dictionary_is_named(runs, data, tmp_path):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    (data / "bin" / "dict.en.txt").write_text("a\n")
+    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
+    assert refused.returncode == 1 and "Traceback" not in refused.stderr
+    assert "dict.en.txt, line 1: 'a' is not 'SYMBOL COUNT'" in refused.stderr
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
+def test_a_truncated_archive_is_refused(runs, tmp_path, kept):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    content = (tmp_path / "a.tar.xz").read_bytes()
+    (tmp_path / "a.tar.xz").write_bytes(content[: int(kept * len(content))])
+    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out")
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1
+    assert "a.tar.xz: damaged or cut short; download it again" in refused.stderr
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_an_archive_is_unpacked_beside_other_runs(runs, tmp_path):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    assert run("unpack", tmp_path / "a.tar.xz", runs).returncode == 0
+    assert (runs / "small/multi30k/transformer/seed1/checkpoint_last.pt").exists()
+
+
 def test_an_archive_cannot_write_outside_the_folder(tmp_path):
     (tmp_path / "x").write_text("x")
     with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as tar:

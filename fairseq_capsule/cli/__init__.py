@@ -7,6 +7,7 @@ called, so that `doctor` also runs in an environment where the libraries of anot
 import argparse
 import importlib
 import logging
+import os
 import re
 import sys
 import traceback
@@ -55,7 +56,11 @@ def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
 
 
 def main(argv: Optional[List[str]] = None) -> int:
-    """Run one command and return the exit status: 0, 1 after a `UserError` or an `OSError`, 130 after Ctrl-C."""
+    """Run one command and return the exit status.
+
+    Returns:
+        0; 1 after a `UserError` or an `OSError`; 130 after Ctrl-C; 141 if the reader of the output has ended.
+    """
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets INFO, at which libraries report details
     plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
     command = next((argument for argument in argv if not argument.startswith("-")), None)
@@ -71,6 +76,9 @@ def main(argv: Optional[List[str]] = None) -> int:
         return status
     except UserError as error:
         message = str(error)
+    except BrokenPipeError:  # the reader of the output has ended, such as `head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the output again when it ends
+        return 141  # as a shell reports SIGPIPE
     except OSError as error:  # a full disk, a missing folder: the message names the file
         message = one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:

@@ -139,7 +139,8 @@ def _no_trace(runs: Path) -> Iterator[None]:
 
 def _supervised(words: List[str], here: bool) -> bool:
     """Run Snakemake and return whether it failed. An interruption ends it and, if jobs run here, their processes."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # nohup starts this process with SIGHUP ignored.
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
     before = [signal.signal(number, signal.default_int_handler) for number in numbers]
     with subprocess.Popen(words, process_group=0) as process:  # so that the terminal sends Ctrl-C only to this process
         try:

@@ -1,11 +1,11 @@
 """Reading and writing of files. Errors name the file, and a file is written completely or not at all."""
 
-import contextlib
 import os
 from pathlib import Path
 from typing import List, Union
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_runs.files import replace_file
 
 
 def read_lines(path: Union[str, Path]) -> List[str]:
@@ -36,20 +36,10 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
         UserError: the file could not be written. An older file of that name is unchanged.
     """
     target = Path(os.path.realpath(path))
-    # A device such as /dev/stdout is written to, not replaced.
-    in_place = target.exists() and not target.is_file()
-    written = target if in_place else target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        with open(written, "wb") as stream:
-            stream.write(content)
-            if not in_place:
-                stream.flush()
-                os.fsync(stream.fileno())  # the new name must not reach the disk before the content
-        if not in_place:
-            os.replace(written, target)
+        if target.exists() and not target.is_file():  # a device such as /dev/stdout is written to, not replaced
+            target.write_bytes(content)
+        else:
+            replace_file(target, content)
     except OSError as error:
         raise UserError(f"{path}: not written: {error.strerror}; choose another place for the output") from error
-    finally:
-        if not in_place:
-            with contextlib.suppress(OSError):  # it was moved or never created
-                written.unlink()

@@ -123,7 +123,7 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
     try:
         summary = json.loads(found[1]) if found else None
         json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half of a surrogate pair
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in TEXTS):
         return None

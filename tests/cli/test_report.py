@@ -62,6 +62,23 @@ def test_a_sentence_links_only_to_pages_of_the_same_sentence(command, words, pla
     assert command(*words, "--pages", f"c={pages}").err.endswith("no run has that name; choose one of a, b\n")
 
 
+def array_file(header):
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", array_file(b"{'descr': (((\n"), array_file(b"{'descr':'<f8','fortran_order':False,'shape':(0,)}\n"), None],
+    ids=["empty", "header", "one array", "numbers"],
+)
+def test_a_foreign_file_among_the_pages_is_skipped(command, words, place, content):
+    if content is None:
+        np.savez(place / "test-3.npz", source=np.arange(5))
+    else:
+        (place / "test-3.npz").write_bytes(content)
+    assert command(*words, "--pages", f"b={place}").status == 0
+
+
 def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     for name in ("train.log", "manifest.json", "settings.json"):
         (place / "a" / name).unlink()

@@ -54,3 +54,13 @@ def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
     assert os.read(reader, 100) == b"content"
     os.close(reader)
     assert (tmp_path / "pipe").is_fifo()
+
+
+def test_a_planted_link_is_not_followed(tmp_path):
+    (tmp_path / "victim").write_bytes(b"untouched")
+    for name in (f".file.{os.getpid()}.part", f".file.{os.getpid()}-0.part"):
+        (tmp_path / name).symlink_to(tmp_path / "victim")
+    write_whole(tmp_path / "file", b"content")
+    assert (tmp_path / "victim").read_bytes() == b"untouched"
+    assert (tmp_path / "file").read_bytes() == b"content" and not (tmp_path / "file").is_symlink()
+    assert len(list(tmp_path.iterdir())) == 4

@@ -122,8 +122,8 @@ def test_text_of_a_file_adds_no_markup(inspection, tmp_path_factory, text):
 
 @pytest.mark.parametrize(
     "summary",
-    ["{", "[]", "{}", '{"sentence": 1}', '{"sentence": "\\ud800"}'],
-    ids=["broken", "list", "empty", "n", "s"],
+    ["{", "[]", "{}", '{"sentence": 1}', '{"sentence": "\\ud800"}', "[" * 100_000],
+    ids=["broken", "list", "empty", "n", "s", "deep"],
 )
 def test_a_page_with_another_summary_is_not_listed(tmp_path, summary):
     (tmp_path / "a.html").write_text(f'<script type="application/json" id="summary">{summary}</script>')

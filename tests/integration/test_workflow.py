@@ -256,7 +256,7 @@ if sys.argv[1] == "create":
     print(f"job.batch/{{name}}")
 elif sys.argv[1] == "get":
     failed = json.load(open(f"{{folder}}/{{sys.argv[2].split('/')[1]}}"))["failed"]
-    print(" 1" if failed else "1 ", end="")
+    print("x  1" if failed else "x 1 ", end="")
 """
 
 

@@ -42,6 +42,14 @@ def refused(call, *arguments):
     return str(error.value)
 
 
+def test_a_planted_link_is_not_followed(folder):
+    victim = folder.path / "victim"
+    victim.write_text("untouched")
+    (folder.path / ".settings.json.part").symlink_to(victim)
+    folder.write_settings(Settings({"x": 1}))
+    assert victim.read_text() == "untouched" and folder.settings() == Settings({"x": 1})
+
+
 @settings(max_examples=50)
 @given(CONFIGS, hostile.texts("MARK"))
 def test_settings_are_read_as_they_were_written(config, batch):
