@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import fcntl
 import importlib.util
 import json
 import os
@@ -128,13 +129,30 @@ def _profile(launcher: str) -> Tuple[Path, bool]:
 @contextlib.contextmanager
 def _no_trace(runs: Path) -> Iterator[None]:
     """Remove what Snakemake's dry run writes, and the folder of runs with its parents if they are new."""
-    missing = [folder for folder in (runs / ".snakemake", runs, *runs.parents) if not folder.exists()]
+    written = [path for path in (runs / ".snakemake", runs / ".lock") if not path.exists()]
+    missing = [folder for folder in (runs, *runs.parents) if not folder.exists()]
     runs.mkdir(parents=True, exist_ok=True)
     try:
         yield
     finally:
-        for folder in missing[-1:]:
-            shutil.rmtree(folder)
+        if not _is_running(runs):  # otherwise the files belong to a run that was started meanwhile
+            for path in written:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # not empty: another run has left results
+                for folder in missing:
+                    folder.rmdir()
+
+
+def _is_running(runs: Path) -> bool:
+    """Return whether a run holds the lock of workflow/Snakefile."""
+    try:
+        with open(runs / ".lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def _supervised(words: List[str], here: bool) -> bool:

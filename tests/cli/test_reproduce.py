@@ -1,12 +1,14 @@
-"""The signals of `fairseq-capsule reproduce`."""
+"""The signals of `fairseq-capsule reproduce`, and what its dry run leaves."""
 
+import contextlib
+import fcntl
 import os
 import signal
 import sys
 
 import pytest
 
-from fairseq_capsule.cli.reproduce import _supervised
+from fairseq_capsule.cli.reproduce import _no_trace, _supervised
 
 HANG_UP = f"import os; os.kill({os.getpid()}, 1)"
 
@@ -33,3 +35,33 @@ def test_a_hang_up_ends_the_jobs(hang_up):
     with pytest.raises(KeyboardInterrupt):
         _supervised([sys.executable, "-c", f"import time; {HANG_UP}; time.sleep(60)"], here=True)
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
+
+
+def test_a_dry_run_removes_only_what_it_made(tmp_path):
+    runs = tmp_path / "new" / "runs"
+    with _no_trace(runs):
+        (runs / ".snakemake" / "log").mkdir(parents=True)
+    assert not list(tmp_path.iterdir())
+    runs.mkdir(parents=True)
+    with _no_trace(runs):
+        (runs / ".snakemake" / "log").mkdir(parents=True)
+    assert runs.exists() and not list(runs.iterdir())
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_dry_run_keeps_a_run_that_was_started_meanwhile(tmp_path, exists):
+    runs = tmp_path / "new" / "runs"
+    if exists:
+        runs.mkdir(parents=True)
+    with contextlib.ExitStack() as stack, _no_trace(runs):
+        (runs / ".snakemake").mkdir()
+        fcntl.flock(stack.enter_context(open(runs / ".lock", "w")), fcntl.LOCK_EX)
+    assert sorted(path.name for path in runs.iterdir()) == [".lock", ".snakemake"]
+
+
+def test_a_dry_run_keeps_the_results_of_a_run_that_ended_meanwhile(tmp_path):
+    with _no_trace(tmp_path / "runs"):
+        for name in (".snakemake", "small"):
+            (tmp_path / "runs" / name).mkdir()
+        (tmp_path / "runs" / ".lock").touch()
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == ["small"]
