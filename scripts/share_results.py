@@ -16,6 +16,7 @@ import tarfile
 from pathlib import Path
 
 from fairseq_capsule_runs import RunFolder
+from fairseq_capsule_runs.files import replace_file
 from fairseq_capsule_runs.values import RunError
 
 KEPT = (
@@ -117,9 +118,7 @@ def _add_text(file, split, settings, data):
         for number, line in enumerate(text):
             words = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
             lines.append(f"{kind}-{number}\t{dictionary.string(words, escape_unk=kind == 'T')}")
-    part = file.with_name(f".{file.name}.part")
-    part.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(part, file)
+    replace_file(file, "".join(f"{line}\n" for line in lines).encode())
 
 
 def main():
