@@ -3,6 +3,7 @@
 fairseq builds the components that the config names, evaluates some strings as Python, opens files and fetches URLs.
 Therefore a config must keep these rules, in all its parts and options:
 
+- It is small: at most `MOST_VALUES` values with `MOST_TEXT` characters together.
 - It contains only None, bools, numbers, strings, and lists, tuples, dicts and Namespaces of these.
 - No string has an interpolation (`${…}`).
 - A string is plain text or a literal. Only the name of a file or folder may be other text. No string has control
@@ -24,7 +25,7 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 from fairseq_capsule.checkpoints.literals import literal
 from fairseq_capsule.errors import UserError
 
-DEEPEST, MOST_VALUES, LONGEST_NAME = 20, 100_000, 200
+DEEPEST, MOST_VALUES, MOST_TEXT, LONGEST_NAME = 20, 100_000, 1_000_000, 200
 
 # Options that name files, folders and projects of logging services. fairseq never evaluates them.
 FREE_TEXT = re.compile(
@@ -51,7 +52,8 @@ OF_THE_TRAINING = {
     for item in dataclasses.fields(config)
 }
 
-# fairseq options that open a file for writing when the component is built.
+# fairseq's options that open a file for writing when a component is built. Loading a model reaches no other place in
+# fairseq that writes a file or starts a program; a test fails if fairseq gets a new such place.
 WRITTEN = {"save_predictions"}
 
 # Format strings of Python's logging, from the training. Nothing reads them from a checkpoint.
@@ -69,9 +71,13 @@ def check_config(state: Dict[str, Any]) -> None:
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is not a config")
     check = _Rules()
     values = (item for part in ("cfg", "args") for item in _values("", part, state.get(part), 0))
+    characters = 0
     for count, (name, key, value) in enumerate(values):
-        if count > MOST_VALUES:
-            raise UserError(f"its config has more than {MOST_VALUES} values")
+        characters += len(value) if isinstance(value, str) else 0
+        if count > MOST_VALUES or characters > MOST_TEXT:
+            raise UserError(
+                f"its config has more than {MOST_VALUES} values, or more than {MOST_TEXT} characters of text"
+            )
         check(name, key, value)
 
 

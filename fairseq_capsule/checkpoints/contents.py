@@ -3,14 +3,14 @@
 import zipfile
 from argparse import Namespace
 from collections import Counter, OrderedDict
-from typing import Any, Dict, Set
+from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 
-DEEPEST = 60
+DEEPEST, LONGEST_NAME = 60, 200
 
 # fairseq uses these counters, also in the names of the files that it saves.
 COUNTS = ("num_updates", "epoch", "iterations_in_epoch")
@@ -42,13 +42,13 @@ def check_archive(path: str) -> bool:
 def check_contents(state: Dict[str, Any]) -> None:
     """Check that everything except the config is tensors and plain data, and that each parameter is a tensor.
 
+    The key of an entry is a number, or a text of at most `LONGEST_NAME` characters.
+
     Raises:
         UserError: something else is found. The message names the place.
     """
     seen: Set[int] = set()
-    for part, value in state.items():
-        if part not in ("cfg", "args"):
-            _check(str(part), value, 0, seen)
+    _check(None, {part: value for part, value in state.items() if part not in ("cfg", "args")}, 0, seen)
     model = state.get("model")
     for name, parameter in model.items() if isinstance(model, dict) else ():
         if not isinstance(parameter, Tensor):
@@ -64,28 +64,42 @@ def check_contents(state: Dict[str, Any]) -> None:
                 raise UserError(f"its {count} is not a whole number from 0 on: {str(owner[count])[:80]!r}")
 
 
-def _check(name: str, value: Any, depth: int, seen: Set[int]) -> None:
+Place = Optional[Tuple[Any, Any]]  # the place of a container, and the key of an entry in it; None for the checkpoint
+
+
+def _check(place: Place, value: Any, depth: int, seen: Set[int]) -> None:
     kind = type(value)
     if kind in PLAIN or id(value) in seen:
         return
     seen.add(id(value))
     if depth > DEEPEST:
-        raise UserError(f"its {name[:200]} has more than {DEEPEST} levels of nesting")
+        raise UserError(f"its {_name(place)} has more than {DEEPEST} levels of nesting")
     if kind in (Tensor, nn.Parameter):
-        _check_tensor(name, value)
+        _check_tensor(place, value)
     elif kind in LISTS:
         for index, item in enumerate(value):
-            _check(f"{name}.{index}", item, depth + 1, seen)
+            _check((place, index), item, depth + 1, seen)
     elif kind in MAPPINGS or kind is Namespace:
         for key, item in (vars(value) if kind is Namespace else value).items():
-            _check(f"{name}.{key}", item, depth + 1, seen)
+            if type(key) is not int and not (type(key) is str and len(key) <= LONGEST_NAME):
+                raise UserError(f"its {_name(place)} has an entry whose name is not a number or a short text")
+            _check((place, key), item, depth + 1, seen)
     else:
-        raise UserError(f"its {name} is of type {kind.__module__}.{kind.__qualname__}, which is not plain data")
+        raise UserError(f"its {_name(place)} is of type {kind.__module__}.{kind.__qualname__}, which is not plain data")
 
 
-def _check_tensor(name: str, tensor: Tensor) -> None:
+def _name(place: Place) -> str:
+    """Return the dotted name of a place. Only messages need it: building it for each entry takes long."""
+    keys = []
+    while place:
+        place, key = place
+        keys.append(str(key))
+    return ".".join(reversed(keys))[:LONGEST_NAME] or "content"
+
+
+def _check_tensor(place: Place, tensor: Tensor) -> None:
     if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        raise UserError(f"its {name} is not a dense CPU tensor ({tensor.device.type}, {tensor.layout})")
+        raise UserError(f"its {_name(place)} is not a dense CPU tensor ({tensor.device.type}, {tensor.layout})")
     # A tensor with strides of 0 repeats its bytes, so a file of a kilobyte could fill the memory.
     if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise UserError(f"its {name} of shape {list(tensor.shape)} is larger than its stored bytes")
+        raise UserError(f"its {_name(place)} of shape {list(tensor.shape)} is larger than its stored bytes")

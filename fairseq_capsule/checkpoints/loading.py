@@ -10,8 +10,8 @@ Only this module patches fairseq. It changes six places:
 - `checkpoint_utils.load_checkpoint_to_cpu` first checks the file. It raises torch's errors again with the name of the
   file and the reason. fairseq's commands, its hub, and this package's commands and scripts all load through it.
 - `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`) reads a file itself. It gets the same check.
-- `file_utils.load_archive_file` unpacks tar archives for the hub. It refuses an archive that would write or move
-  anything outside its folder.
+- `file_utils.load_archive_file` unpacks tar archives for the hub. `checkpoints/archives.py` does so instead, because
+  fairseq's code writes wherever an archive says.
 - `TranslationTask.load_dictionary` reads the dictionaries of all translation tasks before the checkpoint is known. It
   states what is wrong with a broken dictionary.
 - `eval` in fairseq's modules parses only literals (`checkpoints/literals.py`), in case a string arrives by another way.
@@ -21,13 +21,10 @@ Only this module patches fairseq. It changes six places:
 """
 
 import functools
-import lzma
 import os
 import pickle
 import re
-import tarfile
 import typing
-import zlib
 from argparse import Namespace
 from collections import defaultdict
 
@@ -41,6 +38,7 @@ from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
 from fairseq_capsule.checkpoints import literals
+from fairseq_capsule.checkpoints.archives import unpack
 from fairseq_capsule.checkpoints.config import check_config
 from fairseq_capsule.checkpoints.contents import check_archive, check_contents
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -68,7 +66,7 @@ def install() -> None:
     torch.serialization.add_safe_globals(CHECKPOINT_CLASSES)
     for name in ("load_checkpoint_to_cpu", "load_ema_from_checkpoint"):
         setattr(checkpoint_utils, name, _once(getattr(checkpoint_utils, name), _checking))
-    file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking_inside)
+    file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking)
     TranslationTask.load_dictionary = staticmethod(_once(TranslationTask.load_dictionary, _naming_what_is_broken))
     distributed_utils._broadcast_object_slow = _once(distributed_utils._broadcast_object_slow, _allowing_configs)
     literals.install()
@@ -100,32 +98,17 @@ def _checking(load):
     return checked
 
 
-def _unpacking_inside(load):
+def _unpacking(load):
     def load_archive_file(archive_file):
         try:
             path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
         except OSError:
             raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
-        try:
-            if not os.path.isdir(path):
-                _check_members(archive_file, path)
-            return load(archive_file)
-        except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
-            raise UserError(f"{archive_file}: neither a folder nor a tar archive ({error}); name a folder") from error
+        if not os.path.isdir(path):
+            unpack(archive_file, path)
+        return load(archive_file)
 
     return load_archive_file
-
-
-def _check_members(name: str, path: str) -> None:
-    """Refuse an archive unless it has only files and folders with relative names. fairseq unpacks everything."""
-    with tarfile.open(path) as archive:
-        for member in archive:
-            inside = not member.name.startswith("/") and ".." not in member.name.split("/")
-            if not (inside and (member.isfile() or member.isdir())):
-                raise UserError(
-                    f"{name}: not unpacked: {member.name[:80]!r} in it is not a file or folder inside the archive; "
-                    "unpack it yourself and name the folder"
-                )
 
 
 def _naming_what_is_broken(load):

@@ -112,6 +112,12 @@ HOSTILE = {
     "structure: args is a text": lambda state: {**state, "cfg": None, "args": CALL},
     "structure: task's state": entry("task_state", value=[1]),
     "structure: task's state is none": entry("task_state", value=None),
+    "structure: a long name": entry("extra_state", "x" * 5_000_000, value={}),
+    "structure: a tuple as a name": entry("extra_state", "x", value={(1, 2): 0}),
+    **{
+        f"text: one literal many times: {form}": place
+        for form, place in option("decoder_attention", [f"[{'1,' * 40_000}]"] * 50_000).items()
+    },
     "structure: deep": entry("extra_state", "x", value=deep(100)),
     "structure: YAML": entry("cfg", value="model:\n  _name: transformer"),
     "controls": option("data", "\x1b[2Jdata", "task")["data, cfg"],

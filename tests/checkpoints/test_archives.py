@@ -2,7 +2,9 @@
 
 import io
 import shutil
+import struct
 import tarfile
+import zlib
 
 import pytest
 
@@ -26,6 +28,8 @@ HOSTILE = {
     "a hard link": [member("a", tarfile.LNKTYPE, "{outside}/theirs")],
     "a device": [member("a", tarfile.CHRTYPE)],
     "a pipe": [member("a", tarfile.FIFOTYPE)],
+    "a control character": [member("a\x1b[2J")],
+    "a sparse file": [member("a", tarfile.GNUTYPE_SPARSE)],  # of any size, without bytes in the archive
 }
 
 
@@ -52,6 +56,58 @@ def test_a_hostile_archive_is_not_unpacked(outside, tmp_path, kind, compression)
             CapsuleTransformerModel.from_pretrained(str(places[0]), "model.pt", str(places[1]))
     assert [file.name for file in outside.iterdir()] == ["theirs"] and (outside / "theirs").read_text() == "theirs"
     assert path.read_bytes() == content and list(path.parent.iterdir()) == [path]
+
+
+def two_archives_in_one(first, second):
+    """Return bytes that are the gzipped archive `first`, and an uncompressed archive with the members of `second`."""
+    deflate = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = deflate.compress(first) + deflate.flush() + struct.pack("<II", zlib.crc32(first), len(first))
+    # The header of the uncompressed archive's first member is the extra field of the gzip header.
+    header = bytearray(tarfile.TarInfo("x").tobuf(tarfile.USTAR_FORMAT))
+    header[:12] = b"\x1f\x8b\x08\x04" + bytes(6) + struct.pack("<H", 512 - 12)
+    header[124:136] = b"%011o\0" % len(packed)
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+    return bytes(header) + packed + bytes(-len(packed) % 512) + second
+
+
+def archived(*names):
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name in names:
+            archive.addfile(member(name))
+    return content.getvalue()
+
+
+def test_an_archive_of_two_formats_is_read_once(tmp_path):
+    path = tmp_path / "inside" / "model.tar"
+    path.parent.mkdir()
+    path.write_bytes(two_archives_in_one(archived("model/model.pt"), archived("../evil", f"{tmp_path}/evil")))
+    assert tarfile.open(path).getnames() == ["model/model.pt"]
+    assert "../evil" in tarfile.open(path, "r:tar").getnames()
+    with pytest.raises(Exception, match="model.pt"):  # it is empty
+        CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
+    assert list(tmp_path.iterdir()) == [path.parent] and list(path.parent.iterdir()) == [path]
+
+
+def test_folders_with_a_common_beginning_are_kept(tmp_path):
+    path = tmp_path / "model.tar"
+    path.write_bytes(archived("ab/x", "ac/y"))
+    with pytest.raises(Exception, match="model.pt"):  # there is none
+        CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
+    assert (path / "ab/x").is_file() and (path / "ac/y").is_file()
+
+
+def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path):
+    path = tmp_path / "model.tar.xz"
+    with tarfile.open(path, "w:xz") as archive:
+        found = member("model/model.pt")
+        found.size = 50_000_000
+        archive.addfile(found, io.BytesIO(bytes(found.size)))
+    content = path.read_bytes()
+    with pytest.raises(UserError, match="1000 times as large"):
+        CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
+    assert path.read_bytes() == content and list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

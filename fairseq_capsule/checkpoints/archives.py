@@ -1,0 +1,67 @@
+"""Unpacking of a tar archive with a model."""
+
+import lzma
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from pathlib import Path, PurePosixPath
+
+from fairseq_capsule.errors import UserError
+
+MOST_EXPANSION = 1000  # an archive of parameters and dictionaries shrinks to a tenth at most
+
+
+def unpack(name: str, path: str) -> None:
+    """Replace a tar archive by a folder with its files. If one folder contains all files, it is that folder.
+
+    Only folders and regular files are unpacked, under relative names. The archive is removed after everything else.
+
+    Args:
+        name: how messages call the archive.
+        path: the archive's file.
+
+    Raises:
+        UserError: it is no tar archive, contains something else, or unpacks to more than `MOST_EXPANSION` times its
+            size. The archive is unchanged, and nothing is left of what was unpacked.
+    """
+    beside = tempfile.mkdtemp(prefix=".unpacking-", dir=os.path.dirname(os.path.abspath(path)))
+    try:
+        folder = Path(beside) / "files"
+        folder.mkdir()
+        with tarfile.open(path) as archive:
+            _write_members(name, archive, folder, MOST_EXPANSION * os.path.getsize(path))
+        inside = list(folder.iterdir())
+        if not inside:
+            raise tarfile.ReadError("it is empty")
+        if len(inside) == 1 and inside[0].is_dir():
+            folder = inside[0]
+        os.remove(path)
+        folder.rename(path)
+    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        raise UserError(f"{name}: neither a folder nor a tar archive ({error}); name a folder") from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _write_members(name: str, archive: tarfile.TarFile, folder: Path, most: int) -> None:
+    for member in archive:
+        place = PurePosixPath(member.name)
+        plain = member.name.isprintable() and not place.is_absolute() and ".." not in place.parts
+        if not (plain and (member.isdir() or member.isreg() and member.sparse is None)):
+            raise UserError(
+                f"{name}: not unpacked: {member.name[:80]!r} in it is not a file or folder inside the archive; "
+                "unpack it yourself and name the folder"
+            )
+        most -= member.size
+        if most < 0:
+            raise UserError(f"{name}: not unpacked: it would be more than {MOST_EXPANSION} times as large")
+        target = folder / place
+        content = archive.extractfile(member)
+        if content is None:  # a folder
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with open(target, "xb") as stream:
+            shutil.copyfileobj(content, stream)
