@@ -16,6 +16,7 @@ from fairseq_capsule.cli.arguments import (
     input_folder,
     label,
     output_folder,
+    system_names,
     whole_number,
     whole_numbers,
 )
@@ -120,19 +121,10 @@ def _pages(args: Namespace) -> Dict[str, Path]:
 
 
 def _names(args: Namespace) -> List[str]:
-    """The names of --names, or the run folders' names, with parent folders if names are equal."""
     resolved = [path.resolve() for path in args.runs]
     if len(set(resolved)) < len(resolved) or len(resolved) < 2:
         raise UserError("a comparison needs two different runs or more; name another run folder")
-    names: List[str] = args.names or []
-    if args.names is None:
-        for parts in range(1, 1 + max(len(path.parts) for path in resolved)):
-            names = [str(Path(*path.parts[-parts:])) for path in resolved]
-            if len(set(names)) == len(names):
-                break
-    if len(names) != len(resolved) or len(set(names)) < len(names):
-        raise UserError(f"--names: give {len(resolved)} different names, one for each run: not {' '.join(names)}")
-    return names
+    return system_names(args.names, resolved)
 
 
 def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:

@@ -134,7 +134,7 @@ class TestRefusals:
         assert refused("report", place / "a", place / "a", *words[3:]) == line
 
     def test_wrong_numbers_of_names_are_refused(self, refused, words):
-        assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each run: not x x"
+        assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each system: not x x"
         assert refused(*words, "--names", "x").startswith("--names: give 2 different names")
 
     def test_a_damaged_manifest_is_named(self, refused, words, place):
