@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from fairseq_capsule.cli import report
 from tests.analysis.run_report.runs import make_data, make_run, write
 
 
@@ -146,6 +148,29 @@ class TestRefusals:
         lines = output.read_text().splitlines()
         write(output, [line.replace(" .", ".") if line.startswith("D-") else line for line in lines])
         assert "--coverage: words and punctuation of" in refused(*words, "--coverage", 1)
+
+
+@pytest.mark.parametrize("source, target, stated", [("en", "de", "en"), ("de", "en", "de"), ("en", "de", None)])
+def test_coverage_learns_from_the_training_text_in_the_direction_of_the_run(
+    command, words, place, monkeypatch, source, target, stated
+):
+    raw, tokenised = place / "data/raw", place / "data/tokenised"
+    texts = [(raw / f"test.{language}").read_text() for language in ("en", "de")]  # bin has test.en-de.*
+    tokenised.mkdir()
+    for language, text in zip((source, target), texts, strict=True):
+        (raw / f"test.{language}").write_text(text)
+        write(tokenised / f"train.{language}", [f"{language} 1", f"{language} 2"])
+    for run in ("a", "b"):
+        change(place / run / "settings.json", config={"model": {"_name": "lstm"}, "task": {"source_lang": stated}})
+        change(place / run / "evaluation/test/scores.json", references=[f"raw/test.{target}"])
+    found = []
+    monkeypatch.setattr(
+        report, "coverage_report", lambda *arguments: found.append(arguments[2]) or SimpleNamespace(rows=[])
+    )
+    assert command(*words, "--coverage", 1).status == 0
+    (tokenised / "train.de").unlink()
+    assert command(*words, "--coverage", 1).status == 0
+    assert found == [([f"{source} 1", f"{source} 2"], [f"{target} 1", f"{target} 2"]), ([], [])]
 
 
 def test_coverage_is_a_table_of_the_page(command, words, place):
