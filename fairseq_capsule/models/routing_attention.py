@@ -71,8 +71,8 @@ class RoutingSelfAttention(MultiheadAttention):
             attn_mask: `[L, L]`, added to the logits; minus infinity where a query must not attend.
 
         Returns:
-            The output `[L, B, C]`, and the attention `[B, L, L]` (`[H, B, L, L]` with `need_head_weights`) or None. With
-            `incremental_state` they have one query: `[1, B, C]`, and `[B, 1, L]` (`[H, B, 1, L]`).
+            The output `[L, B, C]`, and the attention `[B, L, L]` (`[H, B, L, L]` with `need_head_weights`) or None.
+            With `incremental_state` they have one query: `[1, B, C]`, and `[B, 1, L]` (`[H, B, 1, L]`).
         """
         if incremental_state is None:
             q, k, v = self._factors(query, key_padding_mask)
