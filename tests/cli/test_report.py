@@ -88,6 +88,24 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     assert "No validation in the log of: a." in (place / "out/report.html").read_text()
 
 
+@pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "[1]"])
+def test_figures_that_are_not_finite_are_left_out(command, words, place, ratio):
+    (place / "a/measures/throughput-train.json").write_text(f'{{"ratio": {ratio}}}')
+    (place / "b/measures/throughput-train.json").unlink()
+    assert command(*words).status == 0
+    assert "training, × baseline" not in (place / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_a_hostile_manifest_and_log_give_a_page(command, words, place):
+    start = {"gpus": [1, None], "batch": "\ud800", "seed": "nan"}
+    (place / "a/manifest.json").write_text(json.dumps({"starts": [start]}))
+    log = {r"$\frac": "1", "\ud800": "1", "num_updates": "1e308", "huge": "-1.7e308", "loss": "2"}
+    write(place / "a/train.log", [f"[x][valid][INFO] - {json.dumps(log)}"])
+    assert command(*words).status == 0
+    page = (place / "out/report.html").read_text(encoding="utf-8")
+    assert "<td>1, None</td>" in page and "frac" not in page and 'data-value="nan"' not in page
+
+
 class TestRefusals:
     def test_a_run_that_was_not_evaluated_is_refused(self, refused, words, place):
         shutil.rmtree(place / "b/evaluation")

@@ -77,7 +77,7 @@ def write_page(
         sections="\n".join(section.html() for section in sections),
         data=_json(_sentence_data(test_set, systems, groups, sentences, folder)),
         script=script,
-    ).encode()
+    ).encode(errors="replace")  # JSON of a run may have half of a surrogate pair
 
 
 def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> str:

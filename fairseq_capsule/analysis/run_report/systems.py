@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import numpy as np
 from fairseq.data.data_utils import infer_language_pair
 
-from fairseq_capsule.analysis.run_report.training_log import TrainingLog, read_training_log
+from fairseq_capsule.analysis.run_report.training_log import TrainingLog, finite, read_training_log
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import disagreements
@@ -224,7 +224,7 @@ def _system(
         "updates": f"{folder.last_update:,}" if folder.last_update else "",
         "seed": first.get("seed", ""),
         "batch": first.get("batch", ""),
-        "trained on": ", ".join(hardware) if isinstance(hardware, list) else hardware,
+        "trained on": ", ".join(map(str, hardware)) if isinstance(hardware, list) else hardware,
         "started": str(first.get("start", ""))[:16].replace("T", " "),
         "beam": decoding.get("beam", ""),
         "length penalty": decoding.get("lenpen", ""),
@@ -252,7 +252,9 @@ def _measured(run: Path) -> Dict[str, float]:
             found = json.loads((run / "measures" / name).read_text(encoding="utf-8"))
             for key in place:
                 found = found[key]
-            figures[column] = float(found)
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             continue
+        figure = finite(found)
+        if figure is not None:
+            figures[column] = figure
     return figures
