@@ -14,7 +14,6 @@ from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
 from fairseq_capsule.cli.arguments import (
     MOST,
-    MOST_ITERATIONS,
     SUBWORDS,
     beam_size,
     input_file,
@@ -33,6 +32,7 @@ from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import Measure, measures, require_own_reference
 from fairseq_capsule.evaluation.translations import Outputs, read_outputs
+from fairseq_capsule.number_sets import MOST_ITERATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -21,7 +21,6 @@ SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
 MOST_NUMBERS = 10_000  # in a set of numbers
-MOST_ITERATIONS = 100
 LONGEST_LANGUAGE = 40
 DECIMAL = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
