@@ -14,8 +14,9 @@ from urllib.parse import quote
 
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.inspector.inspection import Inspection
-from fairseq_capsule.inspector.page import INDEX, SENTENCES, breakable, embedded, fill, page_html, read
+from fairseq_capsule.inspector.page import INDEX, SENTENCES, breakable, page_html, read
 from fairseq_capsule.inspector.thumbnail import thumbnail
+from fairseq_capsule.pages import embedded, fill
 
 LISTED = 90  # characters of a sentence in a list
 # A summary is at the beginning of its page: the maximum number of bytes to read for it.
@@ -66,7 +67,7 @@ def write_lists(folder: Path) -> Path:
     ]
     write_whole(folder / SENTENCES, f"window.sentences = {embedded(listed)};\n".encode())
     index = fill(
-        "index.html",
+        read("index.html"),
         style=read("page.css"),
         rows="\n".join(_row(name, summary) for name, summary in pages.items()),
         count=str(len(pages)),
