@@ -1,4 +1,4 @@
-"""Texts for sets of whole numbers, such as `1-3` or `1,4-6`.
+"""Texts for sets of whole numbers, such as `1-3` or `1,4-6`, and a bound of models and commands.
 
 The module imports neither torch nor fairseq, because commands that work without torch use it for their arguments.
 """
@@ -6,6 +6,8 @@ The module imports neither torch nor fairseq, because commands that work without
 import itertools
 import re
 from typing import Iterable, List, Optional
+
+MOST_ITERATIONS = 100  # of a routing
 
 
 def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:

@@ -23,10 +23,10 @@ from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
 
 EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
-_KINDS = {
-    EPOCH: re.compile(r"checkpoint\d+\.pt"),
-    UPDATE: re.compile(r"checkpoint_\d+_\d+\.pt"),
-    BEST: re.compile(r"checkpoint\.best_.+_\d+(\.\d+)?\.pt"),
+KINDS = {
+    EPOCH: re.compile(r"checkpoint(?P<epoch>\d+)\.pt"),
+    UPDATE: re.compile(r"checkpoint_(?P<epoch>\d+)_(?P<update>\d+)\.pt"),
+    BEST: re.compile(r"checkpoint\.best_(?P<metric>.+)_(?P<value>\d+(\.\d+)?)\.pt"),
 }
 _SAVED = re.compile(rb"Saved checkpoint .* @ (\d{1,18}) updates")
 
@@ -173,7 +173,7 @@ class RunFolder:
 
     def count(self, kind: str) -> int:
         """The number of checkpoints of a kind: EPOCH, UPDATE or BEST."""
-        return sum(bool(_KINDS[kind].fullmatch(path.name)) for path in self.checkpoints())
+        return sum(bool(KINDS[kind].fullmatch(path.name)) for path in self.checkpoints())
 
     def recover_last(self, shown: str) -> Path | None:
         """Replace a damaged checkpoint_last.pt by the newest intact checkpoint, and return that checkpoint.

@@ -30,6 +30,8 @@ def is_short(pair):
 
 def smallest(pairs, count, seed):
     """Return the `count` smallest distinct hashes of the short source sentences, in ascending order."""
+    if not count:
+        return []
     largest, there = [], set()  # a heap of negative hashes, and the hashes in it
     for pair in pairs:
         if not is_short(pair):

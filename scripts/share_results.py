@@ -91,7 +91,7 @@ def unpack(archive, runs, data):
     if data:
         for file in sorted(runs.rglob("generate.out")):
             split, folder = file.parent, file.parents[2]
-            if folder.parents[1].name == data.resolve().name:
+            if data.resolve().name in folder.relative_to(runs).parts:
                 _add_text(file, split.name, RunFolder(folder).settings(), data)
 
 

@@ -34,7 +34,7 @@ ALLOWED = {
     },
 }
 # Modules outside the packages: FOR_ALL may be imported by every module, FACES by none.
-FOR_ALL = {"fairseq_capsule", "fairseq_capsule.errors", "fairseq_capsule.number_sets"}
+FOR_ALL = {"fairseq_capsule", *(f"fairseq_capsule.{name}" for name in ("errors", "number_sets", "pages"))}
 FACES = {"fairseq_capsule": {"criterions", "models", "tasks", "checkpoints"}, "fairseq_capsule.hub": {"checkpoints"}}
 # `inspect` of a hub imports the inspector by name when it is called.
 BY_NAME = {("fairseq_capsule.checkpoints.hub", "fairseq_capsule.inspector")}

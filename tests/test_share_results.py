@@ -98,6 +98,13 @@ def test_the_sentences_are_added_from_the_data(runs, data, tmp_path):
     assert after == {line for line in before if line[:2] in ("S-", "T-", "H-")}
 
 
+def test_the_sentences_of_an_adopted_baseline_are_added(runs, data, tmp_path):
+    (runs / "small/multi30k/transformer/seed1").rename(runs / "small/multi30k/given")
+    run("pack", runs, tmp_path / "a.tar.xz")
+    assert run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data).returncode == 0
+    assert "S-0\ta house\n" in (tmp_path / "out/small/multi30k/given/evaluation/test/generate.out").read_text()
+
+
 def test_data_of_another_length_are_refused(runs, data, tmp_path):
     run("pack", runs, tmp_path / "a.tar.xz")
     (data / "bpe" / "test.en").write_text("a house\n")

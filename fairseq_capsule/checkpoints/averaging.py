@@ -12,10 +12,7 @@ from tqdm import tqdm
 
 from fairseq_capsule.checkpoints.reading import floating_point, read_checkpoint, require_finite
 from fairseq_capsule.errors import UserError
-
-EPOCH_CHECKPOINT = re.compile(r"checkpoint(?P<epoch>\d+)\.pt")
-UPDATE_CHECKPOINT = re.compile(r"checkpoint_(?P<epoch>\d+)_(?P<update>\d+)\.pt")
-BEST_CHECKPOINT = re.compile(r"checkpoint\.best_(?P<metric>.+)_(?P<value>\d+(\.\d+)?)\.pt")
+from fairseq_capsule_runs.folder import BEST, EPOCH, KINDS, UPDATE
 
 
 def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
@@ -50,7 +47,7 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
         UserError: the folder does not exist, has fewer than `count` checkpoints with a score, or has best checkpoints
             by several metrics.
     """
-    named = _matches(run_dir, BEST_CHECKPOINT)
+    named = _matches(run_dir, BEST)
     if named and not updates and upto is None:
         metrics = sorted({name["metric"] for _, name in named})
         if len(metrics) > 1:
@@ -121,23 +118,23 @@ def load(path: Path) -> Dict[str, Any]:
     return checkpoint
 
 
-def _matches(run_dir: Path, pattern: "re.Pattern[str]") -> List[Tuple[Path, "re.Match[str]"]]:
+def _matches(run_dir: Path, kind: str) -> List[Tuple[Path, "re.Match[str]"]]:
     if not run_dir.is_dir():
         problem = "a file, not a folder" if run_dir.exists() else "no such folder"
         raise UserError(f"{run_dir}: {problem}; give the --save-dir of a training")
-    matches = ((path, pattern.fullmatch(path.name)) for path in sorted(run_dir.iterdir()))
+    matches = ((path, KINDS[kind].fullmatch(path.name)) for path in sorted(run_dir.iterdir()))
     return [(path, match) for path, match in matches if match]
 
 
 def _numbered_checkpoints(run_dir: Path, updates: bool, upto: Optional[int]) -> List[Path]:
     """Return the checkpoints of a folder, oldest first."""
-    found = _matches(run_dir, UPDATE_CHECKPOINT if updates else EPOCH_CHECKPOINT)
+    found = _matches(run_dir, UPDATE if updates else EPOCH)
     found = [(path, name) for path, name in found if upto is None or int(name["epoch"]) <= upto]
     return [path for path, name in sorted(found, key=lambda item: [int(number) for number in item[1].groups()])]
 
 
 def _kind(updates: bool, upto: Optional[int]) -> str:
-    kind = "update checkpoints (checkpoint_E_U.pt)" if updates else "epoch checkpoints (checkpointE.pt)"
+    kind = f"update checkpoints ({UPDATE})" if updates else f"epoch checkpoints ({EPOCH})"
     return kind if upto is None else f"{kind} up to epoch {upto}"
 
 

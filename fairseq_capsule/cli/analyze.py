@@ -4,7 +4,6 @@ import argparse
 import json
 import logging
 from dataclasses import asdict
-from pathlib import Path
 from typing import List
 
 from fairseq_capsule.analysis.cases import METRICS, case_report, compare
@@ -15,7 +14,6 @@ from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
 from fairseq_capsule.cli.arguments import (
     MOST,
-    MOST_ITERATIONS,
     SUBWORDS,
     beam_size,
     input_file,
@@ -26,6 +24,7 @@ from fairseq_capsule.cli.arguments import (
     number,
     output_folder,
     positive_int,
+    system_names,
     whole_number,
     whole_numbers,
 )
@@ -33,6 +32,7 @@ from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import Measure, measures, require_own_reference
 from fairseq_capsule.evaluation.translations import Outputs, read_outputs
+from fairseq_capsule.number_sets import MOST_ITERATIONS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -141,7 +141,7 @@ def _lengths(args: argparse.Namespace) -> Report:
         groups = intervals(lengths, args.intervals)
     if not groups:
         raise UserError(f"--longer-than: no source has more than {min(args.longer_than)} words")
-    return length_report(_names(args, args.outputs), outputs[0].sources, _bleu(outputs, args), groups)
+    return length_report(system_names(args.names, args.outputs), outputs[0].sources, _bleu(outputs, args), groups)
 
 
 def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
@@ -167,16 +167,16 @@ def _coverage(args: argparse.Namespace) -> Report:
     source, target = map(read_lines, args.train) if args.train else ([], [])
     if len(source) != len(target):
         raise UserError(f"--train: {args.train[0]} has {len(source)} lines, but {args.train[1]} has {len(target)}")
-    return coverage_report(_names(args, args.outputs), outputs, (source, target), args.runs)
+    return coverage_report(system_names(args.names, args.outputs), outputs, (source, target), args.runs)
 
 
 def _overlap(args: argparse.Namespace) -> Report:
-    return overlap_report(_names(args, args.checkpoints, folders=1), args.checkpoints, args.data, args.split)
+    return overlap_report(system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split)
 
 
 def _iterations(args: argparse.Namespace) -> Report:
     return iteration_report(
-        _names(args, args.checkpoints, folders=1),
+        system_names(args.names, args.checkpoints, parts=2),
         args.checkpoints,
         args.data,
         args.split,
@@ -190,7 +190,7 @@ def _iterations(args: argparse.Namespace) -> Report:
 
 def _cases(args: argparse.Namespace) -> Report:
     paths = [args.first, args.second]
-    of_first, of_second = _names(args, paths)
+    of_first, of_second = system_names(args.names, paths)
     first, second = read_outputs(paths, args.remove_bpe)
     return case_report(
         (of_first, of_second), compare(first, second, args.metric, args.lowercase), args.metric, args.count
@@ -229,16 +229,3 @@ def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
     parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
     parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
     parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
-
-
-def _names(args: argparse.Namespace, paths: List[Path], folders: int = 0) -> List[str]:
-    """A name for each file: of --names, or its path with `folders` parent folders, or more if names are equal."""
-    names: List[str] = args.names or []
-    if args.names is None:
-        for parts in range(1 + folders, 2 + folders + max(len(path.parts) for path in paths)):
-            names = [str(Path(*path.parts[-parts:]).with_suffix("")) for path in paths]
-            if len(set(names)) == len(names):
-                break
-    if len(names) != len(paths) or len(set(names)) < len(names):
-        raise UserError(f"--names: give {len(paths)} different names, one for each file: not {' '.join(names)}")
-    return names

@@ -11,7 +11,7 @@ import re
 import stat
 import unicodedata
 from pathlib import Path
-from typing import Callable, List
+from typing import Callable, List, Optional, Sequence
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.number_sets import number_ranges
@@ -21,7 +21,6 @@ SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
 MOST_NUMBERS = 10_000  # in a set of numbers
-MOST_ITERATIONS = 100
 LONGEST_LANGUAGE = 40
 DECIMAL = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
@@ -160,6 +159,30 @@ def output_file(text: str) -> Path:
         raise UserError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
     _require(os.W_OK, path if path.exists() else path.parent, "written")
     return path
+
+
+def system_names(given: Optional[List[str]], paths: Sequence[Path], parts: int = 1) -> List[str]:
+    """The names of --names for files or folders, or by default the last `parts` parts of their paths.
+
+    A file's name is without its suffix if this leaves different names. If names are equal, they have more parts.
+
+    Raises:
+        UserError: the names are not different, or not one for each path.
+    """
+    names = given or _different_ends(paths, parts)
+    if len(names) != len(paths) or len(set(names)) < len(names):
+        raise UserError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
+    return names
+
+
+def _different_ends(paths: Sequence[Path], parts: int) -> List[str]:
+    for number in range(parts, parts + max(len(path.parts) for path in paths)):
+        ends = [Path(*path.parts[-number:]) for path in paths]
+        stems = [end if path.is_dir() else end.with_suffix("") for end, path in zip(ends, paths)]
+        for names in (list(map(str, stems)), list(map(str, ends))):
+            if len(set(names)) == len(names):
+                return names
+    return names
 
 
 def _path(text: str) -> Path:

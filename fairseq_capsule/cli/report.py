@@ -9,13 +9,14 @@ from fairseq_capsule.analysis.coverage import CoverageRow, coverage_report
 from fairseq_capsule.analysis.lengths import EDGES
 from fairseq_capsule.analysis.run_report.comparison import by_length, by_sentence, scores
 from fairseq_capsule.analysis.run_report.page import write_page
-from fairseq_capsule.analysis.run_report.systems import System, read_systems
+from fairseq_capsule.analysis.run_report.systems import System, TestSet, read_systems
 from fairseq_capsule.cli.arguments import (
     MOST,
     MOST_SEED,
     input_folder,
     label,
     output_folder,
+    system_names,
     whole_number,
     whole_numbers,
 )
@@ -88,7 +89,7 @@ def run(args: Namespace) -> None:
     test_set, systems = read_systems(args.runs, names, args.data, args.split, args.results, pages)
     if len(test_set.sources) > MOST_SENTENCES:
         raise UserError(f"--split {args.split}: more than {MOST_SENTENCES} sentences; evaluate on a smaller test set")
-    coverage = _coverage(args, systems) if args.coverage else None
+    coverage = _coverage(args, test_set, systems) if args.coverage else None
     comparisons = scores(test_set, systems, args.samples, args.seed)
     groups = by_length(test_set, systems[0].sources, comparisons[0].measure, args.samples, args.seed, args.intervals)
     content = write_page(
@@ -120,22 +121,13 @@ def _pages(args: Namespace) -> Dict[str, Path]:
 
 
 def _names(args: Namespace) -> List[str]:
-    """The names of --names, or the run folders' names, with parent folders if names are equal."""
     resolved = [path.resolve() for path in args.runs]
     if len(set(resolved)) < len(resolved) or len(resolved) < 2:
         raise UserError("a comparison needs two different runs or more; name another run folder")
-    names: List[str] = args.names or []
-    if args.names is None:
-        for parts in range(1, 1 + max(len(path.parts) for path in resolved)):
-            names = [str(Path(*path.parts[-parts:])) for path in resolved]
-            if len(set(names)) == len(names):
-                break
-    if len(names) != len(resolved) or len(set(names)) < len(names):
-        raise UserError(f"--names: give {len(resolved)} different names, one for each run: not {' '.join(names)}")
-    return names
+    return system_names(args.names, resolved)
 
 
-def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:
+def _coverage(args: Namespace, test_set: TestSet, systems: List[System]) -> List[CoverageRow]:
     outputs = read_outputs([system.translations.path for system in systems])
     for output in outputs:
         if not output.tokenised:
@@ -143,19 +135,14 @@ def _coverage(args: Namespace, systems: List[System]) -> List[CoverageRow]:
                 f"--coverage: words and punctuation of {output.path} are not separated; leave it out, or train on "
                 "tokenised data"
             )
-    report = coverage_report([system.name for system in systems], outputs, _training(args), args.coverage)
+    training = _training(args.data, test_set.source_language, test_set.language)
+    report = coverage_report([system.name for system in systems], outputs, training, args.coverage)
     return list(report.rows)
 
 
-def _training(args: Namespace) -> Tuple[List[str], List[str]]:
-    """The tokenised training set, or two empty lists if there is none. More text gives a better alignment."""
-    found: Dict[str, List[str]] = {}
-    for path in sorted((args.data / "bin").glob(f"{args.split}.*.bin")):
-        parts = path.name.split(".")
-        pair = parts[1].split("-")
-        if len(parts) == 4 and len(pair) == 2:
-            texts = [args.data / "tokenised" / f"train.{language}" for language in pair]
-            if all(text.is_file() for text in texts):
-                found = {text.suffix: read_lines(text) for text in texts}
-                return found[texts[0].suffix], found[texts[1].suffix]
-    return [], []
+def _training(data: Path, source: str, target: str) -> Tuple[List[str], List[str]]:
+    """The tokenised training set, or two empty lists if a text is missing. More text gives a better alignment."""
+    texts = [data / "tokenised" / f"train.{language}" for language in (source, target)]
+    if not all(text.is_file() for text in texts):
+        return [], []
+    return read_lines(texts[0]), read_lines(texts[1])

@@ -14,13 +14,14 @@ from urllib.parse import quote
 
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.inspector.inspection import Inspection
-from fairseq_capsule.inspector.page import INDEX, SENTENCES, breakable, embedded, fill, page_html, read
+from fairseq_capsule.inspector.page import INDEX, SENTENCES, breakable, page_html, read
 from fairseq_capsule.inspector.thumbnail import thumbnail
+from fairseq_capsule.pages import embedded, fill
 
 LISTED = 90  # characters of a sentence in a list
 # A summary is at the beginning of its page: the maximum number of bytes to read for it.
 HEAD = 1 << 20
-SUMMARY = re.compile(r'<script type="application/json" id="summary">(.*?)</script>', re.DOTALL)
+SUMMARY = '<script type="application/json" id="summary">'
 # The identity of a page: the same sentence of the same models replaces its page.
 IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
 TEXTS = (
@@ -66,7 +67,7 @@ def write_lists(folder: Path) -> Path:
     ]
     write_whole(folder / SENTENCES, f"window.sentences = {embedded(listed)};\n".encode())
     index = fill(
-        "index.html",
+        read("index.html"),
         style=read("page.css"),
         rows="\n".join(_row(name, summary) for name, summary in pages.items()),
         count=str(len(pages)),
@@ -119,9 +120,10 @@ def _name(folder: Path, summary: Dict[str, Any]) -> str:
 def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
     """The summary of a page; None if the file is not a page."""
     with open(path, "rb") as stream:
-        found = SUMMARY.search(stream.read(HEAD).decode("utf-8", errors="replace"))
+        head = stream.read(HEAD).decode("utf-8", errors="replace")
     try:
-        summary = json.loads(found[1]) if found else None
+        # Not a pattern: its time would be quadratic for a file with many beginnings and no end.
+        summary = json.loads(head.partition(SUMMARY)[2].partition("</script>")[0])
         json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half of a surrogate pair
     except (ValueError, RecursionError):
         return None

@@ -2,7 +2,6 @@
 
 import base64
 import html
-import json
 import math
 import re
 import zlib
@@ -19,6 +18,7 @@ from fairseq_capsule.inspector.origin import InspectedModel
 from fairseq_capsule.inspector.routed_sentence import RoutedSentence
 from fairseq_capsule.inspector.text import SentenceScore
 from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
+from fairseq_capsule.pages import embedded, fill
 
 LARGEST = 4_800_000  # maximum bytes of a page
 DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
@@ -47,19 +47,9 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
     return page
 
 
-def fill(template: str, **parts: str) -> str:
-    """A template of this package with each `{{name}}` replaced. Braces inside a part stay as they are."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], read(template))
-
-
 def read(name: str) -> str:
     """The text of a file of this package."""
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def embedded(content: Any) -> str:
-    """JSON for a script element: without `<` it has no end tag and no comment that ends the element."""
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def breakable(name: str) -> str:
@@ -87,7 +77,7 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
     }
     listed = summary is not None
     return fill(
-        "page.html",
+        read("page.html"),
         title=html.escape(f"{inspection.collection} {inspection.number}: {inspection.text}"),
         summary=f'<script type="application/json" id="summary">{embedded(summary)}</script>' if listed else "",
         style=read("page.css"),

@@ -77,12 +77,16 @@ class CapsuleModel(BaseFairseqModel):
         fairseq would only report shapes that do not match.
 
         Raises:
-            UserError: the checkpoint was trained with a dictionary of another size, or has no weights for a module
-                that requires them.
+            UserError: the checkpoint was trained with a dictionary of another size, has an embedding that is not a
+                matrix, or has no weights for a module that requires them.
         """
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
-            if name in state_dict and len(state_dict[name]) != part.embed_tokens.num_embeddings:
+            if name not in state_dict:
+                continue
+            if not state_dict[name].dim():
+                raise UserError(f"the checkpoint's {name} is not a matrix; train or copy it again")
+            if len(state_dict[name]) != part.embed_tokens.num_embeddings:
                 raise UserError(
                     f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, but the data's has "
                     f"{part.embed_tokens.num_embeddings}; binarise the data with the checkpoint's dictionary"

@@ -9,9 +9,9 @@ from torch import nn
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Run a block in eval mode without gradients, then restore the mode of each module and the random numbers.
+    """Run a block in eval mode without gradients, then restore each module's mode and the CPU's random numbers.
 
-    fairseq draws random numbers for layer dropout in eval mode too.
+    fairseq draws random numbers of the CPU for layer dropout in eval mode too. Those of a GPU are not restored.
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

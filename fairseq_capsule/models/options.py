@@ -8,7 +8,7 @@ from typing import Any, List, Type, TypeVar
 from fairseq.dataclass import FairseqDataclass
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.number_sets import number_set
+from fairseq_capsule.number_sets import MOST_ITERATIONS, number_set
 
 Config = TypeVar("Config", bound=FairseqDataclass)
 
@@ -17,7 +17,6 @@ PROBABILITIES = re.compile(r".*(dropout|layerdrop).*")
 ITERATIONS = re.compile(r".*_iterations")
 SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
 MAY_BE_0 = ("base_layers",)  # other options set "lowest" in their metadata
-MOST_ITERATIONS = 100
 
 
 def _check_range(item: Field, value: Any) -> None:

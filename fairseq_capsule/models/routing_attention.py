@@ -66,12 +66,13 @@ class RoutingSelfAttention(MultiheadAttention):
         """Compute self-attention. The arguments are those of fairseq; `key` and `value` are ignored.
 
         Args:
-            query: `[L, B, C]`; with `incremental_state` only the last position.
-            key_padding_mask: `[B, L]`, True marks padding.
+            query: `[L, B, C]`; with `incremental_state` only the last position, `[1, B, C]`.
+            key_padding_mask: `[B, L]`, True marks padding; with `incremental_state` only the last position, `[B, 1]`.
             attn_mask: `[L, L]`, added to the logits; minus infinity where a query must not attend.
 
         Returns:
             The output `[L, B, C]`, and the attention `[B, L, L]` (`[H, B, L, L]` with `need_head_weights`) or None.
+            With `incremental_state` they have one query: `[1, B, C]`, and `[B, 1, L]` (`[H, B, 1, L]`).
         """
         if incremental_state is None:
             q, k, v = self._factors(query, key_padding_mask)

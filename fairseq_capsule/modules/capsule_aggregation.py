@@ -133,7 +133,10 @@ class SimpleAggregation(nn.Module):
     def forward(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
     ) -> RoutingResult:
-        """Aggregate a sentence as `CapsuleAggregation.forward` does. `M` is 4, and the coupling is None."""
+        """Aggregate a sentence as `CapsuleAggregation.forward` does. `M` is 4, and the coupling is None.
+
+        `iterations` is ignored: there is no routing.
+        """
         if padding_mask is None:
             padding_mask = hidden.new_zeros(hidden.shape[:2], dtype=torch.bool)
         valid = (~padding_mask).unsqueeze(-1)
@@ -142,7 +145,6 @@ class SimpleAggregation(nn.Module):
         mean = (hidden * valid).sum(1) / number.clamp(min=1)
         order = valid.cumsum(1) * valid  # position of each word, 0 at padding
         ends = [(hidden * (order == place)).sum(1) for place in (1, number.unsqueeze(1))]
-        # There is no routing, so the coupling is None.
         return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None)  # type: ignore[arg-type]
 
 

@@ -45,7 +45,7 @@ def additive_scores(
 
     Args:
         left: `[B, T, J, D]`, or `[B, T, 1, D]` if it is the same for all `J`.
-        right: `[B, I, J, D]`; may be None if `right_exponential` is given and no gradient is needed.
+        right: `[B, I, J, D]`; may be None if `right_exponential` is given and no gradient of it is needed.
         vectors: `[K, D]`.
         right_exponential: `squared_exponential(right)`, if it is already computed.
 
@@ -94,7 +94,9 @@ class _AdditiveScores(torch.autograd.Function):
         vectors_gradient = gradient.flatten(0, -2).sum(0).unsqueeze(-1) - 2 * sums
         # A factor that all pairs share is applied to the sums.
         scale = 4 * vectors[0] if one_vector else 4
-        return left_gradient.mul_(scale), right_gradient.mul_(scale), vectors_gradient, None
+        gradients = (left_gradient.mul_(scale), right_gradient.mul_(scale), vectors_gradient, None)
+        # torch refuses a gradient for an input that is None.
+        return tuple(found if needed else None for found, needed in zip(gradients, ctx.needs_input_grad))
 
 
 def _by_step(block: Tensor) -> Tensor:

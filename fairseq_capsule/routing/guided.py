@@ -38,8 +38,8 @@ def guided_routing(
         vector: `w` `[D]`.
         iterations: how often coupling and capsules are computed, at least 2.
         padding_mask: `[B, I]`, True marks padding.
-        exponentials: `squared_exponential(keys)`, if it is already computed. `keys` may then be None if no gradient is
-            needed.
+        exponentials: `squared_exponential(keys)`, if it is already computed. `keys` may then be None if no gradient of
+            them is needed.
 
     Returns:
         `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J])`.

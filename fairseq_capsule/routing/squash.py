@@ -17,7 +17,8 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     """Squash capsules: `s·‖s‖/(1+‖s‖²)` (Sabour et al. 2017, Eq. 1; Duan et al. 2020, Eq. 6).
 
     Args:
-        s: capsules before squashing, of any shape.
+        s: capsules before squashing, of any shape. Norms are below the square root of the type's largest number, about
+            1.8e19 in float32; the squares of larger ones overflow, and the result is 0.
         dim: the dimension of the capsules' components.
 
     Returns:

@@ -100,7 +100,7 @@ def plot(results: Results) -> Optional[Plot]:
     panels, ticks = {}, [point for point in _points(results, 0) if point]
     for c, column in columns:
         series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
-        panels[column.label] = {label: values for label, values in series.items() if any(values)}
+        panels[column.label] = {label: values for label, values in series.items() if any(v is not None for v in values)}
     return lines(panels, ticks, axis, table.title)
 
 

@@ -181,7 +181,8 @@ def targets(
     gpus: Optional[int] = None,
     licensed: Path = Path(),
 ) -> Targets:
-    """
+    """The runs, comparisons and measurements of a table at a scale.
+
     Args:
         rows: labels; all by default.
         baseline: a checkpoint that replaces the Transformer that rows start from or learn from.

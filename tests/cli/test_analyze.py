@@ -113,6 +113,11 @@ def test_files_with_the_same_name_are_labelled_with_their_folders(analyze, first
     assert [row["system"] for row in analyze("lengths", *paths, "--longer-than", 0)] == ["a/test", "b/test"]
 
 
+def test_files_that_differ_only_in_the_suffix_are_labelled_with_it(analyze, tmp_path):
+    paths = [output(tmp_path / f"out.seed{seed}", FIRST) for seed in (1, 2)]
+    assert [row["system"] for row in analyze("lengths", *paths, "--longer-than", 0)] == ["out.seed1", "out.seed2"]
+
+
 class TestRefusals:
     @pytest.fixture
     def refused(self, refused, tmp_path):

@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from fairseq_capsule.cli import report
 from tests.analysis.run_report.runs import make_data, make_run, write
 
 
@@ -86,6 +88,24 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     assert "No validation in the log of: a." in (place / "out/report.html").read_text()
 
 
+@pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "[1]"])
+def test_figures_that_are_not_finite_are_left_out(command, words, place, ratio):
+    (place / "a/measures/throughput-train.json").write_text(f'{{"ratio": {ratio}}}')
+    (place / "b/measures/throughput-train.json").unlink()
+    assert command(*words).status == 0
+    assert "training, × baseline" not in (place / "out/report.html").read_text(encoding="utf-8")
+
+
+def test_a_hostile_manifest_and_log_give_a_page(command, words, place):
+    start = {"gpus": [1, None], "batch": "\ud800", "seed": "nan"}
+    (place / "a/manifest.json").write_text(json.dumps({"starts": [start]}))
+    log = {r"$\frac": "1", "\ud800": "1", "num_updates": "1e308", "huge": "-1.7e308", "loss": "2"}
+    write(place / "a/train.log", [f"[x][valid][INFO] - {json.dumps(log)}"])
+    assert command(*words).status == 0
+    page = (place / "out/report.html").read_text(encoding="utf-8")
+    assert "<td>1, None</td>" in page and "frac" not in page and 'data-value="nan"' not in page
+
+
 class TestRefusals:
     def test_a_run_that_was_not_evaluated_is_refused(self, refused, words, place):
         shutil.rmtree(place / "b/evaluation")
@@ -134,7 +154,7 @@ class TestRefusals:
         assert refused("report", place / "a", place / "a", *words[3:]) == line
 
     def test_wrong_numbers_of_names_are_refused(self, refused, words):
-        assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each run: not x x"
+        assert refused(*words, "--names", "x", "x") == "--names: give 2 different names, one for each system: not x x"
         assert refused(*words, "--names", "x").startswith("--names: give 2 different names")
 
     def test_a_damaged_manifest_is_named(self, refused, words, place):
@@ -146,6 +166,29 @@ class TestRefusals:
         lines = output.read_text().splitlines()
         write(output, [line.replace(" .", ".") if line.startswith("D-") else line for line in lines])
         assert "--coverage: words and punctuation of" in refused(*words, "--coverage", 1)
+
+
+@pytest.mark.parametrize("source, target, stated", [("en", "de", "en"), ("de", "en", "de"), ("en", "de", None)])
+def test_coverage_learns_from_the_training_text_in_the_direction_of_the_run(
+    command, words, place, monkeypatch, source, target, stated
+):
+    raw, tokenised = place / "data/raw", place / "data/tokenised"
+    texts = [(raw / f"test.{language}").read_text() for language in ("en", "de")]  # bin has test.en-de.*
+    tokenised.mkdir()
+    for language, text in zip((source, target), texts, strict=True):
+        (raw / f"test.{language}").write_text(text)
+        write(tokenised / f"train.{language}", [f"{language} 1", f"{language} 2"])
+    for run in ("a", "b"):
+        change(place / run / "settings.json", config={"model": {"_name": "lstm"}, "task": {"source_lang": stated}})
+        change(place / run / "evaluation/test/scores.json", references=[f"raw/test.{target}"])
+    found = []
+    monkeypatch.setattr(
+        report, "coverage_report", lambda *arguments: found.append(arguments[2]) or SimpleNamespace(rows=[])
+    )
+    assert command(*words, "--coverage", 1).status == 0
+    (tokenised / "train.de").unlink()
+    assert command(*words, "--coverage", 1).status == 0
+    assert found == [([f"{source} 1", f"{source} 2"], [f"{target} 1", f"{target} 2"]), ([], [])]
 
 
 def test_coverage_is_a_table_of_the_page(command, words, place):

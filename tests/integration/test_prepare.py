@@ -234,7 +234,13 @@ def hold_out(folder, pairs, *options):
     return {
         split: list(zip(read(folder / f"{split}.a"), read(folder / f"{split}.b")))
         for split in ("train", "valid", "test")
+        if (folder / f"{split}.a").exists()
     }
+
+
+def test_without_numbers_nothing_is_held_out(tmp_path):
+    pairs = [("a dog", "1"), ("a cat", "2")]
+    assert hold_out(tmp_path / "texts", pairs) == {"train": pairs}
 
 
 def test_no_source_sentence_is_on_both_sides_whatever_the_order(tmp_path):

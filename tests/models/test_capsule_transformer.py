@@ -83,6 +83,12 @@ def test_a_checkpoint_of_another_dictionary_is_named(arch):
         build(arch).load_state_dict(state)
 
 
+def test_an_embedding_that_is_a_scalar_is_named():
+    state = {**build("gdr_lstm").state_dict(), "encoder.embed_tokens.weight": torch.tensor(1.0)}
+    with pytest.raises(UserError, match="encoder.embed_tokens.weight is not a matrix; train or copy it again"):
+        build("gdr_lstm").load_state_dict(state)
+
+
 def test_explain_returns_the_weights_of_the_forward_pass():
     model = build("capsule_transformer")
     batch = make_batch(make_sentences(LENGTHS))["net_input"]
@@ -229,7 +235,7 @@ def test_packed_projections_equal_separate_ones():
         output = attention(x, need_weights=False)[0]
         found.append([output, *torch.autograd.grad(output.square().sum(), [x, *attention.parameters()])])
         assert len(called) == 3 * hooked
-    for packed, apart in zip(*found):
+    for packed, apart in zip(*found, strict=True):
         torch.testing.assert_close(packed, apart, rtol=0, atol=1e-12)
 
 

@@ -44,10 +44,10 @@ def test_guided_routing_equals_the_loops_of_the_paper(num_capsules, capsule_dim,
     torch.manual_seed(3)
     factors = [torch.randn_like(part) for part in want]
     results = [sum((part * factor).sum() for part, factor in zip(parts, factors)) for parts in (got, want)]
-    for part, expected in zip(got, want):
+    for part, expected in zip(got, want, strict=True):
         torch.testing.assert_close(part, expected, rtol=1e-10, atol=1e-10)
     gradients = [torch.autograd.grad(result, differentiable, allow_unused=True) for result in results]
-    for gradient, expected in zip(*gradients):
+    for gradient, expected in zip(*gradients, strict=True):
         expected = None if expected is None or not expected.any() else expected
         if expected is None:
             assert gradient is None or not gradient.any()
@@ -90,7 +90,7 @@ def test_routing_prepared_parts_equals_the_forward_pass(kind):
     module = make(kind)
     source, state, mask = inputs()
     parts = module.prepare(source, mask)
-    for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2]):
+    for got, want in zip(module.route(parts, state, mask)[:2], module(source, state, mask)[:2], strict=True):
         assert torch.equal(got, want)
     last = module.route(parts, state[:, -1:], mask)  # a single step, as in decoding
     torch.testing.assert_close(last.capsules, module(source, state, mask).capsules[:, -1:])

@@ -25,7 +25,7 @@ def gradients(function, inputs):
 def test_scores_equal_the_plain_expression(block, rows, monkeypatch):
     monkeypatch.setitem(additive.BLOCK, "cpu", block)
     inputs = arguments(rows=rows)
-    for got, want in zip(gradients(additive_scores, inputs), gradients(plain, inputs)):
+    for got, want in zip(gradients(additive_scores, inputs), gradients(plain, inputs), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
 
 
@@ -49,12 +49,23 @@ def test_right_parts_may_be_left_out_without_gradients():
         assert torch.equal(additive_scores(left, None, vectors, exponential), additive_scores(left, right, vectors))
 
 
+def test_right_parts_may_be_left_out_if_only_other_parts_need_a_gradient():
+    left, right, vectors = arguments()
+    exponential = squared_exponential(right)
+    found = gradients(lambda a, u: additive_scores(a, None, u, exponential), [left, vectors])
+    expected = gradients(lambda a, u: additive_scores(a, right.detach(), u), [left, vectors])
+    assert torch.equal(found[0], expected[0])
+    for got, want in zip(found[1], expected[1], strict=True):
+        assert torch.equal(got, want)
+
+
 def test_one_left_part_can_serve_all_groups():
     left, right, vectors = arguments()
     one = left[:, :, :1].detach().requires_grad_()
     for got, want in zip(
         gradients(additive_scores, [one, right, vectors]),
         gradients(lambda a, b, u: plain(a.expand(-1, -1, 2, -1), b, u), [one, right, vectors]),
+        strict=True,
     ):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
 

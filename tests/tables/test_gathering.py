@@ -323,6 +323,13 @@ def test_scores_are_drawn_by_length(runs, tmp_path):
     assert names == {f"zheng-figure5.{suffix}" for suffix in ("md", "csv", "png", "svg")}
 
 
+def test_a_system_whose_scores_are_0_is_drawn(runs):
+    for title, bleu in ((TRANSFORMER, 40.0), (GDR, 0.0)):
+        runs.report(title, "lengths", {"rows": [{"words": "≤ 10", "bleu": bleu, "length_ratio": 1.0}]})
+    [axis, _] = plot(runs.gathered("zheng-figure5")).axes
+    assert [list(line.get_ydata()) for line in axis.get_lines()] == [[40.0], [0.0]]
+
+
 def test_scores_are_drawn_over_a_grid(runs):
     runs.score("capsnmt+aggregation_capsules-2+aggregation_iterations-2", 20.0)
     runs.score("capsnmt+aggregation_capsules-2", 21.0)

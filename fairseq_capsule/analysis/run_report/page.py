@@ -1,11 +1,7 @@
 """The page in one file: figures, charts, sentences, style and script. It loads nothing else."""
 
-import base64
-import hashlib
 import html
-import json
 import os
-import re
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +13,7 @@ from fairseq_capsule.analysis.run_report import drawings, tables
 from fairseq_capsule.analysis.run_report.comparison import Comparison, LengthGroup, SentenceScores
 from fairseq_capsule.analysis.run_report.systems import System, TestSet
 from fairseq_capsule.analysis.run_report.training_log import shared_measures
+from fairseq_capsule.pages import embedded, fill, script_hash
 
 SIGNIFICANT = 0.05
 AXES = {"loss": "validation loss, bits", "nll_loss": "validation NLL, bits"}
@@ -67,17 +64,17 @@ def write_page(
         _Section("trained", "Runs", [tables.facts_table(systems).html(), *_differences(systems)]),
     ]
     script = _template("report.js")
-    return _fill(
+    return fill(
         _template("report.html"),
         title=html.escape(f"{len(systems)} systems on {test_set.split}"),
-        policy=_hash(script),
+        policy=script_hash(script),
         style=_template("report.css"),
         verdict=_verdict(test_set, systems, main),
         links="".join(f'<a href="#{section.name}">{section.title}</a>' for section in sections),
         sections="\n".join(section.html() for section in sections),
-        data=_json(_sentence_data(test_set, systems, groups, sentences, folder)),
+        data=embedded(_sentence_data(test_set, systems, groups, sentences, folder)),
         script=script,
-    ).encode()
+    ).encode(errors="replace")  # JSON of a run may have half of a surrogate pair
 
 
 def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> str:
@@ -191,19 +188,5 @@ def _charts(charts: Sequence[str]) -> str:
     return f'<div class="charts">{"".join(f"<figure>{chart}</figure>" for chart in charts)}</div>'
 
 
-def _hash(script: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
-
-
-def _json(content: Any) -> str:
-    """JSON for a data block in the page. Without `<` it has no end tag and no comment that ends the block."""
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
-
-
 def _template(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _fill(template: str, **parts: str) -> str:
-    """The template with each `{{name}}` replaced. Braces inside a part stay as they are."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], template)

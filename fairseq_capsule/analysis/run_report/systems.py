@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
+from fairseq.data.data_utils import infer_language_pair
 
-from fairseq_capsule.analysis.run_report.training_log import TrainingLog, read_training_log
+from fairseq_capsule.analysis.run_report.training_log import TrainingLog, finite, read_training_log
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import disagreements
@@ -71,6 +72,7 @@ class TestSet:
     """The test set on which all runs were evaluated.
 
     Attributes:
+        language, source_language: of the references and of the sources; "" if the latter is unknown.
         sources: the sources of the test set; if it has none, those that the models read, subwords joined.
         references: one list for each reference.
         summaries: True if the measure is ROUGE, not BLEU.
@@ -79,6 +81,7 @@ class TestSet:
 
     split: str
     language: str
+    source_language: str
     sources: List[str]
     references: List[List[str]]
     summaries: bool
@@ -129,10 +132,11 @@ def read_systems(
         _require_same_text(run, translations, data / "raw" / reference_names[0], references)
         systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
     language = reference_names[0].rpartition(".")[2]
-    sources = _sources(runs, data, split) or systems[0].sources
+    source_language = _source_language(runs[0], data)
+    sources = _sources(data, split, source_language) or systems[0].sources
     if len(sources) != len(references[0]):
         sources = systems[0].sources
-    return TestSet(split, language, sources, references, summaries, _without_case(scores[0])), systems
+    return TestSet(split, language, source_language, sources, references, summaries, _without_case(scores[0])), systems
 
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
@@ -186,12 +190,19 @@ def _require_same_text(run: Path, translations: Translations, path: Path, refere
         raise UserError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
 
 
-def _sources(runs: Sequence[Path], data: Path, split: str) -> Optional[List[str]]:
-    """The untokenised sources; None if the first run does not state its source language, or the file is missing."""
+def _source_language(run: Path, data: Path) -> str:
+    """The source language of a run's settings, or as in evaluate.sh of the binarised files' names; "" without both."""
     try:
-        language = RunFolder(runs[0]).settings().name("task.source_lang", "")
+        stated = RunFolder(run).settings().name("task.source_lang", "")
     except RunError:
-        return None
+        stated = ""
+    if stated or not (data / "bin").is_dir():
+        return stated
+    return infer_language_pair(str(data / "bin"))[0] or ""
+
+
+def _sources(data: Path, split: str, language: str) -> Optional[List[str]]:
+    """The untokenised sources; None if the file is missing."""
     path = data / "raw" / f"{split}.{language}"
     return read_lines(path) if language and path.is_file() else None
 
@@ -213,7 +224,7 @@ def _system(
         "updates": f"{folder.last_update:,}" if folder.last_update else "",
         "seed": first.get("seed", ""),
         "batch": first.get("batch", ""),
-        "trained on": ", ".join(hardware) if isinstance(hardware, list) else hardware,
+        "trained on": ", ".join(map(str, hardware)) if isinstance(hardware, list) else hardware,
         "started": str(first.get("start", ""))[:16].replace("T", " "),
         "beam": decoding.get("beam", ""),
         "length penalty": decoding.get("lenpen", ""),
@@ -241,7 +252,9 @@ def _measured(run: Path) -> Dict[str, float]:
             found = json.loads((run / "measures" / name).read_text(encoding="utf-8"))
             for key in place:
                 found = found[key]
-            figures[column] = float(found)
         except (OSError, ValueError, LookupError, TypeError, RecursionError):
             continue
+        figure = finite(found)
+        if figure is not None:
+            figures[column] = figure
     return figures

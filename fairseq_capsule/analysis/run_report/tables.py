@@ -7,6 +7,7 @@ from typing import List, Optional, Sequence, Union
 from fairseq_capsule.analysis.coverage import CoverageRow
 from fairseq_capsule.analysis.run_report.comparison import Comparison, Estimate, LengthGroup
 from fairseq_capsule.analysis.run_report.systems import System
+from fairseq_capsule.analysis.run_report.training_log import finite
 
 # The columns of the table of speeds, in order, and the number of decimals.
 SPEEDS = {
@@ -168,7 +169,4 @@ def _number(value: Union[float, None], digits: int) -> Cell:
 
 def _plain(text: str) -> Cell:
     """The cell of a fact, sorted as a number if it is one."""
-    try:
-        return Cell(text, float(text.replace(",", "")))
-    except ValueError:
-        return Cell(text)
+    return Cell(text, finite(text.replace(",", "")))

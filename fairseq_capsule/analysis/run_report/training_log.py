@@ -1,17 +1,18 @@
 """Curves, parameters and speed from fairseq's log of a training."""
 
 import json
-import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
 # A line of fairseq-hydra-train's log or of fairseq-train's.
 _LINE = re.compile(r"(?:\]\[(?P<hydra>[\w.]+)\]\[INFO\] - |\| INFO \| (?P<plain>[\w.]+) \| )(?P<text>.*)")
-_PARAMETERS = re.compile(r"num\. shared model params: ([\d,]{1,20}) ")
-_STATISTIC = re.compile(r"(\w{1,60}) (-?\d+(?:\.\d+)?(?:e[-+]?\d+)?)", re.ASCII)
+_PARAMETERS = re.compile(r"num\. shared model params: (\d[\d,]{0,19}) ")
+_MEASURE = re.compile(r"\w{1,60}", re.ASCII)
+MOST_MEASURES = 20  # with a chart each
+LARGEST = 1e100  # of a figure; matplotlib fails close to the largest float
 # The entries of a progress line that are not measures of the model.
 PROGRESS = set("epoch num_updates wps ups wpb bsz ppl lr gnorm clip loss_scale gb_free train_wall wall".split())
 
@@ -76,19 +77,21 @@ def _statistics(text: str, prefix: str) -> Dict[str, float]:
             found = json.loads(text)
         except (ValueError, RecursionError):
             return {}
-        pairs = [(name.removeprefix(prefix), str(value)) for name, value in found.items()]
+        pairs = [(name.removeprefix(prefix), value) for name, value in found.items()]
     else:
-        matches = (_STATISTIC.fullmatch(part.strip()) for part in text.split("|"))
-        pairs = [(match[1], match[2]) for match in matches if match]
-    return {name: value for name, value in ((name, _number(value)) for name, value in pairs) if value is not None}
+        parts = (part.strip().rpartition(" ") for part in text.split("|"))
+        pairs = [(name, value) for name, _, value in parts]
+    figures = {name: finite(value) for name, value in pairs if _MEASURE.fullmatch(name)}
+    return {name: value for name, value in figures.items() if value is not None}
 
 
-def _number(text: str) -> Optional[float]:
+def finite(value: Any) -> Optional[float]:
+    """A figure from JSON or a text as a float; None if it is no number, or not between -`LARGEST` and `LARGEST`."""
     try:
-        value = float(text)
-    except ValueError:
+        figure = float(value)
+    except (TypeError, ValueError, OverflowError):
         return None
-    return value if math.isfinite(value) else None
+    return figure if abs(figure) <= LARGEST else None
 
 
 def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
@@ -101,5 +104,5 @@ def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
 
 
 def shared_measures(logs: Mapping[str, TrainingLog]) -> Tuple[str, ...]:
-    """The validation measures that at least one run has, in order of first appearance."""
-    return tuple(dict.fromkeys(name for log in logs.values() for name in log.validation))
+    """The first `MOST_MEASURES` validation measures that at least one run has, in order of first appearance."""
+    return tuple(dict.fromkeys(name for log in logs.values() for name in log.validation))[:MOST_MEASURES]

@@ -1,13 +1,12 @@
 """Checks of the host and the origin of a request, and the headers of every answer."""
 
-import base64
-import hashlib
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from typing import FrozenSet, Tuple
 
 from fairseq_capsule.inspector.server.bodies import Refusal
+from fairseq_capsule.pages import script_hash
 
 LOCAL = "localhost"
 
@@ -67,9 +66,7 @@ def require_own_origin(headers: Mapping[str, str]) -> None:
 def scripts_of(page: str) -> Tuple[str, ...]:
     """The hashes of a page's scripts for a Content-Security-Policy. Data blocks are not scripts."""
     return tuple(
-        f"'sha256-{base64.b64encode(hashlib.sha256(match['text'].encode()).digest()).decode()}'"
-        for match in SCRIPT.finditer(page)
-        if "application/json" not in match["attributes"]
+        script_hash(match["text"]) for match in SCRIPT.finditer(page) if "application/json" not in match["attributes"]
     )
 
 

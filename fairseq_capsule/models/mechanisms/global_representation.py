@@ -15,9 +15,10 @@ from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Me
 from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
+from fairseq_capsule.modules.capsule_pooling import POOLINGS
 
 GLOBAL_REPRESENTATION = ChoiceEnum(["capsule", "mean", "none"])
-GLOBAL_POOLING = ChoiceEnum(["attentive", "mean", "concat"])
+GLOBAL_POOLING = ChoiceEnum(list(POOLINGS))
 GLOBAL_AGGREGATION = ChoiceEnum(["gru", "none"])
 GLOBAL_GATE = ChoiceEnum(["context", "none"])
 

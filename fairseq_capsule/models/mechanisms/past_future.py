@@ -18,7 +18,6 @@ from fairseq_capsule.models.statistics import Statistics, capsule_norms, couplin
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, named, numbers
 from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
-CONTENTS = ("PAST", "FUTURE", "redundant")
 _UNIFORM = (
     "If all cells show the same share (1/{content} if all contents have equally many capsules), nothing is learnt."
 )
@@ -30,6 +29,7 @@ _SHARES = {
     "redundant": "The share of each source word that is neither PAST nor FUTURE. In a trained model it is high for "
     f"words without a translation of their own, such as some articles and punctuation. {_UNIFORM}",
 }
+CONTENTS = tuple(_SHARES)
 _ATTENTIONS = {
     "PAST": "The attention of PAST to each source word before the row's word is generated. In a trained model it is "
     "high for words that are already translated.",

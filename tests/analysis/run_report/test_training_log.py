@@ -1,11 +1,17 @@
 """Reading fairseq's log of a training."""
 
 import json
+import math
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule.analysis.run_report.training_log import read_training_log, shared_measures
+from fairseq_capsule.analysis.run_report.training_log import (
+    MOST_MEASURES,
+    TrainingLog,
+    read_training_log,
+    shared_measures,
+)
 from tests.analysis.run_report.runs import training_log, write
 
 
@@ -51,4 +57,23 @@ def test_after_a_restart_the_later_value_is_used(tmp_path):
 def test_unknown_lines_are_skipped(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("log") / "log"
     path.write_bytes(b"\n".join(f"[x][valid][INFO] - {text}".encode() for text in texts) + b"\xff\n")
-    read_training_log(path)
+    for curve in read_training_log(path).validation.values():
+        assert curve and all(math.isfinite(value) for value in curve.values())
+
+
+def test_names_and_figures_of_both_formats_are_checked(tmp_path):
+    names = [r"$\frac", "\ud800", "a b", "x" * 61, "é", "loss"]
+    values = ["1" * 401, "1e308", "nan", "x", "-1.5e2"]
+    text = " | ".join(f"{name} 2" for name in names) + " | " + " | ".join(f"m{i} {v}" for i, v in enumerate(values))
+    found = {**dict.fromkeys(names, 2), **{f"m{i}": value for i, value in enumerate(values)}, "n": int(values[0])}
+    # fairseq's texts, numbers, and what is neither
+    found = json.dumps({**found, "m5": [1], "m6": None, "num_updates": 7})
+    for number, line in enumerate((f"{text} | num_updates 7", found)):
+        path = tmp_path / str(number)
+        path.write_text(f"[x][valid][INFO] - {line}\n[x][y][INFO] - num. shared model params: ,, \n", errors="replace")
+        assert read_training_log(path).validation == {"loss": {7: 2.0}, "m4": {7: -150.0}}
+
+
+def test_the_number_of_measures_is_limited():
+    logs = {"a": TrainingLog(validation={f"m{number}": {1: 1.0} for number in range(60)})}
+    assert shared_measures(logs) == tuple(f"m{number}" for number in range(MOST_MEASURES))
