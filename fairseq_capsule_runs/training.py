@@ -89,6 +89,8 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
 
     device = "GPU" if machines.gpus else "CPU"
     options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
+    if (out / "checkpoint_last.pt").exists():  # fairseq would start again from another file that `restore_file` names
+        options.append("checkpoint.restore_file=checkpoint_last.pt")
     return Plan(
         machines,
         data,

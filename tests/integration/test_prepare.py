@@ -122,7 +122,7 @@ def test_a_second_run_does_nothing_and_another_text_is_refused(pieces, texts, tm
     for language in ("zh", "en"):
         other.with_suffix(f".{language}").write_text("one\ntwo\n")
     again[again.index(texts / "my")] = other
-    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with train ", ", not train ")
+    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with other train text: delete it")
     assert contents(pieces.out) == before
 
 
@@ -247,7 +247,7 @@ def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workpla
     assert (workplace.out / "download/my.en").read_bytes() == (texts / "my.en").read_bytes()
     elsewhere = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
     options[5:7] = elsewhere
-    workplace.refused(workplace.prepare(*options, "out"), "out was prepared with train ", ", not train ")
+    workplace.refused(workplace.prepare(*options, "out"), "out was prepared with other train text: delete it")
     workplace.refused(workplace.prepare(*options, "--from", texts, "second"), "stage 'tokenised' failed")
     for name in ("raw/train.zh", "raw/test.en", "raw/PARTS"):
         assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()

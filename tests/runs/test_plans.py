@@ -65,6 +65,16 @@ def test_a_plan_has_batch_command_and_settings(asked):
     assert plan.settings.get("model.x") == 1
 
 
+def test_a_longer_training_resumes_from_its_own_checkpoint(asked, tmp_path):
+    given = "checkpoint.restore_file=former/checkpoint_last.pt"
+    assert [word for word in planned(write(asked), given).command if "restore_file" in word] == [given]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/checkpoint_last.pt").touch()
+    # Of two values Hydra takes the last.
+    resumed = [word for word in planned(asked, given).command if "restore_file" in word]
+    assert resumed == [given, "checkpoint.restore_file=checkpoint_last.pt"]
+
+
 def test_any_value_of_a_configuration_is_used_or_refused(asked, tmp_path):
     mark = tmp_path / "mark"
 
