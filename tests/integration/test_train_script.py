@@ -234,6 +234,12 @@ def test_a_failure_before_the_first_checkpoint_does_not_bind_the_folder(place, d
     assert RunFolder(place.out).settings().get("model.dropout") == 0.2
 
 
+def test_an_error_of_the_command_advises_no_second_start(place, data):
+    place.stub("fairseq-hydra-train", "echo \"omegaconf.errors.ConfigKeyError: Key 'x' not in 'Y'\"")
+    process = place.prepare(*SCRIPTED, "+model.x=1", data, "out")
+    assert place.refused(process, "train.sh: Key 'x' not in 'Y' (full log: ", "; correct the command")
+
+
 def test_an_interruption_ends_the_training_too(place, data):
     place.stub("fairseq-hydra-train", "echo $$ >child; exec sleep 60")
     process = place.start("scripts/train.sh", *SCRIPTED, data, "out")

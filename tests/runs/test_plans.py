@@ -157,6 +157,14 @@ def test_any_path_is_used_or_refused(asked, tmp_path, place):
     [
         ("model.nosuch=1", "model.nosuch=1: no such setting in the file; +model.nosuch=1 adds it"),
         ("task.nosuch=a", "if task 'translation' has it"),
+        ("model.dropot=0", "did you mean model.dropout? Otherwise +model.dropot=0 adds it, if model 'capsule_"),
+        ("dataset.max_token=9", "dataset.max_token=9: fairseq has no such setting; did you mean dataset.max_tokens?"),
+        ("generatoin.beam=4", "generatoin.beam=4: fairseq has no such setting; did you mean generation.beam?"),
+        (
+            "max_update=2",
+            "max_update=2: neither a setting, GROUP.NAME, nor a config group; did you mean optimization",
+        ),
+        ("nothing=2", "nor a config group; give for example optimization.max_epoch=20"),
         ("+model.dropout=0", "+model.dropout=0: the setting is in the file; leave out the plus"),
         ("~model.dropout", "~model.dropout: not a single value; give key=value"),
         ("model.dropout=1,2", "not a single value; give key=value"),
@@ -171,6 +179,18 @@ def test_any_path_is_used_or_refused(asked, tmp_path, place):
 )
 def test_wrong_overrides_are_refused(asked, override, message):
     assert message in planned(write(asked), override)
+
+
+def test_a_setting_of_fairseq_that_is_not_in_the_file_is_accepted(asked):
+    assert planned(write(asked), "checkpoint.patience=3").settings.get("checkpoint.patience") == 3
+
+
+def test_a_wrong_choice_of_a_config_group_lists_the_files_of_the_group(asked):
+    asked = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
+    assert isinstance(planned(asked, "size=base"), training.Plan)
+    assert "size=tyni: no such file size/tyni.yaml; choose from: base, big, tiny" in planned(asked, "size=tyni")
+    assert "siez=tiny: neither" in planned(asked, "siez=tiny")
+    assert "did you mean size?" in planned(asked, "siez=tiny")
 
 
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
