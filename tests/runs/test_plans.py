@@ -306,6 +306,28 @@ def test_like_baseline_sets_the_options_of_the_task(asked, tmp_path):
         assert "already sets task.init_from_baseline; leave it out" in twice
 
 
+def test_a_missing_baseline_of_the_configuration_is_refused(asked, tmp_path):
+    missing = tmp_path / "missing.pt"
+    refused = planned(write(asked), f"+task.init_from_baseline={missing}")
+    assert f"task.init_from_baseline={missing}: no such checkpoint; name a trained baseline" in refused
+    missing.touch()
+    assert isinstance(planned(asked, f"+task.init_from_baseline={missing}"), training.Plan)
+
+
+def test_shared_embeddings_of_two_dictionaries_are_refused(asked):
+    data = Path(asked["data"])
+    (data / "dict.en.txt").write_text("a 2\nb 1\n")
+    (data / "dict.de.txt").write_text("a 3\nb 1\n")
+    share = "+model.share_all_embeddings=true"
+    assert isinstance(planned(write(asked), share), training.Plan)
+    (data / "dict.de.txt").write_text("b 2\na 1\n")
+    assert f"the two dictionaries of {data} differ; give model.share_all_embeddings=false" in planned(asked, share)
+    assert isinstance(planned(asked), training.Plan)
+    own = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
+    assert "differ; give share=separate after OUT" in planned(own)
+    assert isinstance(planned(own, "share=separate"), training.Plan)
+
+
 def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
     mark = tmp_path / "mark"
 
