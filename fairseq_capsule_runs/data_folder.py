@@ -26,7 +26,7 @@ def other_pair(data: Path, source: str, target: str) -> tuple[str, str] | None:
 
 
 def dictionaries_differ(data: Path, source: str, target: str) -> bool:
-    """Whether the dictionaries of two languages differ in their words or the order of them. A missing one is ignored."""
+    """Whether the dictionaries of two languages differ in their words or their order. A missing one is ignored."""
     files = [path for language in (source, target) if (path := data / f"dict.{language}.txt").is_file()]
     # A line is a word and its count.
     words = {tuple(line.rpartition(b" ")[0] for line in path.read_bytes().splitlines()) for path in files}
