@@ -29,6 +29,11 @@ def fault(line):
     return "too long" if len(text) > MOST_LENGTH else None
 
 
+def first_fault(names, pair):
+    """Return what is wrong with a training pair, and the name of the file; or None."""
+    return next(((reason, name) for name, line in zip(names, pair) if (reason := fault(line))), None)
+
+
 def parallel(paths):
     """Yield (number, (source, target)) with lines as bytes.
 
@@ -82,12 +87,11 @@ def main():
     parser.add_argument("--drop", action="store_true", help="leave out pairs that are broken, or empty on one side")
     parser.add_argument("--limit", type=int, default=0, help="largest number of pairs; 0: all")
     args = parser.parse_args()
-    taken, dropped = 0, Counter()
+    taken, dropped, names = 0, Counter(), [Path(path).name for path in args.paths]
     pairs = (pair for _, pair in parallel(args.paths)) if args.drop else good_pairs(args.paths)
     with open(args.outputs[0], "ab") as source, open(args.outputs[1], "ab") as target:
         for pair in watched(pairs):
-            faults = ((fault(line), Path(path).name) for path, line in zip(args.paths, pair) if args.drop)
-            found = next(filter(lambda each: each[0], faults), None)
+            found = args.drop and first_fault(names, pair)
             if found:
                 dropped[found] += 1
                 continue
