@@ -222,7 +222,7 @@ has_room() { # whether the disk of the current folder has a free megabyte
     [ "$(df --output=avail . | tail -n 1)" -ge 1024 ]
 }
 
-counts() { # NAME: prints the number of lines of a stage's texts
+counts() { # NAME: prints the number of lines of a stage's texts, and what was taken from each part of the training text
     local file
     if [[ $1 == *.model ]]; then
         echo "$(stat -c %s "$1") bytes"
@@ -235,6 +235,7 @@ counts() { # NAME: prints the number of lines of a stage's texts
         for file in "$1"/*.*; do
             echo "${file##*/} $(wc -l <"$file")"
         done | paste -sd , - | sed 's/,/, /g'
+        [[ ! -f $1/PARTS ]] || awk -F '\t' '{ print "  " $1 ": " $2 }' "$1/PARTS"
     fi
 }
 

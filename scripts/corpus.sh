@@ -250,7 +250,6 @@ prepare_corpus() { # makes what is missing
     enter_corpus
     trap 'die "interrupted; the same command resumes"' INT
     stage raw raw
-    [[ ! -f raw/PARTS ]] || awk -F '\t' '{ print "  " $1 ": " $2 }' raw/PARTS
     stage tokenised in_pieces raw "$tokenising"
     [[ ! $max_length || $bpe == sentencepiece* ]] || clean_stage
     if [[ $bpe != none ]]; then
