@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,8 @@ def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> Dict
     # A name without a dot selects a config group (size=big). All others set a value.
     pieces = [override for override in parsed if "." not in override.key_or_group]
     with initialize_config_dir(str(path.parent), version_base="1.1"):
+        for override in pieces:
+            _require_choice(path, override)
         config = compose(path.stem, [str(override.input_line) for override in pieces])
     OmegaConf.set_struct(config, False)
     for override in parsed:
@@ -75,23 +79,67 @@ def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> Dict
     return config
 
 
+def _require_choice(path: Path, override: Override) -> None:
+    """Raise a ValueError if an override without a dot does not select a file of a config group."""
+    name, value = override.key_or_group, override.value()
+    group = path.parent / name
+    if group.is_dir():
+        if isinstance(value, str) and not (group / f"{value}.yaml").is_file():
+            choices = ", ".join(sorted(file.stem for file in group.glob("*.yaml")))
+            raise ValueError(f"{override.input_line}: no such file {name}/{value}.yaml; choose from: {choices}")
+        return
+    config = compose(path.stem)
+    names = {folder.name: folder.name for folder in path.parent.iterdir() if folder.is_dir()}
+    nodes = ((str(top), node) for top, node in config.items() if isinstance(node, DictConfig))
+    names |= {key: f"{top}.{key}" for top, node in nodes for key in map(str, node)}
+    meant = _meant(name, names) or "; give for example optimization.max_epoch=20"
+    raise ValueError(f"{override.input_line}: neither a setting, GROUP.NAME, nor a config group{meant}")
+
+
+def _meant(name: str, names: dict[str, str]) -> str:
+    """A hint with the name whose key is most similar; empty if none is."""
+    similar = get_close_matches(name, names, 1)
+    return f"; did you mean {names[similar[0]]}?" if similar else ""
+
+
+def _require_known(override: Override) -> None:
+    """Raise a ValueError if fairseq does not have a setting."""
+    # This import takes seconds, so it is done only for a setting that is not in the configuration.
+    from fairseq.dataclass.configs import FairseqConfig
+
+    groups = {field.name: field.type for field in fields(FairseqConfig)}
+    names = {f"{group}.{field.name}" for group, kind in groups.items() if is_dataclass(kind) for field in fields(kind)}
+    name = override.key_or_group
+    group = name.partition(".")[0]
+    # The settings of groups such as model depend on a `_name`.
+    if name in names or (group in groups and not is_dataclass(groups[group])):
+        return
+    meant = _meant(name, {each: each for each in names}) or "; leave it out"
+    raise ValueError(f"{override.input_line}: fairseq has no such setting{meant}")
+
+
 def _require_sign(config: DictConfig, override: Override) -> None:
-    """Raise a ValueError if a plus is missing or superfluous.
+    """Raise a ValueError if fairseq does not know a setting, or if a plus is missing or superfluous.
 
     Hydra knows all settings of a group, except of a group with a `_name`: its settings depend on the name. In such a
     group, a plus adds a setting that is not in the file.
     """
     group, _, last = override.key_or_group.rpartition(".")
     node = OmegaConf.select(config, group)
-    if not isinstance(node, DictConfig) or "_name" not in node or override.is_force_add():
+    known = node.keys() if isinstance(node, DictConfig) else ()  # `in` the node itself ignores a required setting, ???
+    if "_name" not in known:
+        if last not in known:
+            _require_known(override)
         return
-    known = node.keys()  # `in` ignores a required setting, ???
+    if override.is_force_add():
+        return
     if last in known and override.is_add():
         raise ValueError(f"{override.input_line}: the setting is in the file; leave out the plus")
     if last not in known and not override.is_add():
+        meant = _meant(last, {key: f"{group}.{key}" for key in map(str, known)})
         raise ValueError(
-            f"{override.input_line}: no such setting in the file; +{override.input_line} adds it, "
-            f"if {group} '{node['_name']}' has it"
+            f"{override.input_line}: no such setting in the file{f'{meant} Otherwise' if meant else ';'} "
+            f"+{override.input_line} adds it, if {group} '{node['_name']}' has it"
         )
 
 

@@ -25,6 +25,14 @@ def other_pair(data: Path, source: str, target: str) -> tuple[str, str] | None:
     return max(directions, key=lambda pair: (pair[0] == source) + (pair[1] == target))
 
 
+def dictionaries_differ(data: Path, source: str, target: str) -> bool:
+    """Whether the dictionaries of two languages differ in their words or their order. A missing one is ignored."""
+    files = [path for language in (source, target) if (path := data / f"dict.{language}.txt").is_file()]
+    # A line is a word and its count.
+    words = {tuple(line.rpartition(b" ")[0] for line in path.read_bytes().splitlines()) for path in files}
+    return len(words) > 1
+
+
 def fingerprint(data: Path) -> str:
     """The first 12 hex digits of a SHA-256 over the dictionaries, the training sets and the validation sets."""
     digest = hashlib.sha256()

@@ -110,10 +110,13 @@ class RunFolder:
             return
         before, now = self._bound_lines(), settings.lines()
         if before != now:
-            there, wanted = (",".join(sorted(lines)) for lines in (before - now, now - before))
+            # The data have only a hash, which means nothing to the user.
+            there = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
+            wanted = ",".join(sorted(line for line in now - before if not line.startswith("data ")))
+            # The folder may hold hours of training, so the message does not propose to delete it.
             raise RunError(
-                f"{shown} was prepared with {there or 'other settings'}{wanted and f', not {wanted}'}: "
-                "delete it, or name another folder"
+                f"{shown} was trained with {there or 'other settings'}{wanted and f', not {wanted}'}; "
+                "name another folder"
             )
 
     def _bound_lines(self) -> set[str]:

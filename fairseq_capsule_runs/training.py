@@ -10,7 +10,7 @@ from pathlib import Path
 from fairseq_capsule_runs import data_folder
 from fairseq_capsule_runs.configuration import OWN, configured
 from fairseq_capsule_runs.settings import Settings
-from fairseq_capsule_runs.values import RunError, place, quoted, whole
+from fairseq_capsule_runs.values import RunError, place, quoted, shown, whole
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
 MOST_PROCESSES = 1024  # per node
@@ -82,6 +82,8 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     try:
         times, batch = accumulation(settings, machines.world, tokens)
         _require_languages(data, settings)
+        _require_one_dictionary(data, settings, config)
+        _require_baseline(settings)
         max_update = settings.whole("optimization.max_update", 0, low=0)
         seed = settings.whole("common.seed", 1, low=0)
     except RunError as error:
@@ -89,6 +91,8 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
 
     device = "GPU" if machines.gpus else "CPU"
     options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
+    if (out / "checkpoint_last.pt").exists():  # fairseq would start again from another file that `restore_file` names
+        options.append("checkpoint.restore_file=checkpoint_last.pt")
     return Plan(
         machines,
         data,
@@ -137,6 +141,30 @@ def _require_languages(data: Path, settings: Settings) -> None:
             f"it translates {source}-{target}, but {data} has {'-'.join(other)}; give {' '.join(words)} after OUT, "
             "or name other data"
         )
+
+
+def _require_one_dictionary(data: Path, settings: Settings, config: Path) -> None:
+    """Require that the languages have the same dictionary if the configuration shares all embeddings."""
+    pairs = data_folder.pairs(data)
+    # With like_baseline, the baseline decides what is shared.
+    if settings.get("model.share_all_embeddings") is not True or settings.get("task.like_baseline") or len(pairs) != 1:
+        return
+    if data_folder.dictionaries_differ(data, *pairs[0]):
+        separate = (
+            "share=separate"
+            if (config.parent / "share/separate.yaml").is_file()
+            else "model.share_all_embeddings=false"
+        )
+        raise RunError(
+            f"model.share_all_embeddings: the two dictionaries of {data} differ; give {separate} after OUT, or prepare "
+            "the data with a joined dictionary"
+        )
+
+
+def _require_baseline(settings: Settings) -> None:
+    baseline = settings.get("task.init_from_baseline")
+    if isinstance(baseline, str) and not os.path.isfile(baseline):
+        raise RunError(f"task.init_from_baseline={shown(baseline)}: no such checkpoint; name a trained baseline")
 
 
 def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:

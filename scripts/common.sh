@@ -180,9 +180,10 @@ keep_settings() { # OUT SETTING...: refuses the current folder, which is OUT, if
         { echo "$settings" >settings.part; } 2>/dev/null ||
             die "cannot write in $1, which is read-only or on a full disk: make it writable, or free some space"
     elif [[ $settings != "$(<settings)" ]]; then
-        local there wanted
-        there=$(grep -vxFf <(echo "$settings") settings | paste -sd , -) || true
-        wanted=$(grep -vxFf settings <<<"$settings" | paste -sd , -) || true
+        local there wanted hash='[0-9a-f]{12}( [0-9a-f]{12})*$' # means nothing to the user
+        there=$(grep -vxFf <(echo "$settings") settings |
+            sed -E "s/^(train|valid|test) $hash/other \1 text/; s/^(\S+) $hash/other \1/" | paste -sd , -) || true
+        wanted=$(grep -vxFf settings <<<"$settings" | grep -vE " $hash" | paste -sd , -) || true
         die "$1 was prepared with ${there:-other settings}${wanted:+, not $wanted}: delete it, or name another folder"
     fi
 }
@@ -221,7 +222,7 @@ has_room() { # whether the disk of the current folder has a free megabyte
     [ "$(df --output=avail . | tail -n 1)" -ge 1024 ]
 }
 
-counts() { # NAME: prints the number of lines of a stage's texts
+counts() { # NAME: prints the number of lines of a stage's texts, and what was taken from each part of the training text
     local file
     if [[ $1 == *.model ]]; then
         echo "$(stat -c %s "$1") bytes"
@@ -234,6 +235,7 @@ counts() { # NAME: prints the number of lines of a stage's texts
         for file in "$1"/*.*; do
             echo "${file##*/} $(wc -l <"$file")"
         done | paste -sd , - | sed 's/,/, /g'
+        [[ ! -f $1/PARTS ]] || awk -F '\t' '{ print "  " $1 ": " $2 }' "$1/PARTS"
     fi
 }
 

@@ -144,7 +144,7 @@ append_pairs() { # PART SOURCE TARGET: appends the pairs of two files to the tra
     [[ ! $limit ]] || left=$(calculate "$limit" - "$(wc -l <"$1/train.${languages[0]}")")
     [[ ! $limit ]] || [ "$left" -gt 0 ] || return 0
     counted=$(python "$scripts/take_pairs.py" --drop --limit "$left" "$2" "$3" "$1"/train.{"${languages[0]}","${languages[1]}"})
-    printf '%s\t%s\n' "${2##*/}" "$counted" | tee -a "$1/PARTS" >"$PROGRESS"
+    printf '%s\t%s\n' "${2##*/}" "$counted" >>"$1/PARTS"
 }
 
 held_out() { # PART SPLIT SOURCE TARGET URL: appends the pairs of two members to a validation or test set; fails at a broken one
@@ -208,6 +208,7 @@ learn_merges() { # PART TEXT...: counts words on all cores
         awk '{ count[$1] += $2 } END { for (word in count) print word, count[word] }' >"$pieces/words"
     if grep -q '^[^ ][^ ]' "$pieces/words"; then
         subword-nmt learn-bpe --dict-input --symbols "$merges" <"$pieces/words" >"$1" 2> >(tee "$PROGRESS" >&2)
+        [ "$(wc -l <"$1")" -gt 1 ] || die "too little text to learn merges: no two letters stand together twice; give more text"
     else
         printf '%s\n' '#version: 0.2' '▁ ▁' >"$1" # single characters have nothing to merge, but subword-nmt refuses an empty list
     fi
@@ -247,6 +248,7 @@ prepare_corpus() { # makes what is missing
     local side
     text=tokenised
     enter_corpus
+    trap 'die "interrupted; the same command resumes"' INT
     stage raw raw
     stage tokenised in_pieces raw "$tokenising"
     [[ ! $max_length || $bpe == sentencepiece* ]] || clean_stage
@@ -265,6 +267,8 @@ prepare_corpus() { # makes what is missing
     done
     stage manifest.tsv manifest
     echo "ready: $PWD/bin"
+    # take_pairs.py adds a warning to a part of which it left out much.
+    [[ ! -f raw/PARTS ]] || awk -F '\t' -v program="$program" '$3 { print program ": warning: " $3 }' raw/PARTS >&2
 }
 
 clean_stage() {

@@ -27,8 +27,8 @@
 #                  checkpoint of that run
 #   --limit N      only the first N training pairs, for a quick test
 #
-# Training pairs that are broken (for example not UTF-8) or empty on one side are left out and counted. In validation and test
-# sets they are errors. Control characters become spaces. Windows line ends and a byte order mark are removed.
+# Training pairs that are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a
+# warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a byte order mark are removed.
 #
 #   OUT/bin        binarised: train, valid, test, test1, ...
 #   OUT/raw        the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages

@@ -1,15 +1,19 @@
 """Append the lines of two parallel texts (plain, gzipped or SGML) to two files, and print the number of pairs.
 
-Refuses texts that do not match, with one line that names the file, the line and the fix.
+With --drop, a tab and a warning follow if many pairs were left out. Refuses texts that do not match, with one line that
+names the file, the line and the fix.
 """
 
 import argparse
 import sys
+from collections import Counter
 from itertools import zip_longest
+from pathlib import Path
 
 from texts import BROKEN, decoded, read_lines, require_unbroken, watched
 
 MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
+MOST_DROPPED = 0.05  # more is a fault of the text, which the user should know of
 
 
 def fault(line):
@@ -23,6 +27,11 @@ def fault(line):
     if not text.strip():
         return "empty"
     return "too long" if len(text) > MOST_LENGTH else None
+
+
+def first_fault(names, pair):
+    """Return what is wrong with a training pair, and the name of the file; or None."""
+    return next(((reason, name) for name, line in zip(names, pair) if (reason := fault(line))), None)
 
 
 def parallel(paths):
@@ -61,6 +70,16 @@ def good_pairs(paths):
         yield pair
 
 
+def warning(taken, dropped):
+    """Return a warning that names the most frequent fault and its file, or "" if few pairs were dropped."""
+    lost = sum(dropped.values())
+    if lost <= MOST_DROPPED * (taken + lost):
+        return ""
+    ((reason, file), number), *_ = dropped.most_common(1)
+    remedy = f"convert it, iconv -f LATIN1 -t UTF-8 {file}" if reason == "not UTF-8" else "check the text"
+    return f"{lost} of {taken + lost} pairs were left out, {number} of them {reason} in {file}: {remedy}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs=2, metavar="TEXT")
@@ -68,21 +87,22 @@ def main():
     parser.add_argument("--drop", action="store_true", help="leave out pairs that are broken, or empty on one side")
     parser.add_argument("--limit", type=int, default=0, help="largest number of pairs; 0: all")
     args = parser.parse_args()
-    taken, dropped = 0, {}
+    taken, dropped, names = 0, Counter(), [Path(path).name for path in args.paths]
     pairs = (pair for _, pair in parallel(args.paths)) if args.drop else good_pairs(args.paths)
     with open(args.outputs[0], "ab") as source, open(args.outputs[1], "ab") as target:
         for pair in watched(pairs):
-            reason = args.drop and (fault(pair[0]) or fault(pair[1]))
-            if reason:
-                dropped[reason] = dropped.get(reason, 0) + 1
+            found = args.drop and first_fault(names, pair)
+            if found:
+                dropped[found] += 1
                 continue
             source.write(pair[0] + b"\n")
             target.write(pair[1] + b"\n")
             taken += 1
             if taken == args.limit:
                 break
-    reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(dropped.items()))
-    print(f"{taken} pairs" + (f" (dropped: {reasons})" if reasons else ""))
+    reasons = ", ".join(f"{number} {reason} in {file}" for (reason, file), number in sorted(dropped.items()))
+    counts = f"{taken} pairs" + (f" (dropped: {reasons})" if reasons else "")
+    print(*filter(None, (counts, warning(taken, dropped))), sep="\t")
 
 
 if __name__ == "__main__":

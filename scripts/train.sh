@@ -102,13 +102,15 @@ reason() { # STATUS: the error that ended this start, not its consequences in ot
     [[ $error ]] || [ "$1" -le 128 ] || error="killed by signal $(calculate "$1" - 128), perhaps because memory ran out"
     has_room || error="No space left on device"
     error=${error:-$(said | tail -n 1)}
-    echo "${error#fairseq_capsule.errors.UserError: }"
+    echo "$error"
 }
 
 failed() { # REASON ADVICE
+    local reason
+    reason=$(sed -E 's/^(fairseq_capsule|hydra|omegaconf)\.errors\.\w+: //' <<<"$1")
     rm -f checkpoint*.tmp # not completely written
-    [[ $node != 0 ]] || run_folder end how="$1" >/dev/null 2>&1 || true
-    die "$1 (full log: $run/$log); $2"
+    [[ $node != 0 ]] || run_folder end how="$reason" >/dev/null 2>&1 || true
+    die "$reason (full log: $run/$log); $2"
 }
 
 begin() { # records the start
@@ -133,7 +135,9 @@ if [[ $node != 0 ]]; then
 fi
 # fairseq's status is unreliable: it may be 0 after an error.
 if ! grep -q 'done training in' <(said) || [[ ! -e checkpoint_last.pt ]]; then
-    failed "$(reason $status)" "fix the cause and run the same command again"
+    error=$(reason $status) advice="fix the cause and run the same command again"
+    [[ $error != @(hydra|omegaconf).errors.* ]] || advice="correct the command"
+    failed "$error" "$advice"
 fi
 update=$(run_folder end how=finished) || exit 1
 echo "ready: $run, $update updates"

@@ -85,7 +85,8 @@ def test_systems_of_the_user_accept_every_config_group(path, size, share):
     model = built(config)
     assert model.encoder.embed_tokens.embedding_dim == width
     assert (model.encoder.embed_tokens is model.decoder.embed_tokens) == (share == "joint")
-    assert "source_lang" not in config.task and "target_lang" not in config.task
+    assert config.task.source_lang is None and config.task.target_lang is None
+    assert config.dataset.required_batch_size_multiple == 1
     assert config.optimization.max_update or config.optimization.max_epoch
     assert isinstance(config.optimization.lr[0], (int, float)) and config.optimization.lr[0] < 0.01
 

@@ -51,9 +51,7 @@ def run(args: argparse.Namespace) -> None:
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
     write_whole(output, serialised.getvalue())
-    for path in paths:
-        print(f"averaged {path}")
-    print(f"wrote {output}")
+    print(f"wrote {output}: the average of {', '.join(path.name for path in paths)}")
 
 
 def _chosen(args: argparse.Namespace) -> List[Path]:

@@ -7,9 +7,15 @@ from tqdm import tqdm
 
 from fairseq_capsule.checkpoints.hub import CapsuleHub
 from fairseq_capsule.cli.arguments import MOST, beam_size, input_file, label, output_folder, unicode_text, whole_numbers
-from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.cli.model_arguments import (
+    add_model_arguments,
+    load_model,
+    note_missing_characters,
+    note_unknown_words,
+)
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.figures import missing_characters
 from fairseq_capsule.inspector.folder import write_inspection, write_lists
 from fairseq_capsule.inspector.inspection import Source, inspect_sources
 from fairseq_capsule.inspector.page import INDEX
@@ -52,19 +58,24 @@ def run(args: Namespace) -> None:
     hub = load_model(args, args.checkpoint)
     against = load_model(args, args.against) if args.against else None
     sentences = _sentences(hub, args)
+    if args.ids is None:
+        note_unknown_words(args, hub, sentences)
     inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     kind = type(hub.models[0]).__name__
-    written = 0
+    written, without_font = 0, dict[str, None]()
     try:
         for inspection in tqdm(inspections, total=len(sentences), desc="inspect", unit=" sentences", disable=None):
             shown = [view.title for view in inspection.views]
             if not shown:
                 raise UserError(f"{args.checkpoint}: a {kind} has no attention or capsules to show; give another model")
-            write_inspection(args.out, inspection)
+            with missing_characters() as missing:
+                write_inspection(args.out, inspection)
+            without_font |= missing
             written += 1
     finally:
         if written:  # list the pages that were written before an error too
             write_lists(args.out)
+    note_missing_characters(args, without_font)
     plain = "" if inspection.routed else f"; a {kind} routes nothing, so only its attention is shown"
     print(f"{args.out / INDEX}: sentences: {len(sentences)}; {', '.join(shown)}{plain}")
 

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import warnings
 from pathlib import Path
 
 from fairseq_capsule.analysis.likelihood import negative_log_likelihood
@@ -18,7 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    rows = [_measured(path, args.data, args.split) for path in args.checkpoints]
+    with warnings.catch_warnings():
+        # fairseq calls torch in ways that torch advises against. The user cannot change that.
+        warnings.filterwarnings("ignore", category=UserWarning, module="torch")
+        rows = [_measured(path, args.data, args.split) for path in args.checkpoints]
     for row in rows:
         print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {args.split}: {row['checkpoint']}")
     if args.json:

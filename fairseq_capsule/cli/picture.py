@@ -4,9 +4,15 @@ import io
 from argparse import ArgumentParser, Namespace
 
 from fairseq_capsule.cli.arguments import label, output_file, unicode_text
-from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule.cli.model_arguments import (
+    add_model_arguments,
+    load_model,
+    note_missing_characters,
+    note_unknown_words,
+)
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspector.figures import missing_characters
 from fairseq_capsule.inspector.inspection import inspect_sources
 from fairseq_capsule.inspector.sentences import sentences_of_text
 from fairseq_capsule.inspector.views import all_views
@@ -40,13 +46,17 @@ def run(args: Namespace) -> None:
     if args.out.suffix not in SUFFIXES:
         raise UserError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
     hub = load_model(args, args.checkpoint)
-    (inspection,) = inspect_sources(hub, sentences_of_text(hub, [args.text]))
+    sources = sentences_of_text(hub, [args.text])
+    note_unknown_words(args, hub, sources)
+    (inspection,) = inspect_sources(hub, sources)
     places = {} if args.layer is None else {"layer": args.layer}
     names = SHORT.get(args.show, (args.show,))
     offered = {view.name for view in inspection.views}
     figure = inspection.plot(next((name for name in names if name in offered), names[0]), **places)
     picture = io.BytesIO()
-    figure.savefig(picture, format=args.out.suffix[1:], dpi=110)
+    with missing_characters() as missing:
+        figure.savefig(picture, format=args.out.suffix[1:], dpi=110)
+    note_missing_characters(args, missing)
     write_whole(args.out, picture.getvalue())
     words = f"{len(inspection.source)} subwords of the source, {len(inspection.target)} of the translation"
     print(f"{args.out}: {words}: {inspection.translation}")

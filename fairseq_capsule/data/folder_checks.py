@@ -10,7 +10,7 @@ from fairseq_capsule.data.binarised import BinarisedText, BrokenFile, binarised_
 from fairseq_capsule.data.binarised_checks import Comparison
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.data.findings import Finding
-from fairseq_capsule.data.manifests import manifest_findings
+from fairseq_capsule.data.manifests import manifest_findings, warnings
 from fairseq_capsule.data.text_checks import Content, Overlap, Pairs, Unknown
 from fairseq_capsule.errors import UserError
 
@@ -56,7 +56,7 @@ class Checked:
     Attributes:
         findings: the problems.
         splits: the figures of each split.
-        notes: one line for each thing that could not be checked.
+        notes: one line for each thing that could not be checked, and for each text of which much was left out.
     """
 
     findings: List[Finding]
@@ -71,7 +71,7 @@ def check_folder(folder: Path, limits: Limits) -> Checked:
         UserError: the folder was not prepared by a script, or its preparation did not finish.
     """
     check = _FolderCheck(folder, limits)
-    return Checked(list(check.findings()), check.splits)
+    return Checked(list(check.findings()), check.splits, warnings(folder))
 
 
 class _FolderCheck:

@@ -3,11 +3,12 @@
 import hashlib
 import re
 from pathlib import Path
-from typing import Collection, Dict, Iterator, List
+from typing import Collection, Dict, Iterator, List, Tuple
 
 from tqdm import tqdm
 
 from fairseq_capsule.data.findings import Finding
+from fairseq_capsule.errors import one_line
 
 NAME = "manifest.tsv"
 ROWS = {
@@ -20,6 +21,14 @@ ROWS = {
 }  # minimum number of fields
 AGAIN = f"delete {NAME} and prepare again"
 BLOCK = 1 << 20  # bytes read at a time
+
+
+def warnings(folder: Path) -> Tuple[str, ...]:
+    """The warnings of scripts/take_pairs.py: training texts of which many pairs were left out."""
+    path = folder / NAME
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
+    parts = (line.split("\t") for line in lines if line.startswith("part\t"))
+    return tuple(one_line(part[3]) for part in parts if len(part) > 3)
 
 
 def manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Finding]:

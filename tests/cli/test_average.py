@@ -137,7 +137,7 @@ def test_the_checkpoint_keeps_config_and_history(command, run_dir):
     write(run_dir / "checkpoint11.pt", {"w": torch.full((2,), 11.0)}, score=1.0, ema={"w": torch.zeros(2)}, best=0.5)
     result = command("average", run_dir, "--last", 2)
     output = run_dir / "checkpoint_avg_last2.pt"
-    assert (result.status, result.out.splitlines()[-1]) == (0, f"wrote {output}")
+    assert (result.status, result.out) == (0, f"wrote {output}: the average of checkpoint10.pt, checkpoint11.pt\n")
     checkpoint = load_checkpoint_to_cpu(str(output))
     assert checkpoint["model"]["w"].tolist() == [10.5, 10.5]
     assert checkpoint["cfg"].model.encoder_layers == 3

@@ -33,7 +33,9 @@ def test_broken_characters_of_plain_text_are_refused_or_dropped(tmp_path, broken
     assert refused.returncode == 1
     assert refused.stderr == f"text.{side}, line 2: {name} at character 3: fix the file\n"
     taken = run("take_pairs.py", "--drop", "text.en", "text.de", "train.en", "train.de", cwd=tmp_path)
-    assert taken.stdout == "1 pairs (dropped: 1 broken characters)\n"
+    counts, warning = taken.stdout.split("\t")
+    assert counts == f"1 pairs (dropped: 1 broken characters in text.{side})"
+    assert warning == f"1 of 2 pairs were left out, 1 of them broken characters in text.{side}: check the text\n"
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
 
 

@@ -72,7 +72,7 @@ def test_shards_of_another_teacher_are_refused(workplace, trained, teacher, data
     process = workplace.prepare("--shards", 2, teacher, data, "out")
     assert workplace.refused(process, "the teacher failed: out of luck (full logs: ")
     process = workplace.prepare("--shards", 2, trained / "checkpoint1.pt", data, "out")
-    assert workplace.refused(process, "out was prepared with teacher ", "delete it, or name another folder")
+    assert workplace.refused(process, "out was prepared with other teacher: delete it, or name another folder")
     process = workplace.prepare("--shards", 2, "--max-tokens", 99, teacher, data, "out")
     assert workplace.refused(process, "out was prepared with max-tokens 4096, not max-tokens 99")
 

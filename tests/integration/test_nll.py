@@ -13,7 +13,9 @@ from tests.integration.commands import run
 def test_nll_equals_that_of_fairseq_validate(data, trained, capsys, split):
     checkpoint = str(trained / "checkpoint_last.pt")
     assert main(["nll", checkpoint, "--data", str(data), "--split", split, "--json"]) == 0
-    row = json.loads(capsys.readouterr().out.splitlines()[-1])["rows"][0]
+    output = capsys.readouterr()
+    assert "Warning" not in output.err
+    row = json.loads(output.out.splitlines()[-1])["rows"][0]
     # Without the last option fairseq skips sentences that do not fill a batch of 8.
     validation = ["--task", "translation", "--valid-subset", split, "--max-tokens", 400, "--cpu"]
     validation += ["--required-batch-size-multiple", 1]

@@ -40,3 +40,14 @@ def test_what_cannot_be_drawn_is_named(data, trained, tmp_path, capsys, out, arg
     error = capsys.readouterr().err.splitlines()[-1]
     assert error.startswith("fairseq-capsule picture: error: ") and message in error
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_words_without_an_entry_or_a_font_are_noted_once(data, trained, tmp_path, capsys, recwarn, suffix):
+    character = "🚀"  # matplotlib cannot draw with a font of emoji
+    assert picture(trained, data, tmp_path / f"a.{suffix}", text=f"a b {character} {character}") == 0
+    unknown, font = capsys.readouterr().err.splitlines()
+    prefix = "fairseq-capsule picture: note: "
+    assert unknown == f"{prefix}2 of 4 words are unknown; was the data prepared with --codes and --tokenizer?"
+    assert font == f"{prefix}no font for {character}: install one (for Chinese in Debian: apt install fonts-noto-cjk)"
+    assert not [warning for warning in recwarn if "Glyph" in str(warning.message)]

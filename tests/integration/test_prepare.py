@@ -1,14 +1,16 @@
 """`scripts/prepare.sh` on typical texts of users. The tests of the other scripts cover what they share."""
 
 import gzip
+import os
 import random
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from fairseq_capsule.cli import main
-from tests.integration.commands import REPOSITORY
+from tests.integration.commands import REPOSITORY, wait_for
 from tests.integration.preparing import Workplace, contents, read
 
 CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
@@ -74,7 +76,12 @@ def test_pairs_stay_parallel_and_none_is_lost(pieces):
         everything += numbers(source)
     assert [len(read(pieces.out / "raw" / f"{split}.en")) for split in ("valid", "test")] == [6, 5]
     assert sorted(everything) == [str(1000 + n) for n in range(LINES) if n not in (EMPTY_SOURCE, EMPTY_TARGET)]
-    assert "my.zh.gz\t148 pairs (dropped: 2 empty)" in read(pieces.out / "raw" / "PARTS")
+    assert "my.zh.gz\t148 pairs (dropped: 1 empty in my.en, 1 empty in my.zh.gz)" in read(pieces.out / "raw" / "PARTS")
+
+
+def test_the_parts_are_printed_and_few_left_out_pairs_are_no_warning(pieces):
+    assert "\n  my.zh.gz: 148 pairs (dropped: 1 empty in my.en, " in pieces.output
+    assert "warning" not in pieces.errors
 
 
 def test_marks_and_line_ends_are_removed_and_long_lines_are_left_out(pieces):
@@ -115,7 +122,7 @@ def test_a_second_run_does_nothing_and_another_text_is_refused(pieces, texts, tm
     for language in ("zh", "en"):
         other.with_suffix(f".{language}").write_text("one\ntwo\n")
     again[again.index(texts / "my")] = other
-    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with train ", ", not train ")
+    pieces.place.refused(pieces.place.prepare(*again), "out was prepared with other train text: delete it")
     assert contents(pieces.out) == before
 
 
@@ -199,6 +206,39 @@ def test_wrong_input_is_named(texts, workplace, arguments, wanted):
     assert not (workplace.root / "out/bin").exists()
 
 
+def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workplace, capsys):
+    for language, word in (("en", "summer"), ("fr", "été")):
+        lines = "".join(f"{word if n % 3 else 'a'} {1000 + n}\n" for n in range(60))
+        (workplace.root / f"my.{language}").write_bytes(lines.encode("latin-1"))
+    options = ["--source", "en", "--target", "fr", "--train", "my", *HELD_OUT, "--tokenise", "none", "--merges", 20]
+    process = workplace.prepared(*options)
+    counts = "20 pairs (dropped: 40 not UTF-8 in my.fr)"
+    assert f"\n  my.en: {counts}\n" in process.output
+    warning = "40 of 60 pairs were left out, 40 of them not UTF-8 in my.fr: convert it, iconv -f LATIN1 -t UTF-8 my.fr"
+    assert process.errors == f"prepare.sh: warning: {warning}\n"
+    assert ["part", "my.en", counts, warning] in [line.split("\t") for line in read(process.out / "manifest.tsv")]
+    main(["check-data", str(process.out), "--most-unknown", "100"])
+    assert f"note: {warning}\n" in capsys.readouterr().out
+
+
+def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
+    workplace.stub("sacremoses", "touch ../begun; exec sleep 60")
+    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT]
+    process = workplace.start("scripts/prepare.sh", *options, "out")
+    wait_for(workplace.root / "begun", process)
+    os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1 and errors == "prepare.sh: interrupted; the same command resumes\n"
+
+
+def test_too_little_text_for_merges_is_named(workplace):
+    (workplace.root / "one.en").write_text("ab\n")
+    (workplace.root / "one.fr").write_text("cd\n")
+    held = ["--valid", "one", "--test", "one", "--tokenise", "none"]
+    process = workplace.prepare("--source", "en", "--target", "fr", "--train", "one", *held, "out")
+    workplace.refused(process, "too little text to learn merges")
+
+
 def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workplace):
     addresses = [(texts / name).as_uri() for name in ("my.zh.gz", "my.en")]
     options = ["--source", "zh", "--target", "en", "--train", *addresses, *HELD_OUT, "--tokenise", "moses"]
@@ -207,7 +247,7 @@ def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workpla
     assert (workplace.out / "download/my.en").read_bytes() == (texts / "my.en").read_bytes()
     elsewhere = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
     options[5:7] = elsewhere
-    workplace.refused(workplace.prepare(*options, "out"), "out was prepared with train ", ", not train ")
+    workplace.refused(workplace.prepare(*options, "out"), "out was prepared with other train text: delete it")
     workplace.refused(workplace.prepare(*options, "--from", texts, "second"), "stage 'tokenised' failed")
     for name in ("raw/train.zh", "raw/test.en", "raw/PARTS"):
         assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()

@@ -164,7 +164,7 @@ def test_other_settings_are_refused(prepared, archives, workplace):
     )
     earlier = ["--codes", out / "codes", "--dict", out / "dict.txt"]
     workplace.refused(
-        workplace.prepare("--from", archives, *earlier, "out"), "with codes learnt,dict learnt, not codes "
+        workplace.prepare("--from", archives, *earlier, "out"), "with codes learnt,dict learnt: delete it"
     )
     assert contents(out) == before
 

@@ -123,13 +123,15 @@ class TestAFinishedRun:
 
     def test_another_training_in_its_folder_is_refused(self, finished, data, tmp_path):
         process = finished.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
-        assert finished.refused(process, "out was prepared with model.dropout 0.0, not model.dropout 0.2")
+        assert finished.refused(
+            process, "out was trained with model.dropout 0.0, not model.dropout 0.2; name another folder"
+        )
         process = finished.prepare(REPOSITORY / "configs/toy/gret_transformer.yaml", *SCRIPTED[1:], data, "out")
-        assert finished.refused(process, "out was prepared with ", "model._name gret_transformer_tiny")
+        assert finished.refused(process, "out was trained with ", "model._name gret_transformer_tiny")
         other = shutil.copytree(data, tmp_path / "other")
         shutil.copy(data / "valid.en-de.en.bin", other / "train.en-de.en.bin")
         process = finished.prepare(*SCRIPTED, other, "out")
-        assert finished.refused(process, "out was prepared with data ", ", not data ")
+        assert finished.refused(process, "out was trained with other data; name another folder")
 
     def test_a_run_with_all_updates_saved_is_finished(self, finished, data):
         """The training was killed between its last checkpoint and its end. fairseq itself would add an update."""
@@ -230,6 +232,12 @@ def test_a_failure_before_the_first_checkpoint_does_not_bind_the_folder(place, d
     process = place.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
     assert place.refused(process, "killed by signal 9")
     assert RunFolder(place.out).settings().get("model.dropout") == 0.2
+
+
+def test_an_error_of_the_command_advises_no_second_start(place, data):
+    place.stub("fairseq-hydra-train", "echo \"omegaconf.errors.ConfigKeyError: Key 'x' not in 'Y'\"")
+    process = place.prepare(*SCRIPTED, "+model.x=1", data, "out")
+    assert place.refused(process, "train.sh: Key 'x' not in 'Y' (full log: ", "; correct the command")
 
 
 def test_an_interruption_ends_the_training_too(place, data):

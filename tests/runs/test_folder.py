@@ -118,7 +118,7 @@ def test_a_folder_of_the_former_format_is_read(folder):
     assert not folder.settings_file.exists() and folder.former_settings_file.read_text() == FORMER
     now.config["generation"]["beam"] = 5
     assert refused(folder.bind, now, "out") == (
-        "out was prepared with generation.beam 4, not generation.beam 5: delete it, or name another folder"
+        "out was trained with generation.beam 4, not generation.beam 5; name another folder"
     )
 
 

@@ -65,6 +65,16 @@ def test_a_plan_has_batch_command_and_settings(asked):
     assert plan.settings.get("model.x") == 1
 
 
+def test_a_longer_training_resumes_from_its_own_checkpoint(asked, tmp_path):
+    given = "checkpoint.restore_file=former/checkpoint_last.pt"
+    assert [word for word in planned(write(asked), given).command if "restore_file" in word] == [given]
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/checkpoint_last.pt").touch()
+    # Of two values Hydra takes the last.
+    resumed = [word for word in planned(asked, given).command if "restore_file" in word]
+    assert resumed == [given, "checkpoint.restore_file=checkpoint_last.pt"]
+
+
 def test_any_value_of_a_configuration_is_used_or_refused(asked, tmp_path):
     mark = tmp_path / "mark"
 
@@ -147,6 +157,14 @@ def test_any_path_is_used_or_refused(asked, tmp_path, place):
     [
         ("model.nosuch=1", "model.nosuch=1: no such setting in the file; +model.nosuch=1 adds it"),
         ("task.nosuch=a", "if task 'translation' has it"),
+        ("model.dropot=0", "did you mean model.dropout? Otherwise +model.dropot=0 adds it, if model 'capsule_"),
+        ("dataset.max_token=9", "dataset.max_token=9: fairseq has no such setting; did you mean dataset.max_tokens?"),
+        ("generatoin.beam=4", "generatoin.beam=4: fairseq has no such setting; did you mean generation.beam?"),
+        (
+            "max_update=2",
+            "max_update=2: neither a setting, GROUP.NAME, nor a config group; did you mean optimization",
+        ),
+        ("nothing=2", "nor a config group; give for example optimization.max_epoch=20"),
         ("+model.dropout=0", "+model.dropout=0: the setting is in the file; leave out the plus"),
         ("~model.dropout", "~model.dropout: not a single value; give key=value"),
         ("model.dropout=1,2", "not a single value; give key=value"),
@@ -161,6 +179,18 @@ def test_any_path_is_used_or_refused(asked, tmp_path, place):
 )
 def test_wrong_overrides_are_refused(asked, override, message):
     assert message in planned(write(asked), override)
+
+
+def test_a_setting_of_fairseq_that_is_not_in_the_file_is_accepted(asked):
+    assert planned(write(asked), "checkpoint.patience=3").settings.get("checkpoint.patience") == 3
+
+
+def test_a_wrong_choice_of_a_config_group_lists_the_files_of_the_group(asked):
+    asked = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
+    assert isinstance(planned(asked, "size=base"), training.Plan)
+    assert "size=tyni: no such file size/tyni.yaml; choose from: base, big, tiny" in planned(asked, "size=tyni")
+    assert "siez=tiny: neither" in planned(asked, "siez=tiny")
+    assert "did you mean size?" in planned(asked, "siez=tiny")
 
 
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
@@ -274,6 +304,28 @@ def test_like_baseline_sets_the_options_of_the_task(asked, tmp_path):
     for sign in ("", "+", "++"):
         twice = planned({**asked, "like-baseline": path}, f"{sign}task.init_from_baseline=x")
         assert "already sets task.init_from_baseline; leave it out" in twice
+
+
+def test_a_missing_baseline_of_the_configuration_is_refused(asked, tmp_path):
+    missing = tmp_path / "missing.pt"
+    refused = planned(write(asked), f"+task.init_from_baseline={missing}")
+    assert f"task.init_from_baseline={missing}: no such checkpoint; name a trained baseline" in refused
+    missing.touch()
+    assert isinstance(planned(asked, f"+task.init_from_baseline={missing}"), training.Plan)
+
+
+def test_shared_embeddings_of_two_dictionaries_are_refused(asked):
+    data = Path(asked["data"])
+    (data / "dict.en.txt").write_text("a 2\nb 1\n")
+    (data / "dict.de.txt").write_text("a 3\nb 1\n")
+    share = "+model.share_all_embeddings=true"
+    assert isinstance(planned(write(asked), share), training.Plan)
+    (data / "dict.de.txt").write_text("b 2\na 1\n")
+    assert f"the two dictionaries of {data} differ; give model.share_all_embeddings=false" in planned(asked, share)
+    assert isinstance(planned(asked), training.Plan)
+    own = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
+    assert "differ; give share=separate after OUT" in planned(own)
+    assert isinstance(planned(own, "share=separate"), training.Plan)
 
 
 def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
