@@ -5,7 +5,8 @@
 #                  [--baseline CHECKPOINT] [--data DIR] [--runs DIR] [--cores N] [--rows ROW...] [--figure] [--report]
 #                  [--dry-run]
 #
-#   TABLE          for example duan-table2, or comparison: all systems under equal conditions. `fairseq-capsule table` lists all
+#   TABLE          for example duan-table2, or comparison: all systems under equal conditions. `fairseq-capsule table` lists all.
+#                  Or a YAML file that defines a table, such as ./mine.yaml
 #   --scale S      paper (default): the paper's corpus, sizes and schedule; small: Multi30k at tiny size; smoke: the
 #                  embedded corpus and a few updates, to check that everything works
 #   --seeds N,N,…  one training for each (1)

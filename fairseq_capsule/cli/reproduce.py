@@ -31,7 +31,10 @@ ENGINE = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "input", "--
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "table", type=label, metavar="TABLE", help="such as duan-table2; fairseq-capsule table lists all"
+        "table",
+        type=label,
+        metavar="TABLE",
+        help="such as duan-table2, or a YAML file; fairseq-capsule table lists all",
     )
     add_table_arguments(parser)
     parser.add_argument(
@@ -65,10 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    load_table(args.table)  # raises an error where there are no tables
+    table = load_table(args.table)  # raises an error where there are no tables
     profile, here = _profile(args.launcher)
     config = {
-        "table": args.table,
+        "table": str(table.source) if args.table.endswith(".yaml") else args.table,
         "scale": args.scale,
         "seeds": args.seeds,
         "data": str(args.data.absolute()),

@@ -9,9 +9,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from omegaconf import DictConfig
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import DIACRITICS_OPTIONAL
 from fairseq_capsule.tables.configurations import composed
-from fairseq_capsule.tables.definitions import REPOSITORY
+from fairseq_capsule.tables.definitions import REPOSITORY, Table
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
 # One figure, or several by the number of source words.
@@ -152,6 +153,15 @@ MEASURES: Dict[str, Measure] = {
 }
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
+
+
+def require_measures(table: Table) -> None:
+    """Raise a UserError if a column has an unknown measure."""
+    for column in table.columns:
+        if column.measure not in MEASURES:
+            raise UserError(
+                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
+            )
 
 
 def applies(measure: str, run: Run) -> bool:

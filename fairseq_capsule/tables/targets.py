@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
-from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies, command, composed_of
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies, command, composed_of, require_measures
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale, load_scale
 
@@ -189,8 +189,9 @@ def targets(
         licensed: the folder with the folders of licensed corpora.
 
     Raises:
-        UserError: an unknown row, or a baseline that is missing or that no row needs.
+        UserError: an unknown row or measure, or a baseline that is missing or that no row needs.
     """
+    require_measures(table)
     runs: Dict[str, Run] = {}
     trained: Dict[str, Run] = {}
     compared: Dict[str, List[Tuple[Run, Run]]] = {}
