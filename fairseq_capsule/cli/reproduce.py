@@ -75,7 +75,8 @@ def run(args: argparse.Namespace) -> None:
         "scale": args.scale,
         "seeds": args.seeds,
         "data": str(args.data.absolute()),
-        "licensed": str(Path.cwd()),
+        "here": str(Path.cwd()),
+        "plugin": args.user_dir and os.path.abspath(args.user_dir),
         "rows": args.rows,
         "baseline": args.baseline and str(args.baseline.absolute()),
         "gpus": torch.cuda.device_count() if here and not args.dry_run else None,
@@ -84,6 +85,7 @@ def run(args: argparse.Namespace) -> None:
     }
     wanted = configured(config, args.runs.absolute())
     require_figure(wanted.table, args.figure)
+    wanted.refuse_wrong_plugins()
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
     words += ["--directory", str(args.runs.absolute()), "--profile", str(profile), *ENGINE]
     words += ["--cores", str(args.cores)] if args.cores else []
