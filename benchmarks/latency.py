@@ -11,14 +11,13 @@ by each mean), `step_milliseconds` by length, `flatness` (the step at the longes
 shortest), and versions.
 """
 
-import argparse
 import json
 import statistics
 from typing import Dict, List
 
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
-from measure import alternate, environment, seeded
+from measure import alternate, environment, parser_of_models, seeded
 from systems import Generation, baseline_options, build, build_sentences, build_task, option, preset_options
 
 
@@ -70,7 +69,7 @@ def step_times(models, task, args) -> Dict[str, Dict[int, float]]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of_models(__doc__)
     parser.add_argument("--archs", nargs="+", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
     parser.add_argument(
         "--option", type=option, action="append", default=[], metavar="NAME=VALUE", help="an option of the first ARCH"

@@ -1,5 +1,6 @@
 """Shared code of the benchmarks: alternated timing, peak memory, and a description of the environment."""
 
+import argparse
 import contextlib
 import platform
 import statistics
@@ -8,12 +9,23 @@ from typing import Callable, Dict, List
 
 import fairseq
 import torch
+from fairseq import utils
 from torch.profiler import ProfilerActivity, profile
 from tqdm import tqdm
 
 import fairseq_capsule  # noqa: F401  registers the architectures
 
 Run = Callable[[], object]
+
+
+def parser_of_models(description: str) -> argparse.ArgumentParser:
+    """Return a parser with the option --user-dir. That plugin is imported first: it may define an architecture."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--user-dir", metavar="DIR", help="a plugin with an architecture of your own")
+    utils.import_user_module(first.parse_known_args()[0])
+    return argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[first]
+    )
 
 
 def synchronize(device: str) -> None:

@@ -18,7 +18,6 @@ The last line is a JSON object: `ratio` (the architecture's tokens per second di
 losses, as the median of the rounds), `ratios` of all ways, speeds, peak memory and versions.
 """
 
-import argparse
 import json
 import statistics
 from typing import List
@@ -26,7 +25,7 @@ from typing import List
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.tasks.translation import TranslationTask
-from measure import alternate, environment, median_ratio, peak_memory, seeded
+from measure import alternate, environment, median_ratio, parser_of_models, peak_memory, seeded
 from systems import (
     Generation,
     baseline_of,
@@ -110,7 +109,7 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = parser_of_models(__doc__)
     parser.add_argument("--arch", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
     parser.add_argument(
         "--baseline",

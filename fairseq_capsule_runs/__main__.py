@@ -1,6 +1,6 @@
 """The commands by which the scripts read and write a run folder.
 
-    python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation NAME=VALUE... [-- OVERRIDE...]
+    python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation|plan-plugin NAME=VALUE... [-- OVERRIDE...]
     python -m fairseq_capsule_runs SCRIPT start|end|last-update|adopt NAME=VALUE...
 
 The plans print `NAME=VALUE` fields, an empty field, and the words of a command. Each ends with a NUL, so that a shell
@@ -19,7 +19,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_runs import evaluating, training
+from fairseq_capsule_runs import evaluating, plugins, training
 from fairseq_capsule_runs.folder import RunFolder
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
@@ -38,6 +38,12 @@ def plan_training(asked: Mapping[str, str], overrides: Sequence[str]) -> int:
 def plan_evaluation(asked: Mapping[str, str], _: Sequence[str]) -> int:
     found = evaluating.plan(asked)
     _print_plan(evaluating.fields(found), found.average)
+    return 0
+
+
+def plan_plugin(asked: Mapping[str, str], _: Sequence[str]) -> int:
+    found = plugins.plugin("--user-dir", asked["user-dir"], Path(asked["plugin"]))
+    _print_plan({"plugin": str(found)}, ())
     return 0
 
 
@@ -97,6 +103,7 @@ def adopt(asked: Mapping[str, str], _: Sequence[str]) -> int:
 COMMANDS: dict[str, Callable[[Mapping[str, str], Sequence[str]], int]] = {
     "plan-training": plan_training,
     "plan-evaluation": plan_evaluation,
+    "plan-plugin": plan_plugin,
     "start": start,
     "end": end,
     "last-update": last_update,

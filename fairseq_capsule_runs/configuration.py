@@ -21,7 +21,6 @@ from fairseq_capsule_runs.values import RunError, shown
 OWN = {
     "task.data": "DATA",
     "checkpoint.save_dir": "OUT",
-    "common.user_dir": "the plugin beside the scripts",
     "common.cpu": "--gpus 0",
     "common.fp16": "--precision",
     "common.bf16": "--precision",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from fairseq_capsule_runs import values
+from fairseq_capsule_runs import plugins, values
 from fairseq_capsule_runs.folder import BEST, EPOCH, UPDATE, RunFolder
 from fairseq_capsule_runs.settings import Settings
-from fairseq_capsule_runs.values import RunError, place, whole
+from fairseq_capsule_runs.values import RunError, one_line, place, shown, whole
 
 MOST_CHECKPOINTS = 10_000
 Value = TypeVar("Value")
@@ -31,6 +31,7 @@ class Plan:
         checkpoint: the file that translates.
         average: the command that makes it; empty if it exists and is up to date.
         scoring: options of `fairseq-capsule score` for the text of the data.
+        plugin: the one that fairseq imports.
         note: what differs from the configuration, or empty.
     """
 
@@ -50,6 +51,7 @@ class Plan:
     average: tuple[str, ...]
     finished: bool
     scoring: tuple[str, ...]
+    plugin: Path
     note: str
 
 
@@ -57,8 +59,8 @@ def plan(asked: Mapping[str, str]) -> Plan:
     """Check the arguments of evaluate.sh and plan the evaluation.
 
     Args:
-        asked: the paths run and data; the options split, checkpoints, beam, lenpen, nbest, max-tokens, against and
-            results, each empty if it is not given.
+        asked: the paths run, data and plugin, the one beside the scripts; the options split, checkpoints, beam,
+            lenpen, nbest, max-tokens, against, results and user-dir, each empty if it is not given.
 
     Raises:
         RunError: a value is wrong; the message is one line.
@@ -76,6 +78,7 @@ def plan(asked: Mapping[str, str]) -> Plan:
     if against and not (against / results).is_dir():
         raise RunError(f"{asked['against']}: no '{results}'; evaluate that run first, with the same options")
     settings = folder.settings()
+    plugin, other_plugin = chosen_plugin(asked, settings, folder.path)
     beam, nbest, lenpen = decoding(asked, settings, folder.path)
     source, target = _languages(data / "bin", settings, folder.path)
     splits = tuple(values.name("--split", split) for split in (asked["split"] or "test").split(","))
@@ -100,7 +103,8 @@ def plan(asked: Mapping[str, str]) -> Plan:
         average,
         folder.is_finished or not folder.is_bound,
         _scoring(data, source),
-        note,
+        plugin,
+        "; ".join(filter(None, (other_plugin, note))),
     )
 
 
@@ -110,6 +114,26 @@ def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Val
         return read(key, otherwise)
     except RunError as error:
         raise RunError(f"{run}, its settings: {error}") from error
+
+
+def chosen_plugin(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[Path, str]:
+    """The plugin to import, and a note if the run was trained with another one.
+
+    A run folder may come from somebody else, so the plugin that it names is not imported unless the user names it too.
+
+    Raises:
+        RunError: the run was trained with a plugin, and none is given.
+    """
+    recorded = settings.get(plugins.KEY)
+    recorded = None if recorded == plugins.DEFAULT else recorded
+    given = plugins.plugin("--user-dir", asked["user-dir"], Path(asked["plugin"]))
+    if recorded is not None and not asked["user-dir"]:
+        raise RunError(
+            f"{run}: trained with the plugin {shown(recorded)}. A plugin is a program: if you trust it, give its "
+            "folder by --user-dir"
+        )
+    differs = recorded is not None and recorded != str(given)
+    return given, f"{run} was trained with the plugin {one_line(shown(recorded))}, not {given}" if differs else ""
 
 
 def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[int, int, float]:
@@ -230,5 +254,6 @@ def fields(found: Plan) -> dict[str, str]:
         "checkpoint": str(found.checkpoint),
         "finished": "yes" if found.finished else "",
         "scoring": " ".join(found.scoring),
+        "plugin": str(found.plugin),
         "note": found.note,
     }

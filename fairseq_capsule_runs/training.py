@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fairseq_capsule_runs import data_folder
+from fairseq_capsule_runs import data_folder, plugins
 from fairseq_capsule_runs.configuration import OWN, configured
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, place, quoted, shown, whole
@@ -56,14 +56,14 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     """Check the arguments of train.sh and plan the training.
 
     Args:
-        asked: the paths config, data, out and plugin; the options gpus, processes, nodes, effective-tokens, precision
-            and like-baseline, each empty if it is not given; visible, the names of the visible GPUs, separated by
-            commas.
+        asked: the paths config, data, out and plugin, the one beside the scripts; the options gpus, processes, nodes,
+            effective-tokens, precision and like-baseline, each empty if it is not given; visible, the names of the
+            visible GPUs, separated by commas.
 
     Raises:
         RunError: a value is wrong; the message is one line.
     """
-    config, data, plugin = (
+    config, data, beside = (
         place(name, asked[key] and os.path.realpath(asked[key]))
         for name, key in (("CONFIG", "config"), ("DATA", "data"), ("the plugin", "plugin"))
     )
@@ -80,6 +80,9 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(configured(config, overrides, own))
     try:
+        plugin = plugins.plugin(plugins.KEY, settings.get(plugins.KEY), beside)
+        if settings.get(plugins.KEY) is not None:
+            settings.config["common"]["user_dir"] = None if plugin == beside else str(plugin)
         times, batch = accumulation(settings, machines.world, tokens)
         _require_languages(data, settings)
         _require_one_dictionary(data, settings, config)

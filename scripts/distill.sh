@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Sequence-level distillation (Kim and Rush 2016): translate the training set with a teacher, as the data of students.
 #
-#     distill.sh [--beam N] [--lenpen X] [--shards N] [--processes N] [--max-tokens N] TEACHER DATA OUT
+#     distill.sh [--beam N] [--lenpen X] [--shards N] [--processes N] [--max-tokens N] [--user-dir DIR]
+#                TEACHER DATA OUT
 #
 #   TEACHER        a checkpoint of any translation model that fairseq and this package can load
 #   DATA           a binarised data folder, with the teacher's languages and dictionaries
@@ -10,6 +11,7 @@
 #   --shards N     number of pieces of the training set (32); finished pieces survive an interruption
 #   --processes N  pieces to translate at the same time (one per GPU; without a GPU, one per core)
 #   --max-tokens N tokens per batch of a process (4,096)
+#   --user-dir DIR the plugin that defines the teacher, if it is not of this package (docs/extending.md)
 #
 #   OUT/bin        DATA with the teacher's translations as targets of the training set. The dictionaries, validation and
 #                  test sets are those of DATA
@@ -22,8 +24,8 @@
 
 source "$(dirname "$0")/common.sh"
 
-beam=8 lenpen=0.8 shards=32 processes='' max_tokens=4096
-take_options "beam lenpen shards processes max-tokens" "$@"
+beam=8 lenpen=0.8 shards=32 processes='' max_tokens=4096 user_dir=''
+take_options "beam lenpen shards processes max-tokens user-dir" "$@"
 [ ${#places[@]} -eq 3 ] || die "name TEACHER, DATA and OUT, not ${#places[@]} places (see --help)"
 teacher=${places[0]} data=${places[1]} out=${places[2]}
 need_positive --beam "$beam" 1000
@@ -33,7 +35,8 @@ need_positive --max-tokens "$max_tokens"
 [[ -f $teacher ]] || die "$teacher: no such checkpoint"
 [[ -d $data ]] || die "$data: no such data folder"
 need_tools fairseq-generate flock python
-plugin=$(realpath "$scripts/../fairseq_capsule")
+read_plan plan-plugin user-dir="$user_dir" plugin="$(realpath "$scripts/../fairseq_capsule")"
+plugin=${fields[plugin]}
 gpus=$(visible_gpus) # one per line
 : "${processes:=$(if [[ $gpus ]]; then wc -l <<<"$gpus"; else echo "$cores"; fi)}"
 need_positive --processes "$processes" 1024
@@ -82,7 +85,7 @@ if [[ ! -e bin ]]; then
     # shellcheck disable=SC2016 # the inner shell expands it
     seq 0 "$(calculate "$shards" - 1)" |
         xargs -P "$processes" --process-slot-var=slot -I{} bash -c 'set -euo pipefail; decode "$1"' - {} 2>/dev/null ||
-        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | sed -n 1p | xargs tail -n 1) (full logs: $PWD/shards); fix the cause and run the same command again"
+        die "the teacher failed: $(find shards -name '*.out.log' -size +0 -exec ls -t {} + | sed -n 1p | xargs tail -n 1 | sed 's/^fairseq_capsule.errors.UserError: //') (full logs: $PWD/shards); fix the cause and run the same command again"
 fi
 stage bin collect
 cat counted

@@ -15,6 +15,8 @@
 #   --lowercase    ignore case in the scores
 #   --against RUN2 a run that was evaluated on the same splits: test every difference by a paired bootstrap
 #   --results NAME the name of the output folder (evaluation)
+#   --user-dir DIR the plugin that defines the model, if it is not of this package (docs/extending.md). It is a program, so RUN
+#                  alone cannot name it
 #
 #   RUN/evaluation/SPLIT/generate.out
 #                  the output of fairseq-generate, with all N best
@@ -26,7 +28,7 @@
 
 source "$(dirname "$0")/common.sh"
 
-splits='' checkpoints='' beam='' lenpen='' nbest='' max_tokens=12000 lowercase='' against='' results=evaluation places=()
+splits='' checkpoints='' beam='' lenpen='' nbest='' max_tokens=12000 lowercase='' against='' results=evaluation user_dir='' places=()
 while [ $# -gt 0 ]; do
     case $1 in
         --split) splits+=${splits:+,}$(value "$@"); shift ;;
@@ -37,6 +39,7 @@ while [ $# -gt 0 ]; do
         --max-tokens) max_tokens=$(value "$@"); shift ;;
         --lowercase) lowercase=yes ;;
         --against) against=$(value "$@"); shift ;;
+        --user-dir) user_dir=$(value "$@"); shift ;;
         --results) results=$(value "$@"); shift ;;
         -h | --help) usage; exit ;;
         -*) die "unknown option $1 (see --help)" ;;
@@ -50,8 +53,9 @@ plugin=$(realpath "$scripts/../fairseq_capsule")
 
 # Python reads and checks the run folder. `words` is then the command that averages, if there is one.
 read_plan plan-evaluation run="${places[0]}" data="${places[1]}" split="$splits" checkpoints="$checkpoints" beam="$beam" \
-    lenpen="$lenpen" nbest="$nbest" max-tokens="$max_tokens" against="$against" results="$results"
-run=${fields[run]} data=${fields[data]} against=${fields[against]} checkpoint=${fields[checkpoint]}
+    lenpen="$lenpen" nbest="$nbest" max-tokens="$max_tokens" against="$against" results="$results" \
+    user-dir="$user_dir" plugin="$plugin"
+run=${fields[run]} data=${fields[data]} against=${fields[against]} checkpoint=${fields[checkpoint]} plugin=${fields[plugin]}
 task=${fields[task]} source=${fields[source]} target=${fields[target]}
 beam=${fields[beam]} lenpen=${fields[lenpen]} nbest=${fields[nbest]} max_tokens=${fields[max_tokens]}
 IFS=, read -ra splits <<<"${fields[splits]}"

@@ -3,9 +3,10 @@
 #
 #     reproduce.sh TABLE [--scale paper|small|smoke] [--seeds 1,2,3] [--launcher local|slurm|kubernetes|PROFILE]
 #                  [--baseline CHECKPOINT] [--data DIR] [--runs DIR] [--cores N] [--rows ROW...] [--figure] [--report]
-#                  [--dry-run]
+#                  [--user-dir DIR] [--dry-run]
 #
-#   TABLE          for example duan-table2, or comparison: all systems under equal conditions. `fairseq-capsule table` lists all
+#   TABLE          for example duan-table2, or comparison: all systems under equal conditions. `fairseq-capsule table` lists all.
+#                  Or a YAML file that defines a table, such as ./mine.yaml
 #   --scale S      paper (default): the paper's corpus, sizes and schedule; small: Multi30k at tiny size; smoke: the
 #                  embedded corpus and a few updates, to check that everything works
 #   --seeds N,N,…  one training for each (1)
@@ -20,6 +21,8 @@
 #   --rows ROW...  only these rows, and what they need
 #   --figure       also draw the table, if its definition states the axes. A figure of a paper is always drawn
 #   --report       also write Snakemake's report with the table, its plots and the logs: RUNS/SCALE/tables/TABLE.html
+#   --user-dir DIR a plugin of your own that defines the models of rows (docs/extending.md). A row may name another one:
+#                  common.user_dir=DIR
 #   --dry-run      print every command with its GPUs and minutes
 #
 # The script runs Snakemake (workflow/Snakefile) and prints its command. The same command again does what is missing. Rows that

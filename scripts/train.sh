@@ -17,7 +17,8 @@
 #   --like-baseline CHECKPOINT
 #                  start from this Transformer or LSTM (task.init_from_baseline), with its layer sizes and shared embeddings,
 #                  whatever CONFIG says
-#   KEY=VALUE      further settings in Hydra's syntax: optimization.max_epoch=20 model.dropout=0.1
+#   KEY=VALUE      further settings in Hydra's syntax: optimization.max_epoch=20 model.dropout=0.1. common.user_dir=DIR, here or in
+#                  CONFIG, names a plugin of your own (docs/extending.md)
 #
 #   OUT            the run folder: fairseq's checkpoints; train.log; settings.json, which identifies the training;
 #                  manifest.json: the command, versions, git hash, hardware, effective batch, seed and times of each start;

@@ -5,13 +5,14 @@ harmless ones, which this module allows. Anything else, such as a malicious pick
 modules of `fairseq_capsule.checkpoints` then check the content before fairseq reads it, because fairseq evaluates
 several options as Python.
 
-Only this module patches fairseq. It changes six places:
+Only this module patches fairseq. It changes seven places:
 
 - `checkpoint_utils.load_checkpoint_to_cpu` first checks the file. It raises torch's errors again with the name of the
   file and the reason. fairseq's commands, its hub, and this package's commands and scripts all load through it.
 - `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`) reads a file itself. It gets the same check.
 - `file_utils.load_archive_file` unpacks tar archives for the hub. `checkpoints/archives.py` does so instead, because
   fairseq's code writes wherever an archive says.
+- `models.build_model` names an unknown architecture, and the option for the plugin that may define it.
 - `TranslationTask.load_dictionary` reads the dictionaries of all translation tasks before the checkpoint is known. It
   states what is wrong with a broken dictionary.
 - `eval` in fairseq's modules parses only literals (`checkpoints/literals.py`), in case a string arrives by another way.
@@ -29,7 +30,7 @@ from argparse import Namespace
 from collections import defaultdict
 
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import checkpoint_utils, file_utils, models
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from fairseq.tasks.translation import TranslationTask
@@ -67,6 +68,7 @@ def install() -> None:
     for name in ("load_checkpoint_to_cpu", "load_ema_from_checkpoint"):
         setattr(checkpoint_utils, name, _once(getattr(checkpoint_utils, name), _checking))
     file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking)
+    models.build_model = _once(models.build_model, _naming_the_architecture)
     TranslationTask.load_dictionary = staticmethod(_once(TranslationTask.load_dictionary, _naming_what_is_broken))
     distributed_utils._broadcast_object_slow = _once(distributed_utils._broadcast_object_slow, _allowing_configs)
     literals.install()
@@ -109,6 +111,19 @@ def _unpacking(load):
         return load(archive_file)
 
     return load_archive_file
+
+
+def _naming_the_architecture(build):
+    def build_model(cfg, *args, **kwargs):
+        name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+        if name and name not in models.ARCH_MODEL_REGISTRY and name not in models.MODEL_DATACLASS_REGISTRY:
+            raise UserError(
+                f"the architecture {name!r} is unknown; name one of fairseq or of this package, or give the --user-dir "
+                "of the plugin that defines it (in a configuration common.user_dir)"
+            )
+        return build(cfg, *args, **kwargs)
+
+    return build_model
 
 
 def _naming_what_is_broken(load):

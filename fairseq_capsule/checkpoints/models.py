@@ -99,7 +99,8 @@ def _require_parts(checkpoint: Path, state: Mapping) -> Union[DictConfig, Namesp
     for name, (what, registry) in zip(names, known):
         if not isinstance(name, str) or name not in registry:
             there = f"its {what} {name!r} is unknown" if name else f"its options name no {what}"
-            raise UserError(f"{checkpoint}: {there}; name a checkpoint of fairseq or of this package")
+            plugin = ", or give the --user-dir of the plugin that defines it (in Python, import it)" if name else ""
+            raise UserError(f"{checkpoint}: {there}; name a checkpoint of fairseq or of this package{plugin}")
     return config
 
 

@@ -71,6 +71,7 @@ def main(argv: Optional[List[str]] = None) -> int:
             if re.fullmatch(r"--[\w-]+=--", word):  # argparse drops the `--` and passes on a list
                 raise UserError(f"{word}: -- is not a value; give another value")
         args = build_parser(command).parse_args(argv)  # checks files and folders too
+        args.user_dir = plugin
         status = args.run(args) or 0
         sys.stdout.flush()  # here an error of writing is still reported
         return status

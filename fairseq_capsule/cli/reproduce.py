@@ -31,7 +31,10 @@ ENGINE = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "input", "--
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "table", type=label, metavar="TABLE", help="such as duan-table2; fairseq-capsule table lists all"
+        "table",
+        type=label,
+        metavar="TABLE",
+        help="such as duan-table2, or a YAML file; fairseq-capsule table lists all",
     )
     add_table_arguments(parser)
     parser.add_argument(
@@ -65,14 +68,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    load_table(args.table)  # raises an error where there are no tables
+    table = load_table(args.table)  # raises an error where there are no tables
     profile, here = _profile(args.launcher)
     config = {
-        "table": args.table,
+        "table": str(table.source) if args.table.endswith(".yaml") else args.table,
         "scale": args.scale,
         "seeds": args.seeds,
         "data": str(args.data.absolute()),
-        "licensed": str(Path.cwd()),
+        "here": str(Path.cwd()),
+        "plugin": args.user_dir and os.path.abspath(args.user_dir),
         "rows": args.rows,
         "baseline": args.baseline and str(args.baseline.absolute()),
         "gpus": torch.cuda.device_count() if here and not args.dry_run else None,
@@ -81,6 +85,7 @@ def run(args: argparse.Namespace) -> None:
     }
     wanted = configured(config, args.runs.absolute())
     require_figure(wanted.table, args.figure)
+    wanted.refuse_wrong_plugins()
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
     words += ["--directory", str(args.runs.absolute()), "--profile", str(profile), *ENGINE]
     words += ["--cores", str(args.cores)] if args.cores else []

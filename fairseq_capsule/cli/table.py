@@ -13,7 +13,9 @@ from fairseq_capsule.tables.scales import SCALES, load_scale
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("table", nargs="?", type=label, metavar="TABLE", help="such as duan-table2 (default: list all)")
+    parser.add_argument(
+        "table", nargs="?", type=label, metavar="TABLE", help="such as duan-table2, or a YAML file (default: list all)"
+    )
     add_table_arguments(parser)
     parser.add_argument(
         "--curves", action="store_true", help="also write the learning curves of its rows, with bands over seeds"

@@ -1,4 +1,4 @@
-"""Definitions of tables and figures, read from configs/tables/*.yaml and checked."""
+"""Definitions of tables and figures, read from configs/tables/*.yaml or a file of the user, and checked."""
 
 import itertools
 import re
@@ -16,6 +16,13 @@ TEXT_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster
 PAPERS = CONFIGS / "papers.yaml"
 
 Words = Tuple[str, ...]
+
+# The keys of a definition, and the kind of each value.
+TABLE = {"title": str, "paper": str, "columns": dict, "rows": dict, "against": str, "figure": dict, "notes": list}
+COLUMN = {"corpus": str, "measure": str, "splits": str}
+FIGURE = {"x": str, "y": str, "series": str}
+ROW = {"run": str, "on": str, "teacher": str, "against": str, "paper": list, "grid": dict}
+_KINDS = {str: "text", list: "a list", dict: "keys with values"}
 
 
 @dataclass(frozen=True)
@@ -59,12 +66,14 @@ class Table:
     """One table or figure of a paper.
 
     Attributes:
+        source: the file of the definition.
+        paper: its key in configs/papers.yaml; empty if the table is of no paper.
         figure: how it is drawn; empty if it is not. `x` is a key of the grid, `rows`, the label of a column, or the
             name of the axis of columns with several points. `series` is a key of the grid. `y` is the label of a column
             that is drawn over the column `x`.
     """
 
-    name: str
+    source: Path
     title: str
     paper: str
     paper_title: str
@@ -72,6 +81,10 @@ class Table:
     rows: Tuple[Row, ...]
     figure: Mapping[str, str]
     notes: Tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.source.stem
 
     @property
     def is_figure(self) -> bool:
@@ -111,42 +124,54 @@ def table_names() -> List[str]:
 def load_table(name: str) -> Table:
     """Read a definition.
 
+    Args:
+        name: its name in configs/tables, or the path of a YAML file.
+
     Raises:
         UserError: there is no such table, or its file is not a valid definition.
     """
-    path = CONFIGS / "tables" / f"{name}.yaml"
-    if name not in table_names():
-        raise UserError(f"no table {name!r}; there are: {', '.join(table_names())}")
-    content = read_yaml(path)
-    _require_keys(path, content, {"title", "paper", "columns", "rows", "against", "figure", "notes"})
-    papers = read_yaml(PAPERS)
-    if content["paper"] not in papers:
-        raise UserError(f"{path}: paper {content['paper']!r} is none of {', '.join(papers)}")
-    columns = tuple(
-        Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(spec.get("splits", "test").split()))
-        for label, spec in content["columns"].items()
-    )
+    path = _definition(name)
+    content = _checked(path, "the table", read_yaml(path), TABLE, required=("title", "columns", "rows"))
+    paper, papers = content.get("paper") or "", read_yaml(PAPERS)
+    if paper and paper not in papers:
+        raise UserError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
+    columns = tuple(_column(path, label, spec) for label, spec in content["columns"].items())
+    specs = {label: _checked(path, f"row {label!r}", spec or {}, ROW) for label, spec in content["rows"].items()}
     against = content.get("against")
-    exempt = {against, content["rows"].get(against, {}).get("on")}  # the row of all comparisons, and its baseline
+    exempt = {against, specs.get(against, {}).get("on")}  # the row of all comparisons, and its baseline
     rows = tuple(
         row
-        for label, spec in content["rows"].items()
+        for label, spec in specs.items()
         for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
     )
-    notes = tuple(content.get("notes", ()))
     table = Table(
-        name,
+        path,
         content["title"],
-        content["paper"],
-        papers[content["paper"]],
+        paper,
+        papers.get(paper, ""),
         columns,
         rows,
-        content.get("figure", {}),
-        notes,
+        _figure(path, content.get("figure"), columns, rows),
+        tuple(content.get("notes") or ()),
     )
     for row in rows:
         _require_an_end(table, row, ())
     return table
+
+
+def _definition(name: str) -> Path:
+    """The file of a definition."""
+    names = table_names()  # raises an error where there are no configurations either
+    if not name.endswith(".yaml"):
+        if name not in names:
+            raise UserError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
+        return CONFIGS / "tables" / f"{name}.yaml"
+    path = Path(name).absolute()
+    if not path.is_file():
+        raise UserError(f"{name}: no such file; name a table's YAML file, or one of: {', '.join(names)}")
+    if not re.fullmatch(r"[\w.+-]+", path.stem):
+        raise UserError(f"{name}: the table's files are named after it; rename it with letters, digits and _-.+")
+    return path
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
@@ -165,7 +190,7 @@ def read_yaml(path: Path) -> Dict[str, Any]:
     """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
     try:
         return _without_null(yaml.load(path.read_text(encoding="utf-8"), TEXT_LOADER))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
 
 
@@ -177,20 +202,44 @@ def _without_null(node: Any) -> Any:
     return None if node == "null" else node
 
 
+def _column(path: Path, label: str, spec: Any) -> Column:
+    spec = _checked(path, f"column {label!r}", spec, COLUMN, required=("corpus", "measure"))
+    return Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple((spec.get("splits") or "test").split()))
+
+
 def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:
     """The row, or one row for each point of its grid."""
-    _require_keys(path, spec, {"run", "on", "teacher", "against", "paper", "grid"})
-    grid = spec.get("grid", {})
-    words = tuple(spec["run"].split()) if "run" in spec else None
+    grid = spec.get("grid") or {}
+    for key, values in grid.items():
+        if not isinstance(values, list):
+            raise UserError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
+    words = tuple(spec["run"].split()) if spec.get("run") else None
     others = (spec.get("on"), spec.get("teacher"), spec.get("against", against) if words else None)
-    for number, values in enumerate(itertools.product(*grid.values())):
+    points = list(itertools.product(*grid.values()))
+    printed = spec.get("paper") or []
+    of_points = printed if grid and printed else [printed] * len(points)
+    if len(of_points) != len(points) or not all(isinstance(figures, list) for figures in of_points):
+        raise UserError(
+            f"{path}: row {label!r}: paper must have a list of figures for each of its {len(points)} points"
+        )
+    for values, figures in zip(points, of_points):
         at = dict(zip(grid, values))
         name = filled(label, at) if grid else label
-        printed = spec.get("paper", [])
-        printed = printed[number] if grid and printed else printed
-        if len(printed) > columns:
-            raise UserError(f"{path}: {name}: {len(printed)} figures of the paper for {columns} columns")
-        yield Row(name, words, *others, tuple(printed) + (None,) * (columns - len(printed)), at)
+        if len(figures) > columns:
+            raise UserError(f"{path}: {name}: {len(figures)} figures of the paper for {columns} columns")
+        yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at)
+
+
+def _figure(path: Path, spec: Any, columns: Tuple[Column, ...], rows: Tuple[Row, ...]) -> Mapping[str, str]:
+    if not spec:
+        return {}
+    figure = _checked(path, "figure", spec, FIGURE, required=("x",))
+    known = {column.label for column in columns} if "y" in figure else {key for row in rows for key in row.at}
+    for axis in (figure[name] for name in figure if {"y", "series"} & set(figure)):
+        if axis not in known:
+            what = "column" if "y" in figure else "grid"
+            raise UserError(f"{path}: figure: no {what} {axis!r}; there are: {', '.join(sorted(known))}")
+    return figure
 
 
 def _require_an_end(table: Table, row: Row, above: Words) -> None:
@@ -198,10 +247,21 @@ def _require_an_end(table: Table, row: Row, above: Words) -> None:
     if row.label in above:
         raise UserError(f"{table.name}: {' needs '.join((*above, row.label))}: the rows need each other in a circle")
     for label in filter(None, (row.on, row.teacher, row.against)):
+        if table.row(label).run is None:
+            raise UserError(f"{table.name}: {row.label} needs {label}, which has no 'run'; add it")
         _require_an_end(table, table.row(label), (*above, row.label))
 
 
-def _require_keys(path: Path, content: Dict[str, Any], known: set) -> None:
-    for key in content:
-        if key not in known:
-            raise UserError(f"{path}: {key!r} is none of {', '.join(sorted(known))}")
+def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:
+    """Return a part of a definition; raise a UserError for a wrong key, a wrong kind of value or a missing key."""
+    if not isinstance(spec, dict):
+        raise UserError(f"{path}: {what} must have keys: {', '.join(kinds)}")
+    for key, value in spec.items():
+        if key not in kinds:
+            raise UserError(f"{path}: {what}: {key!r} is none of {', '.join(sorted(kinds))}")
+        if value is not None and not isinstance(value, kinds[key]):
+            raise UserError(f"{path}: {what}: {key} must be {_KINDS[kinds[key]]}, not {str(value)[:80]!r}")
+    for key in required:
+        if spec.get(key) in (None, ""):
+            raise UserError(f"{path}: {what} has no {key!r}; add it")
+    return spec

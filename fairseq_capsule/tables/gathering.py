@@ -13,7 +13,7 @@ from fairseq_capsule.analysis.reports import escaped
 from fairseq_capsule.errors import one_line
 from fairseq_capsule.evaluation.seeds import Effect, effect, holm
 from fairseq_capsule.tables.definitions import Column, Table
-from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies
+from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies, require_measures
 from fairseq_capsule.tables.runs import Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale, Setting
 from fairseq_capsule_runs import read_report
@@ -80,7 +80,12 @@ class Results:
 
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
-    """Collect the figures of every seed that has a folder."""
+    """Collect the figures of every seed that has a folder.
+
+    Raises:
+        UserError: the table has an unknown measure or configuration.
+    """
+    require_measures(table)
     seeds = trained_seeds(scale, places)
     cells: Dict[str, Tuple[Points, ...]] = {}
     labels: List[Optional[str]] = [None] * len(table.columns)

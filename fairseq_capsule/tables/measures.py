@@ -9,9 +9,10 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from omegaconf import DictConfig
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import DIACRITICS_OPTIONAL
 from fairseq_capsule.tables.configurations import composed
-from fairseq_capsule.tables.definitions import REPOSITORY
+from fairseq_capsule.tables.definitions import REPOSITORY, Table
 from fairseq_capsule.tables.runs import GIVEN, Places, Run
 
 # One figure, or several by the number of source words.
@@ -45,18 +46,19 @@ def composed_of(run: Run) -> DictConfig:
 # --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
 
 SOURCES = {
-    "size": "fairseq-capsule size {checkpoint} --data {bin} --json",
-    "nll": "fairseq-capsule nll {checkpoint} --data {bin} --json",
-    "probe": "fairseq-capsule probe {checkpoint} --data {bin} --json",
-    "overlap": "fairseq-capsule analyze overlap {checkpoint} --data {bin} --out {out} --json",
+    "size": "fairseq-capsule {plugin} size {checkpoint} --data {bin} --json",
+    "nll": "fairseq-capsule {plugin} nll {checkpoint} --data {bin} --json",
+    "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
+    "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
     "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
     "lengths": "fairseq-capsule analyze lengths {generated} {case} --out {out} --json",
     "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} --out {out} --json",
     "longer-than": "fairseq-capsule analyze lengths {generated} {case} --longer-than 0,10,20,30,40,50 --out {out}"
     " --json",
-    "throughput-train": "{python} {throughput.py} --arch {arch} {model} --mode train {throughput} --json",
-    "throughput-generate": "{python} {throughput.py} --arch {arch} {model} --mode generate {throughput} --json",
-    "latency": "{python} {latency.py} --archs {arch} transformer {model} {latency} --lengths --json",
+    "throughput-train": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode train {throughput} --json",
+    "throughput-generate": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode generate {throughput}"
+    " --json",
+    "latency": "{python} {latency.py} {plugin} --archs {arch} transformer {model} {latency} --lengths --json",
 }
 TIMED = {source for source, words in SOURCES.items() if "{arch}" in words}  # of untrained models
 SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}  # of what evaluate.sh generated
@@ -76,6 +78,7 @@ def command(source: str, run: Run, places: Places) -> List[str]:
         "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
         "case": ["--lowercase"] if "--lowercase" in setting.decode else [],
         "python": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules of their folder
+        "plugin": plugin_option(run, places),
         "arch": [arch],
         "model": model,
         "throughput": setting.throughput,
@@ -84,6 +87,12 @@ def command(source: str, run: Run, places: Places) -> List[str]:
     }
     pieces = ((word, re.fullmatch(r"\{(.+)\}", word)) for word in SOURCES[source].split())
     return [str(value) for word, name in pieces for value in (values[name[1]] if name else [word])]
+
+
+def plugin_option(run: Run, places: Places) -> List[str]:
+    """The option of a command that loads or builds the model of a run."""
+    plugin = places.user_dir(run)
+    return ["--user-dir", str(plugin)] if plugin else []
 
 
 def model_options(run: Run) -> Tuple[str, List[str]]:
@@ -154,10 +163,19 @@ RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
 
 
+def require_measures(table: Table) -> None:
+    """Raise a UserError if a column has an unknown measure."""
+    for column in table.columns:
+        if column.measure not in MEASURES:
+            raise UserError(
+                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
+            )
+
+
 def applies(measure: str, run: Run) -> bool:
     """Whether a run can have such a figure. A model's speed compared with itself is not measured."""
     if measure in RATIOS:
-        return run.config not in FAIRSEQS_OWN
+        return run.config not in FAIRSEQS_OWN or run.has_other_architecture
     if measure == "bleu_without_diacritics":
         return composed_of(run).task.target_lang in DIACRITICS_OPTIONAL
     if measure.startswith("overlap"):

@@ -77,7 +77,8 @@ def markdown(results: Results) -> str:
         body.append(cells)
     found = _PLACE.search(table.name)
     place = f": {found[1].title()} {found[2]}" if found else ""
-    title = f"# {table.title}\n\n{table.paper_title}{place}. Scale: {results.scale.name}.\n\n"
+    paper = f"{table.paper_title}{place}. " if table.paper else ""
+    title = f"# {table.title}\n\n{paper}Scale: {results.scale.name}.\n\n"
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
 
 

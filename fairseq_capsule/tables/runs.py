@@ -3,6 +3,7 @@
 Rows of different tables with equal settings are one run, in one folder.
 """
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Optional, Sequence, Tuple
@@ -11,7 +12,7 @@ from fairseq_capsule.number_sets import as_ranges
 from fairseq_capsule.tables.configurations import without_defaults
 from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
-from fairseq_capsule_runs import RunFolder
+from fairseq_capsule_runs import RunFolder, plugins
 
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces
@@ -24,9 +25,10 @@ class Run:
 
     Attributes:
         config: the configuration's name in configs/CORPUS.
-        overrides: the overrides of its row and corpus that change a setting, sorted.
+        overrides: the overrides of its row and corpus that change a setting, sorted, without the plugin.
         baseline: the run that it starts from.
         teacher: the run whose translations are its training data.
+        user_dir: the plugin that its row names, as written there; empty if it names none.
     """
 
     scale: str
@@ -36,6 +38,7 @@ class Run:
     seed: int
     baseline: Optional["Run"] = None
     teacher: Optional["Run"] = None
+    user_dir: str = ""
 
     @property
     def regime(self) -> Regime:
@@ -51,10 +54,16 @@ class Run:
         groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
         pairs = [word.partition("=") for word in self.overrides]
         words = [self._short(key) + equals + value for key, equals, value in pairs]
+        words += [f"user_dir={Path(self.user_dir).name}"] if self.user_dir else []
         words = [self.config, *sorted([*words, *groups])]
         words += [f"on={self.baseline.title}"] if self.baseline else []
         words += [f"teacher={self.teacher.title}"] if self.teacher else []
         return "+".join(words).replace("=", "-").replace(",", "_")
+
+    @property
+    def has_other_architecture(self) -> bool:
+        """Whether its row chooses another architecture than its configuration."""
+        return any(word.startswith("model._name=") for word in self.overrides)
 
     @property
     def is_averaged(self) -> bool:
@@ -94,10 +103,17 @@ class Run:
 
 @dataclass(frozen=True)
 class Places:
-    """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder."""
+    """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder.
+
+    Attributes:
+        here: where the user called the command. A plugin of a row is relative to it.
+        plugin: the plugin of rows that name none; None for this package.
+    """
 
     runs: Path
     data: Path
+    here: Path = Path()
+    plugin: Optional[Path] = None
 
     def folder(self, run: Run) -> RunFolder:
         return RunFolder(self.runs / run.name)
@@ -108,6 +124,10 @@ class Places:
     def corpus(self, run: Run) -> Path:
         """The prepared corpus: its `bin` and `raw`."""
         return self.data / run.setting.data
+
+    def user_dir(self, run: Run) -> Optional[Path]:
+        """The plugin that defines the model of a run; None for this package."""
+        return Path(os.path.abspath(self.here / run.user_dir)) if run.user_dir else self.plugin
 
     def given(self, run: Run) -> Run:
         """The given baseline for the scale and corpus of `run`."""
@@ -130,19 +150,32 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         config, *words = row.run or ()
         setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
         words = [filled(word, {**dict(setting.words), **row.at}) for word in words]
-        overrides = tuple(sorted([*words, *([] if setting.stands_in else of_corpus)]))
+        overrides, user_dir = _without_plugin(sorted([*words, *([] if setting.stands_in else of_corpus)]))
         baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
         regime = setting.on_baseline if baseline else setting.from_scratch
         overrides = without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
-        run = Run(scale.name, setting, config, overrides, seed, baseline, teacher)
+        run = Run(scale.name, setting, config, overrides, seed, baseline, teacher, user_dir)
         # A teacher may have any size.
         starts = not words and any(other.on == row.label for other in table.rows)
         teaches = any(other.teacher == row.label for other in table.rows)
-        if (starts or teaches) and config == BASELINE and (given or places.has_given(run)):
+        if (
+            (starts or teaches)
+            and config == BASELINE
+            and not run.has_other_architecture
+            and (given or places.has_given(run))
+        ):
             return places.given(run)
         return run
 
     return build(row)
+
+
+def _without_plugin(overrides: Sequence[str]) -> Tuple[Words, str]:
+    """The overrides without the one that names the plugin, and its value."""
+    of_plugin = f"{plugins.KEY}="
+    named = [word.removeprefix(of_plugin) for word in overrides if word.startswith(of_plugin)]
+    user_dir = named[-1] if named and named[-1] != plugins.DEFAULT else ""
+    return tuple(word for word in overrides if not word.startswith(of_plugin)), user_dir
 
 
 def compared_runs(

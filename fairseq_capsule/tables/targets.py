@@ -12,9 +12,19 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
-from fairseq_capsule.tables.measures import MEASURES, SCORED, TIMED, applies, command, composed_of
+from fairseq_capsule.tables.measures import (
+    MEASURES,
+    SCORED,
+    TIMED,
+    applies,
+    command,
+    composed_of,
+    plugin_option,
+    require_measures,
+)
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale, load_scale
+from fairseq_capsule_runs import RunError, plugins
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 
@@ -116,9 +126,14 @@ class Targets:
     def training_overrides(self, wildcards: Any) -> List[str]:
         run = self.runs[wildcards.run]
         words = [f"common.seed={run.seed}", *run.all_overrides]
+        plugin = self.places.user_dir(run)
+        words += [f"{plugins.KEY}={_quoted(plugin)}"] if plugin else []
         return words + (
             [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
         )
+
+    def plugin(self, wildcards: Any) -> List[str]:
+        return plugin_option(self.runs[wildcards.run], self.places)
 
     def compare(self, wildcards: Any) -> List[str]:
         """The command that compares the translations of a run and another, or of several seeds of both."""
@@ -160,6 +175,14 @@ class Targets:
     def _run(self, wildcards: Any) -> Run:
         return self.runs[wildcards.run] if hasattr(wildcards, "run") else self.corpora[wildcards.corpus]
 
+    def refuse_wrong_plugins(self) -> None:
+        """Raise a UserError if a plugin is missing or does not import this package, before anything is run."""
+        for folder in sorted({str(plugin) for plugin in map(self.places.user_dir, self.runs.values()) if plugin}):
+            try:
+                plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
+            except RunError as error:
+                raise UserError(str(error)) from error
+
     def refuse_missing_corpora(self) -> None:
         """Raise a UserError if a corpus needs a licence and is missing, before anything is run."""
         for name, run in self.corpora.items():
@@ -190,8 +213,9 @@ def targets(
         licensed: the folder with the folders of licensed corpora.
 
     Raises:
-        UserError: an unknown row, or a baseline that is missing or that no row needs.
+        UserError: an unknown row or measure, or a baseline that is missing or that no row needs.
     """
+    require_measures(table)
     runs: Dict[str, Run] = {}
     trained: Dict[str, Run] = {}
     compared: Dict[str, List[Tuple[Run, Run]]] = {}
@@ -233,16 +257,17 @@ def targets(
 
 def configured(config: Mapping[str, Any], runs: Path) -> Targets:
     """The targets for the keys of Snakemake's `--config`: table, scale, data, and the arguments of `targets`."""
-    baseline, gpus = config.get("baseline"), config.get("gpus")
+    baseline, gpus, plugin = (config.get(key) for key in ("baseline", "gpus", "plugin"))
+    here = Path(config.get("here", "."))
     return targets(
         load_table(config["table"]),
         load_scale(config["scale"]),
-        Places(runs, Path(config["data"]).absolute()),
+        Places(runs, Path(config["data"]).absolute(), here, Path(plugin) if plugin else None),
         [int(seed) for seed in config.get("seeds", [1])],
         config.get("rows"),
         Path(baseline) if baseline else None,
         None if gpus is None else int(gpus),
-        Path(config.get("licensed", ".")),
+        here,
     )
 
 

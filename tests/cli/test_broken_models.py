@@ -40,7 +40,8 @@ BROKEN = {
     "no architecture": (lambda s: replaced(s, "cfg", "model", "_name"), "its options name no architecture"),
     "an unknown architecture": (
         lambda s: replaced(s, "cfg", "model", "_name", value="rnmt"),
-        "its architecture 'rnmt' is unknown",
+        "its architecture 'rnmt' is unknown; name a checkpoint of fairseq or of this package, or give the --user-dir "
+        "of the plugin that defines it (in Python, import it)",
     ),
     "an architecture of another kind": (
         lambda s: replaced(s, "cfg", "model", "_name", value=[1]),

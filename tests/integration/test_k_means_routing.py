@@ -11,7 +11,10 @@ from fairseq import utils
 
 from fairseq_capsule.analysis.iterations import routing_option
 from fairseq_capsule.testing import INVARIANTS, check_resuming
-from tests.integration.commands import REPOSITORY, SMALL, TRAINING, run
+from fairseq_capsule_runs import RunFolder
+from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run
+from tests.integration.conftest import with_plugin
+from tests.integration.preparing import Workplace
 
 EXAMPLE = REPOSITORY / "examples" / "k_means_routing"
 ARCHITECTURES = ["k_means_transformer_tiny", "k_means_lstm"]
@@ -70,6 +73,44 @@ def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_pa
     subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
     assert (tmp_path / "pages" / "test-0-k-means.png").stat().st_size > 0
     assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")
+
+
+CONFIGURATION = """
+common: {user_dir: k_means_routing, seed: 1}
+task: {_name: capsule_translation, data: "???", source_lang: en, target_lang: de}
+model: {_name: k_means_transformer_tiny, encoder_layers: 1, decoder_layers: 1, share_all_embeddings: true}
+criterion: {_name: label_smoothed_cross_entropy_with_progress, label_smoothing: 0.1}
+optimizer: {_name: adam}
+lr_scheduler: {_name: inverse_sqrt, warmup_updates: 10}
+optimization: {max_epoch: 1, lr: [0.001]}
+dataset: {max_tokens: 2000, num_workers: 0}
+hydra: {job: {chdir: false}}
+"""
+
+
+def test_the_scripts_train_evaluate_and_distil_with_it(k_means_routing, data, tmp_path):
+    place = with_plugin(Workplace(tmp_path, "train.sh"))
+    (tmp_path / "k_means_routing").symlink_to(k_means_routing)  # a relative user_dir is in the current folder
+    (tmp_path / "mine.yaml").write_text(CONFIGURATION)
+    place.prepared("mine.yaml", data, "--gpus", 0)
+    plugin = str(tmp_path / "k_means_routing")
+    assert RunFolder(place.out).settings().get("common.user_dir") == plugin
+
+    (tmp_path / "prepared").mkdir()
+    (tmp_path / "prepared/bin").symlink_to(data)
+    (tmp_path / "prepared/raw").symlink_to(data.parent)
+    options = ["--checkpoints", "checkpoint_last.pt", "--beam", 1, "out", "prepared"]
+    place.script = "evaluate.sh"
+    assert place.refused(place.prepare(*options), f"trained with the plugin {plugin}", "give its folder by --user-dir")
+    process = place.prepare("--user-dir", plugin, *options)
+    assert process.returncode == 0, process.errors
+    assert (place.out / "evaluation/test/scores.json").exists()
+
+    place.script = "distill.sh"
+    options = ["--shards", 1, "--beam", 1, "out/checkpoint_last.pt", data, "distilled"]
+    assert "the architecture 'k_means_transformer_tiny' is unknown; " in last_line(place.prepare(*options).errors)
+    process = place.prepare("--user-dir", plugin, *options)
+    assert process.returncode == 0, process.errors
 
 
 def test_its_iterations_are_an_option_of_analyze(k_means_routing):

@@ -21,7 +21,7 @@ CONFIG = {
     "model": {"_name": "capsule_transformer_tiny", "dropout": 0.1},
     "optimization": {"max_update": 20, "max_epoch": 0, "lr": [0.004], "update_freq": [2]},
     "dataset": {"max_tokens": 400, "batch_size": None},
-    "common": {"seed": 1},
+    "common": {"seed": 1, "user_dir": "fairseq_capsule"},
     "generation": {"beam": 4, "lenpen": 0.6, "nbest": 1},
     "checkpoint": {"keep_last_epochs": 3, "keep_interval_updates": -1},
 }
@@ -206,6 +206,49 @@ def test_a_file_that_is_not_a_configuration_is_named(asked):
         assert isinstance(found, str) and "configuration.yaml" in found or content == b""
 
 
+@pytest.fixture
+def my_plugin(tmp_path, monkeypatch):
+    """A plugin in the current folder. Its import leaves `imported`."""
+    (tmp_path / "my_plugin").mkdir()
+    mark = "import pathlib, fairseq_capsule; print('Hello'); pathlib.Path(__file__).with_name('imported').touch()"
+    (tmp_path / "my_plugin/__init__.py").write_text(mark)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "my_plugin"
+
+
+def test_the_plugin_is_the_one_beside_the_scripts(asked):
+    plan = planned(write(asked))
+    assert plan.command.count(f"common.user_dir='{asked['plugin']}'") == 1
+    assert plan.settings.get("common.user_dir") is None  # so that a folder of an earlier version is the same training
+
+
+def test_a_configuration_or_an_override_names_another_plugin(asked, my_plugin):
+    by_override = planned(write(asked), "common.user_dir=my_plugin")
+    in_the_file = planned(write(asked, {**CONFIG, "common": {"user_dir": str(my_plugin)}}))
+    for plan in (by_override, in_the_file):
+        *_, last = (word for word in plan.command if "common.user_dir=" in word)
+        assert last == f"common.user_dir='{my_plugin}'"
+        assert plan.settings.get("common.user_dir") == str(my_plugin)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (None, "no package there; name the folder that contains __init__.py"),
+        ("", "it does not import fairseq_capsule; add 'import fairseq_capsule' to it"),
+        ("import fairseq_capsule; 1 / 0", "it cannot be imported (ZeroDivisionError: division by zero)"),
+        ("raise SystemExit(0)", "it cannot be imported (it ends Python)"),
+    ],
+)
+def test_a_plugin_that_cannot_be_used_is_refused(asked, tmp_path, text, message):
+    folder = tmp_path / "wrong_plugin"
+    folder.mkdir()
+    if text is not None:
+        (folder / "__init__.py").write_text(text)
+    found = planned(write(asked), f"common.user_dir={folder}")
+    assert f"{asked['config']}: common.user_dir {folder}: {message}" in found
+
+
 # --- evaluate.sh ------------------------------------------------------------------------------------------------------
 
 
@@ -220,8 +263,8 @@ def run(tmp_path):
         (tmp_path / "data" / name).touch()
     folder = RunFolder(tmp_path / "run")
     folder.write_settings(Settings(CONFIG))
-    options = dict.fromkeys(["split", "checkpoints", "beam", "lenpen", "nbest", "against"], "")
-    places = {"run": str(folder.path), "data": str(tmp_path / "data")}
+    options = dict.fromkeys(["split", "checkpoints", "beam", "lenpen", "nbest", "against", "user-dir"], "")
+    places = {"run": str(folder.path), "data": str(tmp_path / "data"), "plugin": str(REPOSITORY / "fairseq_capsule")}
     return {**places, **options, "max-tokens": "12000", "results": "evaluation"}
 
 
@@ -294,6 +337,25 @@ def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scor
     assert evaluating.fields(evaluated(run))["scoring"] == scoring
 
 
+def test_a_run_folder_does_not_name_a_program(run, my_plugin):
+    """The plugin is imported only if the user names it too."""
+    recorded = {**CONFIG, "common": {"user_dir": str(my_plugin)}}
+    RunFolder(Path(run["run"])).write_settings(Settings(recorded))
+    refused = evaluated(run)
+    assert f"trained with the plugin {my_plugin}" in refused and "if you trust it, give its folder by --user" in refused
+    assert not (my_plugin / "imported").exists()
+    plan = evaluated({**run, "user-dir": "my_plugin"})
+    assert (plan.plugin, plan.note.count("plugin")) == (my_plugin, 0)
+    other = shutil.copytree(my_plugin, my_plugin.with_name("other_plugin"))
+    plan = evaluated({**run, "user-dir": str(other)})
+    assert plan.plugin == other and f"was trained with the plugin {my_plugin}, not {other}" in plan.note
+
+
+def test_a_run_that_names_no_plugin_can_be_given_one(run, my_plugin):
+    plan = evaluated({**run, "user-dir": str(my_plugin)})
+    assert (plan.plugin, plan.note) == (my_plugin, "")
+
+
 def test_like_baseline_sets_the_options_of_the_task(asked, tmp_path):
     (tmp_path / "base.pt").touch()
     path = str(tmp_path / "base.pt")
@@ -347,7 +409,7 @@ def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "option", ["split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "results", "against"]
+    "option", ["split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "results", "against", "user-dir"]
 )
 def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @FEW

@@ -7,11 +7,13 @@ from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables import definitions
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, filled, load_table, table_names
+from fairseq_capsule.tables.gathering import gather
 from fairseq_capsule.tables.measures import MEASURES, composed, composed_of
+from fairseq_capsule.tables.printing import markdown
 from fairseq_capsule.tables.runs import compared_runs
 from fairseq_capsule.tables.scales import SCALES, load_scale
+from fairseq_capsule.tables.targets import targets
 
 NAMES = [
     *("comparison", "comparison-lstm", "comparison-variants"),
@@ -139,7 +141,27 @@ def test_a_template_is_filled_once():
     "text, message",
     [
         ("title: [", "expected"),
-        ("title: T\npaper: nobody\ncolumns: {}\nrows: {}\n", "nobody"),
+        (
+            "title: T\npaper: nobody\ncolumns: {}\nrows: {}\n",
+            "'nobody' is none of .*; add it to .*papers.yaml, or leave it",
+        ),
+        ("paper: duan\ncolumns: {}\nrows: {}\n", "the table has no 'title'; add it"),
+        ("title: T\nrows: {}\n", "the table has no 'columns'; add it"),
+        ("title: T\ncolumns: {}\n", "the table has no 'rows'; add it"),
+        ("", "the table must have keys: title, "),
+        ("[title]", "the table must have keys: title, "),
+        ("title: T\ncolumns: [BLEU]\nrows: {}\n", "columns must be keys with values, not "),
+        ("title: T\ncolumns: {B: {corpus: toy}}\nrows: {}\n", "column 'B' has no 'measure'; add it"),
+        ("title: T\ncolumns: {B: {measure: bleu}}\nrows: {}\n", "column 'B' has no 'corpus'; add it"),
+        ("title: T\ncolumns: {B: bleu}\nrows: {}\n", "column 'B' must have keys: corpus, "),
+        ("title: T\ncolumns: {B: {corpus: toy, measure: [x]}}\nrows: {}\n", "measure must be text"),
+        ("title: T\ncolumns: {}\nrows: {A: transformer}\n", "row 'A' must have keys: run, "),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x, grid: {k: 1}}}\n", "k of its grid must be a list"),
+        ("title: T\ncolumns: {}\nrows: {'{k}': {run: x, grid: {k: [1, 2]}, paper: [[]]}}\n", "each of its 2 points"),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x, on: B}, B: {paper: []}}\n", "A needs B, which has no 'run'"),
+        ("title: T\ncolumns: {}\nrows: {}\nfigure: {y: B}\n", "figure has no 'x'; add it"),
+        ("title: T\ncolumns: {}\nrows: {}\nfigure: {x: A, y: B}\n", "figure: no column 'A'"),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x}}\nfigure: {x: k, series: n}\n", "figure: no grid 'k'"),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {}\ncolour: red\n", "colour"),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {runs: x}}\n", "runs"),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, paper: [1]}}\n", "1 figures"),
@@ -151,17 +173,47 @@ def test_a_template_is_filled_once():
         ("title: T\npaper: duan\ncolumns: {}\nrows: {'{n}': {run: x, grid: {k: [1]}}}\n", "no value for n"),
     ],
 )
-def test_a_broken_definition_is_refused(tmp_path, monkeypatch, text, message):
-    (tmp_path / "tables").mkdir()
-    (tmp_path / "tables" / "broken.yaml").write_text(text)
-    monkeypatch.setattr(definitions, "CONFIGS", tmp_path)
+def test_a_broken_definition_is_refused(tmp_path, text, message):
+    (tmp_path / "broken.yaml").write_text(text)
     with pytest.raises(UserError, match=message) as refused:
-        load_table("broken")
+        load_table(str(tmp_path / "broken.yaml"))
     assert "\n" not in str(refused.value)
 
 
+def test_a_table_may_be_any_yaml_file_and_of_no_paper(tmp_path, monkeypatch, places):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text(
+        "title: Mine\ncolumns: {BLEU: {corpus: toy, measure: bleu}}\nrows:\n  A: {run: transformer}\n  quoted:\n"
+    )
+    table = load_table("./mine.yaml")
+    assert (table.name, table.source, table.paper) == ("mine", tmp_path / "mine.yaml", "")
+    run, _ = compared_runs(table, table.row("A"), table.columns[0], load_scale("smoke"), 1, places)
+    assert run.name == "smoke/toy-smoke/transformer/seed1"
+    text = markdown(gather(table, load_scale("smoke"), places))
+    assert text.startswith("# Mine\n\nScale: smoke.\n\n|")
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path):
+    with pytest.raises(UserError, match="none.yaml: no such file; name a table's YAML file, or one of: comparison, "):
+        load_table("none.yaml")
+    (tmp_path / "a {b}.yaml").write_text("title: T\ncolumns: {}\nrows: {}\n")
+    with pytest.raises(UserError, match="rename it"):
+        load_table(str(tmp_path / "a {b}.yaml"))
+    (tmp_path / "latin.yaml").write_bytes(b"title: \xe4")
+    with pytest.raises(UserError, match="latin.yaml: .*utf-8"):
+        load_table(str(tmp_path / "latin.yaml"))
+
+
+def test_an_unknown_measure_is_refused(tmp_path, places):
+    (tmp_path / "mine.yaml").write_text("title: T\ncolumns: {B: {corpus: toy, measure: blue}}\nrows: {A: {run: x}}\n")
+    table = load_table(str(tmp_path / "mine.yaml"))
+    for use in (gather, targets):
+        with pytest.raises(UserError, match="column 'B': measure 'blue' is none of bleu, "):
+            use(table, load_scale("smoke"), places)
+
+
 def test_unknown_names_are_refused():
-    with pytest.raises(UserError, match="no table 'duan-table9'; there are: comparison, comparison-lstm, "):
+    with pytest.raises(UserError, match="no table 'duan-table9'; there are: comparison, .*; or give the path of a"):
         load_table("duan-table9")
     with pytest.raises(UserError, match="no scale 'huge'; there are: paper, small, smoke"):
         load_scale("huge")

@@ -45,6 +45,39 @@ def test_every_table_has_targets(scale, places):
             assert any(cell.startswith(f"{run}/") for run in found.runs)
 
 
+MINE = """
+title: Mine
+columns:
+  BLEU: {corpus: toy, measure: bleu}
+  NLL: {corpus: toy, measure: nll}
+  speed: {corpus: toy, measure: speed_train}
+rows:
+  Transformer: {run: transformer}
+  mine: {run: transformer common.user_dir=plugins/mine model._name=my_transformer}
+"""
+
+
+def test_commands_import_the_plugin_of_a_row(tmp_path):
+    (tmp_path / "mine.yaml").write_text(MINE)
+    table = load_table(str(tmp_path / "mine.yaml"))
+    here, other = tmp_path / "here", tmp_path / "other"
+    for plugin in (None, other):
+        found = targets(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
+        own, mine = (step(run, source="nll") for run in found.trainings)
+        assert mine.run == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
+        for wildcards, folder in ((own, plugin), (mine, here / "plugins/mine")):
+            option = ["--user-dir", str(folder)] if folder else []
+            assert found.plugin(wildcards) == option
+            assert found.measure(wildcards)[: len(option) + 2] == ["fairseq-capsule", *option, "nll"]
+            override = [f"common.user_dir={folder}"] if folder else []
+            assert [word for word in found.training_overrides(wildcards) if "user_dir" in word] == override
+        timed = found.measure(step(mine.run, source="throughput-train"))
+        assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
+        assert f"{mine.run}/measures/throughput-train.json" in found.cells
+        with pytest.raises(UserError, match="the plugin .*: no package there; name the folder"):
+            found.refuse_wrong_plugins()
+
+
 def test_a_row_starts_from_its_baseline(places):
     found = of("weng-table3", SMALL, places)
     words = train(found, step(GRET))
