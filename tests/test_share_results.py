@@ -295,6 +295,16 @@ def test_what_unpack_refuses_is_not_packed(runs, tmp_path):
     assert not list(tmp_path.glob("*a.tar*")) and not list(tmp_path.glob(".a.tar*"))
 
 
+@pytest.mark.parametrize("link", ["seed1/measures/size.json", "seeds1-3/compared/x/test2.json", "seeds1-3/compared/y"])
+def test_the_target_of_a_link_is_not_packed(runs, tmp_path, link):
+    (tmp_path / "private.json").write_text('{"key": "private"}')
+    target = tmp_path / "private.json" if link.endswith(".json") else tmp_path
+    (runs / "small/multi30k/transformer" / link).symlink_to(target)
+    found = run("pack", runs, tmp_path / "a.tar.xz")
+    assert found.returncode == 1 and f"{link}" in found.stderr and ": a link" in found.stderr
+    assert not (tmp_path / "a.tar.xz").exists()
+
+
 def test_a_planted_link_is_not_followed(runs, tmp_path):
     (tmp_path / "victim").write_text("untouched")
     (tmp_path / ".a.tar.xz.part").symlink_to(tmp_path / "victim")
