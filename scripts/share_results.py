@@ -49,6 +49,8 @@ def pack(runs, archive):
         found += [[file for system in {folder.parent for folder in folders} for file in system.glob(OF_SEVERAL_SEEDS)]]
         for files in found:
             for file in sorted(files):
+                if file.resolve() != file or not file.is_file():
+                    raise RunError(f"{file}: a link or a pipe, not a file; delete it, or pack another folder")
                 content = _reduced(file, runs).encode()
                 member = tarfile.TarInfo(str(file.relative_to(runs)))
                 member.size = len(content)
