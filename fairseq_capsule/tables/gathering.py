@@ -80,7 +80,12 @@ class Results:
 
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
-    """Collect the figures of every seed that has a folder."""
+    """Collect the figures of every seed that has a folder.
+
+    Raises:
+        UserError: a run has a link or a pipe.
+    """
+    places.require_plain(scale)
     seeds = trained_seeds(scale, places)
     cells: Dict[str, Tuple[Points, ...]] = {}
     labels: List[Optional[str]] = [None] * len(table.columns)

@@ -233,10 +233,12 @@ def targets(
 def configured(config: Mapping[str, Any], runs: Path) -> Targets:
     """The targets for the keys of Snakemake's `--config`: table, scale, data, and the arguments of `targets`."""
     baseline, gpus = config.get("baseline"), config.get("gpus")
+    scale, places = load_scale(config["scale"]), Places(runs, Path(config["data"]).absolute())
+    places.require_plain(scale)
     return targets(
         load_table(config["table"]),
-        load_scale(config["scale"]),
-        Places(runs, Path(config["data"]).absolute()),
+        scale,
+        places,
         [int(seed) for seed in config.get("seeds", [1])],
         config.get("rows"),
         Path(baseline) if baseline else None,
