@@ -1,11 +1,12 @@
 """The commands by which the scripts read and write a run folder.
 
     python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation|plan-plugin NAME=VALUE... [-- OVERRIDE...]
-    python -m fairseq_capsule_runs SCRIPT start|end|last-update|adopt NAME=VALUE...
+    python -m fairseq_capsule_runs SCRIPT check|start|end|last-update|adopt NAME=VALUE...
 
 The plans print `NAME=VALUE` fields, an empty field, and the words of a command. Each ends with a NUL, so that a shell
-reads any text unchanged. `start` opens the working directory and ends with status 3 if the training is finished. An
-error is one line that begins with SCRIPT, with status 1.
+reads any text unchanged. `check` refuses a working directory with links, pipes or devices; the scripts call it when
+they have entered a run folder or a prepared folder. `start` opens the working directory and ends with status 3 if the
+training is finished. An error is one line that begins with SCRIPT, with status 1.
 """
 
 import datetime
@@ -44,6 +45,12 @@ def plan_evaluation(asked: Mapping[str, str], _: Sequence[str]) -> int:
 def plan_plugin(asked: Mapping[str, str], _: Sequence[str]) -> int:
     found = plugins.plugin("--user-dir", asked["user-dir"], Path(asked["plugin"]))
     _print_plan({"plugin": str(found)}, ())
+    return 0
+
+
+def check(asked: Mapping[str, str], _: Sequence[str]) -> int:
+    """Refuse the working directory, a run folder or a prepared folder, if others may have prepared it to do harm."""
+    RUN.require_plain(asked["out"])
     return 0
 
 
@@ -104,6 +111,7 @@ COMMANDS: dict[str, Callable[[Mapping[str, str], Sequence[str]], int]] = {
     "plan-training": plan_training,
     "plan-evaluation": plan_evaluation,
     "plan-plugin": plan_plugin,
+    "check": check,
     "start": start,
     "end": end,
     "last-update": last_update,

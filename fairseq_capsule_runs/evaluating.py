@@ -71,12 +71,15 @@ def plan(asked: Mapping[str, str]) -> Plan:
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):
         raise RunError(f"{asked['run']}: no checkpoints; name the run folder of a training")
+    folder.require_plain()
     if not (data / "bin").is_dir() or not (data / "raw").is_dir():
         raise RunError(f"{asked['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
     results = values.name("--results", asked["results"])
     against = place("--against", os.path.realpath(asked["against"])) if asked["against"] else None
     if against and not (against / results).is_dir():
         raise RunError(f"{asked['against']}: no '{results}'; evaluate that run first, with the same options")
+    if against:
+        RunFolder(against).require_plain()
     settings = folder.settings()
     plugin, other_plugin = chosen_plugin(asked, settings, folder.path)
     beam, nbest, lenpen = decoding(asked, settings, folder.path)

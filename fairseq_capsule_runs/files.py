@@ -3,7 +3,9 @@
 import contextlib
 import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -12,6 +14,13 @@ def replace_file(path: Path, content: bytes) -> None:
     Raises:
         OSError: the file could not be written. An older file of that name is unchanged.
     """
+    with replacing(path) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that is moved to `path` at the end. After an error, an older file of that name is unchanged."""
     for number in itertools.count():
         part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
         try:
@@ -21,7 +30,7 @@ def replace_file(path: Path, content: bytes) -> None:
             continue
     try:
         with stream:
-            stream.write(content)
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())  # the new name must not reach the disk before the content
         os.replace(part, path)

@@ -7,8 +7,11 @@
 | `finished` | exists after the training has finished |
 | `checkpoint*.pt`, `train.log` | files of fairseq |
 | `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
+
+Somebody else may have made a run folder. So every command first calls `RunFolder.require_plain`.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_runs.files import replace_file
+from fairseq_capsule_runs.files import replace_file, replacing
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
 
@@ -28,7 +31,9 @@ KINDS = {
     UPDATE: re.compile(r"checkpoint_(?P<epoch>\d+)_(?P<update>\d+)\.pt"),
     BEST: re.compile(r"checkpoint\.best_(?P<metric>.+)_(?P<value>\d+(\.\d+)?)\.pt"),
 }
-_SAVED = re.compile(rb"Saved checkpoint .* @ (\d{1,18}) updates")
+_SAVED = re.compile(rb" @ (\d{1,18}) updates")
+_LONGEST_LINE = 10_000  # of a log, in bytes; a line that names a path fits
+_GIVEN = "checkpoint_given.pt"
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,34 @@ class Evaluation:
 @dataclass(frozen=True)
 class RunFolder:
     path: Path
+
+    def require_plain(self, shown: str = "") -> None:
+        """Refuse a folder with anything else than regular files and folders.
+
+        Otherwise a command that writes or deletes here could do so in another place, and one that reads could wait for
+        a pipe. The only link that is allowed is that of `adopt`; no command writes to a file of its name.
+
+        Args:
+            shown: the name of the folder in messages.
+
+        Raises:
+            RunError: the folder, or a folder in it, has a link, a pipe or a device.
+        """
+        folders = [str(self.path)]
+        given = os.path.join(*folders, _GIVEN)
+        while folders:
+            # Another process may delete its temporary folders.
+            with contextlib.suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    is_link = entry.is_symlink()
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False) or (is_link and entry.path == given):
+                        continue
+                    elif os.path.lexists(entry.path):
+                        place = Path(shown or self.path, os.path.relpath(entry.path, self.path))
+                        what = "a link" if is_link else "a pipe or a device"
+                        raise RunError(f"{place}: {what}, not a file or a folder; delete it, or name another folder")
 
     # --- settings ---------------------------------------------------------------------------------------------------
 
@@ -135,10 +168,11 @@ class RunFolder:
         The link to the checkpoint, checkpoint_given.pt, is created last: it shows that the folder is complete.
         """
         self.path.mkdir(parents=True, exist_ok=True)
+        self.require_plain()
         task = {"_name": "translation", "source_lang": source, "target_lang": target}
         self.write_settings(Settings({"task": task}, {"given": str(checkpoint.resolve())}))
         self.finish()
-        (self.path / "checkpoint_given.pt").symlink_to(checkpoint.resolve())
+        (self.path / _GIVEN).symlink_to(checkpoint.resolve())
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
@@ -156,11 +190,13 @@ class RunFolder:
     @property
     def last_update(self) -> int:
         """The last update with a saved checkpoint; 0 without checkpoints."""
-        try:
-            found = _SAVED.findall((self.path / "train.log").read_bytes())
-        except OSError:
-            return 0
-        return int(found[-1]) if found else 0
+        last = 0
+        with contextlib.suppress(OSError), open(self.path / "train.log", "rb") as log:
+            while line := log.readline(_LONGEST_LINE):
+                # The file name comes first. It may have any text, but is shorter than the limit.
+                found = _SAVED.findall(line.partition(b"Saved checkpoint ")[2])
+                last = int(found[-1]) if found else last
+        return last
 
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
@@ -190,9 +226,8 @@ class RunFolder:
             return None
         for checkpoint in self.checkpoints():
             if zipfile.is_zipfile(checkpoint):
-                part = self.path / "checkpoint_last.pt.part"
-                shutil.copyfile(checkpoint, part)
-                os.replace(part, self.last_checkpoint)
+                with open(checkpoint, "rb") as whole, replacing(self.last_checkpoint) as copy:
+                    shutil.copyfileobj(whole, copy, 1 << 20)
                 return checkpoint
         raise RunError(
             f"{shown}/checkpoint_last.pt is damaged, and no other checkpoint is intact; "

@@ -170,6 +170,11 @@ lock() { # OUT: changes to the folder OUT and locks it
     { mkdir -p "$1" 2>/dev/null && cd "$1"; } || die "cannot make the folder $1: name one that can be written"
     exec 9<. # held while the script runs
     flock --nonblock 9 || { echo "waiting for another run in $1" && flock 9; }
+    need_plain "$1"
+}
+
+need_plain() { # OUT: refuses the current folder, which is OUT, if a link in it could lead what the script writes to another place
+    run_folder check out="$1" || exit 1
 }
 
 keep_settings() { # OUT SETTING...: refuses the current folder, which is OUT, if it was prepared with other settings

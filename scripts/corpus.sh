@@ -127,7 +127,7 @@ unpack() { # PART MEMBERS URL...: extracts members, named without their folders,
     told=$(grep -vE '^$|Not found in archive|xiting with failure status|filename not matched|trailing garbage ignored' <<<"$told" | sed -n 1p) || true
     [[ ! $told ]] || die "${files[*]}: cannot be unpacked ($told): fetch it again, or free some disk space"
     for member in $2; do
-        [[ -f $1/members/$member ]] || die "$file has no $member: check that this is the right archive"
+        [[ -f $1/members/$member && ! -L $1/members/$member ]] || die "$file has no $member: check that this is the right archive"
     done
 }
 

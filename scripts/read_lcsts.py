@@ -21,7 +21,7 @@ import sys
 from one_line import one_line
 from texts import BROKEN, decoded, require_unbroken
 
-FIELD = re.compile(r"<(human_label|summary|short_text)>(.*?)</\1>", re.DOTALL)
+FIELD = re.compile(r"<(human_label|summary|short_text)>")
 OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
 
 
@@ -37,12 +37,27 @@ def documents(path):
             elif opened:
                 break
             elif name is not None and line.strip() == "</doc>":
-                yield name, dict(FIELD.findall("".join(content)))
+                yield name, fields_of("".join(content))
                 name = None
             else:
                 content.append(line)
     if name is not None:
         raise ValueError(f"{path}, doc {name}: has no </doc>, so the file may be incomplete; fetch it again")
+
+
+def fields_of(document):
+    """Return {name: text} of the fields that have an end. Tags inside a field are text."""
+    found, end, endless = {}, 0, set()
+    for tag in FIELD.finditer(document):
+        name = tag[1]
+        if tag.start() < end or name in endless:
+            continue
+        closed = document.find(f"</{name}>", tag.end())
+        if closed < 0:
+            endless.add(name)  # so no later one has an end: a search for each would take quadratic time
+            continue
+        found[name], end = document[tag.end() : closed], closed
+    return found
 
 
 def pairs(path, least):

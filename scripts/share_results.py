@@ -3,27 +3,32 @@
 An archive has the settings, scores, measurements, translations and learning curves of each run. It has no checkpoints
 and no text of the corpus. `fairseq-capsule table` reads the unpacked folder as it is. `fairseq-capsule report` also
 needs the sentences that were translated: `unpack --data` adds them.
+
+`unpack` accepts regular files with a plain relative name that `pack` would write (KEPT, OF_SEVERAL_SEEDS), up to a
+size. It overwrites nothing and follows no link. It checks the whole archive before it writes the first file.
 """
 
 import argparse
 import io
 import json
 import lzma
-import os
 import re
 import sys
 import tarfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from fairseq_capsule_runs import RunFolder
-from fairseq_capsule_runs.files import replace_file
-from fairseq_capsule_runs.values import RunError
+from fairseq_capsule_runs.files import replace_file, replacing
+from fairseq_capsule_runs.values import RunError, shown
 
 KEPT = (
     *("settings.json", "manifest.json", "finished", "train.log", "measures/*.json", "compared/*/*.json"),
     *("evaluation/*/scores.json", "evaluation/*/settings", "evaluation/*/generate.out"),
 )
 OF_SEVERAL_SEEDS = "seeds*/compared/*/*.json"
+MOST_MIB = 256  # of an archive after decompression; it is held in memory
+MOST_MIB_OF_FILE = 32
+LONGEST_NAME = 1000
 # What is kept of each start in a manifest.
 START = ("start", "versions", "git", "processor", "gpus", "processes", "batch", "seed", "end")
 CURVES = re.compile(r"(?:\]\[(?:train|valid)\]\[INFO\]|\| INFO \| (?:train|valid) \|)|num\. shared model params: ")
@@ -36,19 +41,38 @@ def pack(runs, archive):
     folders = sorted(path.parent for path in runs.rglob("finished"))
     if not folders:
         raise RunError(f"{runs}: no finished runs")
-    part = archive.with_name(f".{archive.name}.part")
-    with tarfile.open(part, "w:xz", preset=9) as tar:
+    with replacing(archive) as stream, tarfile.open(fileobj=stream, mode="w:xz", preset=9) as tar:
         # The same file of all runs in sequence: their translations are similar, so they take less space.
         found = [[file for folder in folders for file in folder.glob(pattern)] for pattern in KEPT]
         found += [[file for system in {folder.parent for folder in folders} for file in system.glob(OF_SEVERAL_SEEDS)]]
         for files in found:
             for file in sorted(files):
+                if file.resolve() != file or not file.is_file():
+                    raise RunError(f"{file}: a link or a pipe, not a file; delete it, or pack another folder")
                 content = _reduced(file, runs).encode()
                 member = tarfile.TarInfo(str(file.relative_to(runs)))
                 member.size = len(content)
+                _require_result(runs, member)
                 tar.addfile(member, io.BytesIO(content))
-    os.replace(part, archive)
+                if tar.offset > MOST_MIB << 20:
+                    raise RunError(f"{runs}: results of over {MOST_MIB} MiB; pack fewer runs")
     print(f"{archive}: {len(folders)} runs, {archive.stat().st_size:,} bytes")
+
+
+def _require_result(place, member):
+    """Refuse what is not a result. `pack` and `unpack` have the same rule."""
+    name, parts = member.name, member.name.split("/")
+    if member.type != tarfile.REGTYPE or member.sparse is not None:
+        fault = "no regular file"
+    elif len(name) > LONGEST_NAME or not all(part and part[0] != "." and part.isprintable() for part in parts):
+        fault = "no plain relative name"
+    elif not any(PurePosixPath(name).match(pattern) for pattern in (*KEPT, OF_SEVERAL_SEEDS)):
+        fault = "no file of results"
+    elif not 0 <= member.size <= MOST_MIB_OF_FILE << 20:
+        fault = f"over {MOST_MIB_OF_FILE} MiB"
+    else:
+        return
+    raise RunError(f"{place}: {shown(name)}: {fault}; only results of runs can be shared")
 
 
 def _reduced(file, runs):
@@ -82,17 +106,58 @@ def _without_places(value, runs):
 
 
 def unpack(archive, runs, data):
-    try:
-        with tarfile.open(archive) as tar:
-            tar.getmembers()  # reads the archive to its end, so that a damaged one leaves no files
-            tar.extractall(runs, filter="data")
-    except (EOFError, lzma.LZMAError, tarfile.ReadError) as error:
-        raise RunError(f"{archive}: damaged or cut short; download it again") from error
-    if data:
-        for file in sorted(runs.rglob("generate.out")):
-            split, folder = file.parent, file.parents[2]
+    runs = runs.resolve()
+    files = _read(archive)
+    _require_free(runs, files)
+    for name, content in files.items():
+        path = runs / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(path, content)
+        # Only what `pack` wrote lacks the sentences. The file of the run itself has them.
+        if data and path.name == "generate.out" and path.read_bytes() == content:
+            folder = path.parents[2]
             if data.resolve().name in folder.relative_to(runs).parts:
-                _add_text(file, split.name, RunFolder(folder).settings(), data)
+                _add_text(path, path.parent.name, RunFolder(folder).settings(), data)
+
+
+def _read(archive):
+    """Return {name: content}, or refuse the archive."""
+    try:
+        with lzma.open(archive) as stream:
+            content = stream.read((MOST_MIB << 20) + 1)
+        if len(content) > MOST_MIB << 20:
+            raise RunError(f"{archive}: over {MOST_MIB} MiB after decompression; no archive of results is so large")
+        files = {}
+        with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
+            for member in tar:
+                _require_result(archive, member)
+                if member.name in files:
+                    raise RunError(f"{archive}: {shown(member.name)}: is in it twice; only results can be shared")
+                files[member.name] = tar.extractfile(member).read()
+    except (EOFError, lzma.LZMAError, tarfile.TarError) as error:
+        raise RunError(f"{archive}: damaged or cut short; download it again") from error
+    return files
+
+
+def _require_free(runs, files):
+    """Refuse files whose place is taken."""
+    for part in {part for name in files for part in PurePosixPath(name).parents}:
+        folder = runs / part
+        if folder.is_symlink() or (folder.exists() and not folder.is_dir()) or str(part) in files:
+            raise RunError(f"{folder}: a file or a link, where the archive has a folder; unpack to another folder")
+    for name, content in files.items():
+        path = runs / name
+        if path.is_symlink() or (path.exists() and not _is_same(path, content, runs)):
+            raise RunError(f"{path}: exists with another content; unpack to another folder")
+
+
+def _is_same(path, content, runs):
+    """Whether a file has this content, itself or as `pack` reduces it."""
+    try:
+        return path.is_file() and (path.read_bytes() == content or _reduced(path, runs).encode() == content)
+    except (RunError, UnicodeDecodeError):
+        return False
 
 
 def _add_text(file, split, settings, data):

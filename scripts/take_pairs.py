@@ -10,23 +10,22 @@ from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
 
-from texts import BROKEN, decoded, read_lines, require_unbroken, watched
+from texts import BROKEN, MOST_LENGTH, decoded, is_long, read_lines, require_unbroken, watched
 
-MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
 MOST_DROPPED = 0.05  # more is a fault of the text, which the user should know of
 
 
 def fault(line):
     """Return what is wrong with a training sentence, or None."""
+    if is_long(line):
+        return "too long"
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
         return "not UTF-8"
     if BROKEN.search(text):
         return "broken characters"
-    if not text.strip():
-        return "empty"
-    return "too long" if len(text) > MOST_LENGTH else None
+    return None if text.strip() else "empty"
 
 
 def first_fault(names, pair):
@@ -59,11 +58,12 @@ def good_pairs(paths):
         ValueError: a pair is broken, or empty on one side.
     """
     for number, pair in parallel(paths):
+        for path, line in zip(paths, pair):
+            if is_long(line):
+                raise ValueError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
         source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
         for path, text in zip(paths, (source, target)):
             require_unbroken(f"{path}, line {number}", text)
-            if len(text) > MOST_LENGTH:
-                raise ValueError(f"{path}, line {number}: {len(text)} characters are no sentence: fix the pair")
         if bool(source.strip()) != bool(target.strip()):
             empty, other = paths if target.strip() else reversed(paths)
             raise ValueError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")

@@ -9,9 +9,12 @@ import zlib
 
 from tqdm import tqdm
 
-MARKUP = re.compile(r"<(refset|doc)\b([^>]*)>|<seg\b([^>]*)>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
+MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
+MOST_BYTES = 4 * MOST_LENGTH  # in UTF-8
+BLOCK = 1 << 20
 
-
+TAG = re.compile(r"<(refset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
+END = re.compile("</seg>", re.IGNORECASE)
 BROKEN = re.compile("[\0\ufffd]")  # NUL, and the replacement character of a wrong conversion
 
 
@@ -41,38 +44,61 @@ def decoded(path, number, line):
 def read_lines(path):
     """Yield the lines of a text, or the segments of an .sgm or .xml file, as bytes without the line feed.
 
-    A carriage return becomes a space. A byte order mark is removed.
+    A carriage return becomes a space. A byte order mark is removed. Of a line of more than MOST_BYTES, only a beginning
+    is yielded that is also longer.
     """
     if path.endswith((".sgm", ".xml")):
         yield from (text.encode() for *_, text in read_segments(path))
         return
     try:
         with (gzip.open if path.endswith(".gz") else open)(path, "rb") as text:
-            for number, line in enumerate(text):
+            for number, line in enumerate(_beginnings(text)):
                 line = line if number else line.removeprefix(codecs.BOM_UTF8)
                 yield line.removesuffix(b"\n").replace(b"\r", b" ")
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise ValueError(f"{path}: not a complete gzip archive: fetch it again") from None
 
 
+def _beginnings(file):
+    """Yield the lines of a file. The rest of a long line is skipped, so that it does not have to fit into memory."""
+    while line := file.readline(MOST_BYTES + 10):  # with a byte order mark and the line feed
+        yield line
+        while not line.endswith(b"\n") and (line := file.readline(BLOCK)):
+            pass
+
+
+def is_long(line):
+    """Whether a line, as bytes, has more than MOST_LENGTH characters."""
+    return len(line) > MOST_LENGTH and len(line.decode("utf-8", "replace")) > MOST_LENGTH
+
+
 def read_segments(path):
     """Yield (translator, document, segment, text) of a file in mteval's format. In a source file the translator is "".
 
     Raises:
-        ValueError: the file is not UTF-8, or a segment has a broken character.
+        ValueError: the file is not UTF-8, or a segment has a broken character or no end.
     """
     with open(path, "rb") as file:
         content = "".join(decoded(path, number, line) for number, line in enumerate(file, 1))
     translator = document = ""
-    for markup, attributes, segment, text in MARKUP.findall(content):
-        if markup:
+    end = 0
+    for tag in TAG.finditer(content):
+        if tag.start() < end:
+            continue  # in the text of a segment
+        attributes = tag[2]
+        if tag[1].lower() != "seg":
             translator = attribute(attributes, "sysid") or attribute(attributes, "refid") or translator
             document = attribute(attributes, "docid")
-        else:
-            name = attribute(segment, "id")
-            whole = " ".join(html.unescape(text).split())
-            require_unbroken(f"{path}, segment {name} of document {document or '?'}", whole)
-            yield translator, document, name, whole
+            continue
+        name = attribute(attributes, "id")
+        place = f"{path}, segment {name} of document {document or '?'}"
+        closed = END.search(content, tag.end())
+        if not closed:
+            raise ValueError(f"{place}: no </seg>: fetch the file again")
+        end = closed.end()
+        whole = " ".join(html.unescape(content[tag.end() : closed.start()]).split())
+        require_unbroken(place, whole)
+        yield translator, document, name, whole
 
 
 def attribute(attributes, name):

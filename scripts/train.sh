@@ -65,6 +65,7 @@ if [[ $node == 0 ]]; then # the first node writes the records
     lock "$out"
 else
     { mkdir -p "$out" && cd "$out"; } || die "cannot make the folder $out: name one that can be written"
+    need_plain "$out"
     log=train.node$node.log
 fi
 run=$PWD

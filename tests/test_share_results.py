@@ -1,6 +1,8 @@
 """The archive of results, scripts/share_results.py."""
 
+import io
 import json
+import lzma
 import subprocess
 import sys
 import tarfile
@@ -138,13 +140,181 @@ def test_an_archive_is_unpacked_beside_other_runs(runs, tmp_path):
     assert (runs / "small/multi30k/transformer/seed1/checkpoint_last.pt").exists()
 
 
-def test_an_archive_cannot_write_outside_the_folder(tmp_path):
-    (tmp_path / "x").write_text("x")
-    with tarfile.open(tmp_path / "a.tar.xz", "w:xz") as tar:
-        tar.add(tmp_path / "x", "../outside")
-    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out")
-    assert refused.returncode == 1 and refused.stderr.count("\n") == 1
-    assert not (tmp_path / "outside").exists()
+GOOD = ("a/seed1/settings.json", b"{}")
+
+
+def member(name, content=b"", kind=tarfile.REGTYPE, link=""):
+    found = tarfile.TarInfo(name)
+    found.type, found.linkname, found.size = kind, link, len(content)
+    return found, io.BytesIO(content)
+
+
+def write_archive(path, *members):
+    with tarfile.open(path, "w:xz", preset=0) as tar:
+        for each in members:
+            tar.addfile(*(each if isinstance(each[0], tarfile.TarInfo) else member(*each)))
+    return path
+
+
+def refused(archive, out, *wanted):
+    """Check that nothing is unpacked, and that one line says why."""
+    before = {path: path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
+    found = run("unpack", archive, out)
+    assert found.returncode == 1 and found.stderr.count("\n") == 1, found.stderr
+    assert found.stderr.startswith("share_results.py: ")
+    for text in wanted:
+        assert text in found.stderr
+    assert {path: path.read_bytes() for path in out.parent.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../settings.json", "a/../../settings.json", "/tmp/settings.json", "a//settings.json", "a/./settings.json"),
+        *(
+            ".git/settings.json",
+            "a/.hidden/finished",
+            "a\n/settings.json",
+            "a\x1b[2J/settings.json",
+            "a\u202e/finished",
+        ),
+        *("settings.json/", "x" * 2000 + "/finished"),
+    ],
+)
+def test_a_member_has_a_plain_relative_name(tmp_path, name):
+    archive = write_archive(tmp_path / "a.tar.xz", GOOD, (name, b"x"))
+    refused(archive, tmp_path / "folder" / "out", "no plain relative name")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("checkpoint_last.pt", "a/seed1/checkpoint_best.pt", "sitecustomize.py", "a/hooks/pre-commit", "train.log.gz"),
+        *("evaluation/scores.json", "evaluation/test/sub/scores.json", "a/measures/x.py", "a/compared/x.json"),
+    ],
+)
+def test_a_member_is_a_file_that_pack_writes(tmp_path, name):
+    archive = write_archive(tmp_path / "a.tar.xz", GOOD, (name, b"x"))
+    refused(archive, tmp_path / "out", "no file of results")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE),
+        *(tarfile.GNUTYPE_SPARSE, tarfile.CONTTYPE, b"?"),
+    ],
+)
+def test_a_member_is_a_regular_file(tmp_path, kind):
+    archive = write_archive(tmp_path / "a.tar.xz", GOOD, member("a/finished", kind=kind, link="/etc/passwd"))
+    refused(archive, tmp_path / "out", "no regular file")
+
+
+def test_links_longer_than_a_path_may_be_do_not_lead_outside(tmp_path):
+    """Python 3.11's filter "data" follows them: it stops resolving links at the longest path of the system."""
+    long, steps, path, members = "d" * 247, "abcdefghijklmnop", "", []
+    for step in steps:
+        members += [member(f"{path}{long}", kind=tarfile.DIRTYPE), member(f"{path}{step}", b"", tarfile.SYMTYPE, long)]
+        path += f"{long}/"
+    through = "/".join(steps) + "/" + "l" * 254
+    members += [member(through, b"", tarfile.SYMTYPE, "../" * len(steps))]
+    members += [member("escape", b"", tarfile.SYMTYPE, f"{through}/../outside"), ("escape/settings.json", b"written")]
+    refused(write_archive(tmp_path / "a.tar.xz", *members), tmp_path / "out", "no regular file")
+
+
+def test_a_name_in_a_header_of_its_own_is_checked(tmp_path):
+    header = member("x", b"25 path=a/../../finished\n", tarfile.XHDTYPE)
+    refused(write_archive(tmp_path / "a.tar.xz", GOOD, header, ("finished", b"")), tmp_path / "out", "no plain")
+
+
+def test_a_large_file_is_refused(tmp_path):
+    archive = write_archive(tmp_path / "a.tar.xz", GOOD, ("a/train.log", bytes(32 * 2**20 + 1)))
+    refused(archive, tmp_path / "out", "a/train.log: over 32 MiB")
+
+
+def test_a_large_archive_is_refused_before_it_is_read_completely(tmp_path):
+    compressor, zeros = lzma.LZMACompressor(preset=0), bytes(2**20)
+    with open(tmp_path / "a.tar.xz", "wb") as file:
+        for _ in range(300):
+            file.write(compressor.compress(zeros))
+        file.write(compressor.flush())
+    refused(tmp_path / "a.tar.xz", tmp_path / "out", "over 256 MiB")
+
+
+@pytest.mark.parametrize("size", [b"\xff" * 12, b"\x80" + b"\xff" * 11, b"77777777777\0"])
+def test_a_wrong_size_is_refused(tmp_path, size):
+    header = bytearray(member("finished")[0].tobuf())
+    header[124:136] = size
+    header[148:156] = b"%06o\0 " % tarfile.calc_chksums(bytes(header))[0]
+    (tmp_path / "a.tar.xz").write_bytes(lzma.compress(bytes(header) + bytes(1024)))
+    refused(tmp_path / "a.tar.xz", tmp_path / "out")
+
+
+@pytest.mark.parametrize("second", ["a/finished", "a/finished/settings.json"])
+def test_no_member_is_in_the_place_of_another(tmp_path, second):
+    refused(write_archive(tmp_path / "a.tar.xz", ("a/finished", b"1"), (second, b"2")), tmp_path / "out")
+
+
+@pytest.mark.parametrize("there", ["a/seed1/settings.json", "a/seed1", "a"])
+def test_what_exists_is_not_overwritten(tmp_path, there):
+    out = tmp_path / "out"
+    (out / there).parent.mkdir(parents=True)
+    (out / there).write_text("mine")
+    refused(write_archive(tmp_path / "a.tar.xz", ("finished", b""), GOOD), out, str(out / there))
+
+
+@pytest.mark.parametrize("there", ["a/seed1/settings.json", "a/seed1", "a"])
+@pytest.mark.parametrize("exists", [True, False])
+def test_no_link_is_followed(tmp_path, there, exists):
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    (out / there).parent.mkdir(parents=True)
+    (out / there).symlink_to(elsewhere)
+    if exists and there.endswith(".json"):
+        elsewhere.write_bytes(GOOD[1])
+    elif exists:
+        elsewhere.mkdir()
+    refused(write_archive(tmp_path / "a.tar.xz", ("finished", b""), GOOD), out, str(out / there))
+
+
+def test_unpacking_again_changes_nothing(runs, data, tmp_path):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    for more in ([], [], ["--data", data], ["--data", data], []):
+        unpacked = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", *more)
+        assert unpacked.returncode == 0, unpacked.stderr
+    run("pack", tmp_path / "out", tmp_path / "b.tar.xz")
+    assert (tmp_path / "a.tar.xz").read_bytes() == (tmp_path / "b.tar.xz").read_bytes()
+
+
+def test_unpacking_leaves_the_translations_of_other_runs(runs, data, tmp_path):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    mine = runs / "small/multi30k/transformer/seed1/evaluation/test/generate.out"
+    before = mine.read_bytes()
+    assert run("unpack", tmp_path / "a.tar.xz", runs, "--data", data).returncode == 0
+    assert mine.read_bytes() == before
+
+
+def test_what_unpack_refuses_is_not_packed(runs, tmp_path):
+    (runs / "small/multi30k/transformer/seed1").rename(runs / "small/multi30k/transformer/.seed1")
+    found = run("pack", runs, tmp_path / "a.tar.xz")
+    assert found.returncode == 1 and "no plain relative name" in found.stderr and found.stderr.count("\n") == 1
+    assert not list(tmp_path.glob("*a.tar*")) and not list(tmp_path.glob(".a.tar*"))
+
+
+@pytest.mark.parametrize("link", ["seed1/measures/size.json", "seeds1-3/compared/x/test2.json", "seeds1-3/compared/y"])
+def test_the_target_of_a_link_is_not_packed(runs, tmp_path, link):
+    (tmp_path / "private.json").write_text('{"key": "private"}')
+    target = tmp_path / "private.json" if link.endswith(".json") else tmp_path
+    (runs / "small/multi30k/transformer" / link).symlink_to(target)
+    found = run("pack", runs, tmp_path / "a.tar.xz")
+    assert found.returncode == 1 and f"{link}" in found.stderr and ": a link" in found.stderr
+    assert not (tmp_path / "a.tar.xz").exists()
+
+
+def test_a_planted_link_is_not_followed(runs, tmp_path):
+    (tmp_path / "victim").write_text("untouched")
+    (tmp_path / ".a.tar.xz.part").symlink_to(tmp_path / "victim")
+    assert run("pack", runs, tmp_path / "a.tar.xz").returncode == 0
+    assert (tmp_path / "victim").read_text() == "untouched"
 
 
 def test_a_folder_without_finished_runs_is_refused(tmp_path):

@@ -83,9 +83,10 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        UserError: the table has an unknown measure or configuration.
+        UserError: the table has an unknown measure or configuration, or a run has a link or a pipe.
     """
     require_measures(table)
+    places.require_plain(scale)
     seeds = trained_seeds(scale, places)
     cells: Dict[str, Tuple[Points, ...]] = {}
     labels: List[Optional[str]] = [None] * len(table.columns)

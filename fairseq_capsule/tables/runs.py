@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Iterator, Optional, Sequence, Tuple
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.number_sets import as_ranges
 from fairseq_capsule.tables.configurations import without_defaults
 from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
-from fairseq_capsule_runs import RunFolder, plugins
+from fairseq_capsule_runs import RunError, RunFolder, plugins
 
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces
@@ -117,6 +118,18 @@ class Places:
 
     def folder(self, run: Run) -> RunFolder:
         return RunFolder(self.runs / run.name)
+
+    def require_plain(self, scale: Scale) -> None:
+        """Refuse links and pipes in the runs of a scale, before a step reads or writes there.
+
+        Raises:
+            UserError: a folder of a system has one.
+        """
+        try:
+            for system in sorted(filter(Path.is_dir, (self.runs / scale.name).glob("*/*"))):
+                RunFolder(system).require_plain()
+        except RunError as error:
+            raise UserError(str(error)) from error
 
     def checkpoint(self, run: Run) -> Path:
         return self.runs / run.name / run.checkpoint

@@ -259,10 +259,13 @@ def configured(config: Mapping[str, Any], runs: Path) -> Targets:
     """The targets for the keys of Snakemake's `--config`: table, scale, data, and the arguments of `targets`."""
     baseline, gpus, plugin = (config.get(key) for key in ("baseline", "gpus", "plugin"))
     here = Path(config.get("here", "."))
+    scale = load_scale(config["scale"])
+    places = Places(runs, Path(config["data"]).absolute(), here, Path(plugin) if plugin else None)
+    places.require_plain(scale)
     return targets(
         load_table(config["table"]),
-        load_scale(config["scale"]),
-        Places(runs, Path(config["data"]).absolute(), here, Path(plugin) if plugin else None),
+        scale,
+        places,
         [int(seed) for seed in config.get("seeds", [1])],
         config.get("rows"),
         Path(baseline) if baseline else None,

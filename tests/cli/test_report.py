@@ -1,6 +1,7 @@
 """`fairseq-capsule report`: what it writes, links and refuses."""
 
 import json
+import os
 import shutil
 from types import SimpleNamespace
 
@@ -112,6 +113,11 @@ class TestRefusals:
         line = refused(*words)
         assert line.startswith(f"{place / 'b'}: not evaluated on 'test'; run scripts/evaluate.sh --split test ")
         assert not (place / "out").exists()
+
+    def test_a_run_with_a_pipe_is_refused(self, refused, words, place):
+        (place / "b/train.log").unlink()
+        os.mkfifo(place / "b/train.log")
+        assert "b/train.log: a pipe or a device, not a file or a folder; delete it" in refused(*words)
 
     def test_a_run_that_was_evaluated_on_another_split_is_refused(self, refused, words):
         assert "it has test; choose one with --split" in refused(*words, "--split", "test1")

@@ -1,5 +1,7 @@
 """Broken characters of a corpus: validation and test sets with one are refused, training pairs are dropped."""
 
+import gzip
+import resource
 import subprocess
 import sys
 
@@ -13,9 +15,9 @@ DOCUMENT = (
 )
 
 
-def run(script, *arguments, cwd):
+def run(script, *arguments, cwd, **options):
     command = [sys.executable, REPOSITORY / "scripts" / script, *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **options)
 
 
 @pytest.fixture(params=BROKEN)
@@ -39,11 +41,37 @@ def test_broken_characters_of_plain_text_are_refused_or_dropped(tmp_path, broken
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
 
 
-def test_an_empty_sentence_is_refused_or_dropped(tmp_path):
+@pytest.mark.parametrize("character", ["b", "é", "好", "😀"])
+@pytest.mark.parametrize("number", [100_000, 100_001, 3_000_000])
+def test_a_long_line_is_refused_or_dropped(tmp_path, character, number):
     for language in ("en", "de"):
-        (tmp_path / f"text.{language}").write_text("a\n" + "b" * 100_001 + "\n")
+        lines = ("\ufeffa", character * number if language == "de" else "b", "c")
+        (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    taken = run("take_pairs.py", "--drop", "text.en", "text.de", "train.en", "train.de", cwd=tmp_path)
     refused = run("take_pairs.py", "text.en", "text.de", "valid.en", "valid.de", cwd=tmp_path)
-    assert refused.stderr == "text.en, line 2: 100001 characters are no sentence: fix the pair\n"
+    if number == 100_000:
+        assert taken.stdout == refused.stdout == "3 pairs\n"
+        return
+    assert taken.stdout == "2 pairs (dropped: 1 too long)\n"
+    assert (tmp_path / "train.en").read_text() == (tmp_path / "train.de").read_text() == "a\nc\n"
+    assert refused.stderr == "text.de, line 2: over 100000 characters are no sentence: fix the pair\n"
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_a_compressed_line_does_not_fill_the_memory(tmp_path, end):
+    most = 300 * 2**20
+    for language in ("en", "de"):
+        with gzip.open(tmp_path / f"text.{language}.gz", "wb", compresslevel=1) as file:
+            file.write(b"a\n")
+            for _ in range(400):
+                file.write(b"b" * 2**20)
+            file.write(end.encode())
+    taken = run(
+        *("take_pairs.py", "--drop", "text.en.gz", "text.de.gz", "train.en", "train.de"),
+        cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
+    )
+    assert taken.stdout == "1 pairs (dropped: 1 too long)\n", taken.stderr
 
 
 @pytest.mark.parametrize("escaped", ["\ufffd", "&#0;", "&#xFFFD;"])
@@ -63,3 +91,40 @@ def test_broken_characters_of_summaries_are_refused_or_dropped(tmp_path, broken)
     taken = run("read_lcsts.py", "part.txt", "train", cwd=tmp_path)
     assert taken.stdout == "1 pairs (dropped: 1 broken characters)\n"
     assert (tmp_path / "train.summary").read_text(encoding="utf-8") == "好\n"
+
+
+@pytest.mark.parametrize("text", ["<seg>", "<seg ", "<doc ", "<refset ", "<seg></seg", "</seg>", "<seg id=1>x</seg>"])
+def test_the_time_of_segments_is_linear(tmp_path, text):
+    (tmp_path / "set.sgm").write_text(text * (3_000_000 // len(text)))
+    read = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path, timeout=60)
+    assert read.stderr.count("\n") <= 1
+
+
+def test_a_segment_without_an_end_is_refused(tmp_path):
+    (tmp_path / "set.sgm").write_text('<doc docid="d"><seg id="1">a</seg><seg id="2">b</doc>')
+    refused = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
+    assert refused.stderr == "set.sgm, segment 2 of document d: no </seg>: fetch the file again\n"
+
+
+def test_markup_inside_a_segment_is_text(tmp_path):
+    document = '<REFSET refid="r"><Doc docid="d"><SEG id=1> a <b <seg> <doc> </SEG >c</seg><seg id="2">d</Seg></doc>'
+    (tmp_path / "set.sgm").write_text(document)
+    run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
+    assert (tmp_path / "test.en").read_text() == "a <b <seg> <doc> </SEG >c\nd\n"
+
+
+@pytest.mark.parametrize("field", ["<summary>", "<human_label><summary><short_text>", "<summary></short_text>"])
+def test_the_time_of_summaries_is_linear(tmp_path, field):
+    text = f"<doc id=0>\n{field * (3_000_000 // len(field))}\n</doc>\n"
+    (tmp_path / "part.txt").write_text(text + DOCUMENT.format(1, "好", "很好"), encoding="utf-8")
+    refused = run("read_lcsts.py", "part.txt", "train", cwd=tmp_path, timeout=60)
+    assert refused.stderr == "part.txt, doc 0: no characters in its <short_text> after cleaning: remove the doc\n"
+    assert (tmp_path / "train.text").read_text(encoding="utf-8") == "很好\n"
+
+
+def test_a_field_ends_at_its_own_tag(tmp_path):
+    fields = "<summary>a<summary></short_text>b</summary><short_text>c<summary>d</short_text><human_label>"
+    (tmp_path / "part.txt").write_text(f"<doc id=0>\n{fields}\n</doc>\n")
+    run("read_lcsts.py", "part.txt", "train", cwd=tmp_path)
+    assert (tmp_path / "train.summary").read_text() == "a<summary></short_text>b\n"
+    assert (tmp_path / "train.text").read_text() == "c<summary>d\n"

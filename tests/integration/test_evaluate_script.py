@@ -83,6 +83,29 @@ def test_a_second_run_does_nothing(place, prepared):
     assert contents(place.out) == before
 
 
+LINKS = [
+    "evaluation",
+    "evaluation/test",
+    *(f"evaluation/test/{name}" for name in ("notes", "scoring", "scores.txt.log")),
+]
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_a_run_with_a_link_is_refused(place, prepared, tmp_path, link):
+    """A script that followed it would write and delete files of another folder."""
+    elsewhere = tmp_path / "elsewhere"
+    (place.out / link).parent.mkdir(exist_ok=True)
+    if (place.out / link).exists():
+        (place.out / link).rename(elsewhere)
+    else:
+        elsewhere.write_text("untouched")
+    (place.out / link).symlink_to(elsewhere)
+    before = contents(tmp_path)
+    process = place.prepare("--lowercase", "out", prepared)
+    assert place.refused(process, f"{place.out}/{link}: a link, not a file or a folder")
+    assert contents(tmp_path) == before
+
+
 def test_another_beam_in_the_same_folder_is_refused(place, prepared):
     process = place.prepare("--beam", 2, "out", prepared)
     assert place.refused(process, "evaluation/test was prepared with ", "beam 3", "not beam 2")

@@ -136,13 +136,10 @@ def test_downloads_from_a_mirror_are_checked(archives, workplace):
 
 def test_a_full_disk_is_reported(archives, workplace):
     out = workplace.root / "out"
-    out.mkdir()
-    (out / "settings.part").symlink_to("/dev/full")
-    workplace.refused(
-        workplace.prepare("--from", archives, "out"), "cannot write in out, which is read-only or on a full disk"
-    )
-    (out / "settings.part").unlink()
-    assert not list(out.iterdir())
+    limited = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-")  # no file may have a byte
+    full = workplace.run(*limited, "scripts/prepare-multi30k.sh", "--from", archives, "out")
+    workplace.refused(full, "cannot write in out, which is read-only or on a full disk")
+    assert [file.stat().st_size for file in out.iterdir()] == [0]
 
     workplace.stub("sacremoses", f'exec {shutil.which("sacremoses", path=workplace.path)} "$@" >/dev/full')
     workplace.refused(
@@ -150,6 +147,17 @@ def test_a_full_disk_is_reported(archives, workplace):
     )
     assert finished(out) == ["raw"]
     assert not list(out.glob("*.part.*"))
+
+
+@pytest.mark.parametrize("name", ["settings", "settings.part", "raw.log", "raw", "download", "raw/SHA256SUMS"])
+def test_a_folder_with_a_link_is_refused(archives, workplace, name):
+    victim, place = workplace.root / "victim", workplace.root / "out" / name
+    victim.write_text("untouched")
+    place.parent.mkdir(parents=True)
+    place.symlink_to(victim)
+    refused = workplace.prepare("--from", archives, "out")
+    workplace.refused(refused, f"out/{name}: a link, not a file or a folder; delete it, or name another folder")
+    assert victim.read_text() == "untouched" and [path.name for path in place.parent.iterdir()] == [place.name]
 
 
 def test_other_settings_are_refused(prepared, archives, workplace):

@@ -1,5 +1,6 @@
 """`scripts/train.sh` on a CPU. For GPUs and nodes, stubs record the arguments of fairseq and torchrun."""
 
+import os
 import re
 import shutil
 import signal
@@ -212,6 +213,20 @@ def test_only_the_first_node_writes_records(place, data):
     process = place.prepare(*SCRIPTED, data, "out", "--nodes", 2, NODE_RANK="1", MASTER_ADDR="first")
     assert place.refused(process, "ValueError: out of luck (full log: ", "train.node1.log); see the first node")
     assert [file.name for file in place.out.iterdir()] == ["train.node1.log"]
+
+
+@pytest.mark.parametrize("name", ["train.log", "checkpoint_last.pt.part", "checkpoint_best.pt", "evaluation/test"])
+@pytest.mark.parametrize("nodes", [[], ["--nodes", 2]])
+def test_a_folder_with_a_link_or_a_pipe_is_refused(place, data, tmp_path, name, nodes):
+    planted = place.out / name
+    planted.parent.mkdir(parents=True)
+    if name == "train.log":
+        os.mkfifo(planted)
+    else:
+        planted.symlink_to(tmp_path / "new")
+    process = place.prepare(*SCRIPTED, *nodes, data, "out", NODE_RANK="1", MASTER_ADDR="first")
+    assert place.refused(process, f"out/{name}: a ", "not a file or a folder; delete it, or name another folder")
+    assert not (tmp_path / "new").exists() and [path.name for path in place.out.iterdir()] == [name.split("/")[0]]
 
 
 def test_gpus_that_torch_does_not_see_are_refused(place, data):

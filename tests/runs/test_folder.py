@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import zipfile
 
 import pytest
@@ -50,6 +52,75 @@ def test_a_planted_link_is_not_followed(folder):
         (folder.path / name).symlink_to(victim)
     folder.write_settings(Settings({"x": 1}))
     assert victim.read_text() == "untouched" and folder.settings() == Settings({"x": 1})
+
+
+SPECIAL = {
+    "link": lambda path, victim: path.symlink_to(victim),
+    "dangling link": lambda path, victim: path.symlink_to(victim.with_name("new")),
+    "link to a folder": lambda path, victim: path.symlink_to(victim.parent, target_is_directory=True),
+    "pipe": lambda path, _: os.mkfifo(path),
+    "device": lambda path, _: path.symlink_to("/dev/zero"),
+}
+PLACES = [
+    *("train.log", "settings.json", "finished", "checkpoint_last.pt", "checkpoint_last.pt.part", "checkpoint1.pt"),
+    *("evaluation", "evaluation/test", "evaluation/test/scores.json", "measures/size.json", "a/checkpoint_given.pt"),
+]
+
+
+@pytest.fixture
+def planted(tmp_path, request):
+    """A run folder with a link or a special file, and a file outside that it may lead to."""
+    kind, place = request.param
+    victim, folder = tmp_path / "home" / "victim", tmp_path / "out"
+    victim.parent.mkdir()
+    victim.write_text("untouched")
+    (folder / place).parent.mkdir(parents=True)
+    SPECIAL[kind](folder / place, victim)
+    return folder, place
+
+
+@pytest.mark.parametrize("planted", [(kind, place) for kind in SPECIAL for place in PLACES], indirect=True)
+def test_a_folder_has_only_files_and_folders(planted):
+    folder, place = planted
+    message = refused(RunFolder(folder).require_plain)
+    assert message.startswith(f"{folder / place}: a ") and "delete it" in message
+    assert refused(RunFolder(folder).require_plain, "out").startswith(f"out/{place}: a ")
+
+
+@pytest.mark.parametrize("planted", [("pipe", "train.log"), ("link", "evaluation/test/settings")], indirect=True)
+def test_the_command_of_the_scripts_refuses_the_folder(planted):
+    folder, place = planted
+    words = [sys.executable, "-m", "fairseq_capsule_runs", "train.sh", "check", "out=out"]
+    found = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
+    assert found.returncode == 1 and found.stderr.startswith(f"train.sh: out/{place}: a ")
+
+
+@pytest.mark.parametrize("planted", [("dangling link", "finished")], indirect=True)
+def test_no_checkpoint_is_adopted_into_a_folder_with_a_link(planted, tmp_path):
+    folder, _ = planted
+    checkpoint = tmp_path / "checkpoint.pt"
+    checkpoint.touch()
+    assert "finished: a link" in refused(RunFolder(folder).adopt, checkpoint, "en", "de")
+    assert not (tmp_path / "home/new").exists()
+
+
+def test_the_link_of_adopt_is_accepted(folder, tmp_path):
+    checkpoint = tmp_path / "checkpoint.pt"
+    checkpoint.touch()
+    adopted = RunFolder(folder.path / "given")
+    adopted.adopt(checkpoint, "en", "de")
+    adopted.require_plain()
+    words = [sys.executable, "-m", "fairseq_capsule_runs", "evaluate.sh", "check", "out=given"]
+    subprocess.run(words, cwd=adopted.path, check=True)
+    checkpoint.unlink()
+    adopted.require_plain()  # the tables of the other runs can still be printed
+
+
+def test_a_missing_folder_and_a_plain_folder_are_accepted(folder):
+    (folder.path / "evaluation/test").mkdir(parents=True)
+    (folder.path / "evaluation/test/scores.json").touch()
+    folder.require_plain()
+    RunFolder(folder.path / "missing").require_plain()
 
 
 @settings(max_examples=50)
@@ -151,6 +222,37 @@ def test_a_damaged_last_checkpoint_is_replaced(folder):
     for path in folder.path.glob("*.pt"):
         path.write_bytes(b"PK half")
     assert "no other checkpoint is intact" in refused(folder.recover_last, "out")
+
+
+def test_a_checkpoint_is_not_copied_through_a_link(folder):
+    """The commands refuse the folder before; the copy itself follows no link either."""
+    with zipfile.ZipFile(folder.path / "checkpoint1.pt", "w") as archive:
+        archive.writestr("x", "1")
+    folder.last_checkpoint.write_bytes(b"PK half")
+    (folder.path / "victim").write_text("untouched")
+    part = folder.path / "checkpoint_last.pt.part"
+    part.symlink_to(folder.path / "victim")
+    assert folder.recover_last("out") and (folder.path / "victim").read_text() == "untouched"
+
+
+LOGGED = b"[now][fairseq.checkpoint_utils][INFO] - Saved checkpoint %s (epoch 2 @ %d updates, score 4.5) (writing)\n"
+
+
+@pytest.mark.parametrize("place", [b"out/checkpoint2.pt", b"a @ 5 updates/" + b"x" * 4000, "größe @/x".encode()])
+def test_the_last_update_is_read_from_the_log(folder, place):
+    log = folder.path / "train.log"
+    assert folder.last_update == 0
+    log.write_bytes(b"Saved checkpoint\nat @ 7 updates\n\xff")
+    assert folder.last_update == 0
+    log.write_bytes(LOGGED % (place, 12) + LOGGED % (place, 34) + b"a line @ 56 updates\nwithout an end")
+    assert folder.last_update == 34
+
+
+@pytest.mark.parametrize("text", [b"Saved checkpoint ", b"Saved checkpoint @ 1 ", b" @ 1", b"1", b"\n"])
+def test_the_last_update_is_found_in_linear_time(folder, text):
+    program = "from pathlib import Path; from fairseq_capsule_runs import RunFolder; RunFolder(Path('.')).last_update"
+    (folder.path / "train.log").write_bytes(text * (20_000_000 // len(text)))
+    subprocess.run([sys.executable, "-c", program], cwd=folder.path, check=True, timeout=60)
 
 
 def test_checkpoints_are_counted_by_kind(folder):

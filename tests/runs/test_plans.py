@@ -431,3 +431,13 @@ def test_a_required_setting_is_given_without_a_plus(tmp_path):
     assert found["task"]["init_from_baseline"] == "base.pt"
     with pytest.raises(RunError, match="leave out the plus"):
         configured(path, ["+task.init_from_baseline=base.pt"], {})
+
+
+@pytest.mark.parametrize("which", ["run", "against"])
+def test_an_evaluation_of_a_folder_with_a_link_is_refused(run, which, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    other = shutil.copytree(run["run"], tmp_path / "other")
+    folder = Path({"run": run["run"], "against": other}[which])
+    (folder / "evaluation").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+    found = evaluated({**run, "against": str(other) if which == "against" else ""})
+    assert str(found).startswith(f"{folder}/evaluation: a link")

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 
 import pytest
 from scipy import stats
@@ -273,6 +274,14 @@ def test_quality_is_drawn_over_speed(runs, tmp_path):
     assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, both losses": (0.85, 31.0)}
     assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
     assert {path.suffix for path in write(results, tmp_path, figure=True)} == {".md", ".csv", ".png", ".svg"}
+
+
+def test_a_run_with_a_pipe_is_refused(runs):
+    """Reading it would wait without end."""
+    runs.finish(TRANSFORMER)
+    os.mkfifo(runs.folder(TRANSFORMER) / "train.log")
+    with pytest.raises(UserError, match="train.log: a pipe or a device, not a file or a folder"):
+        runs.gathered("duan-table2")
 
 
 def test_a_truncated_file_gives_no_figure(runs):

@@ -13,7 +13,7 @@ from fairseq_capsule.tables.definitions import REPOSITORY, load_table, table_nam
 from fairseq_capsule.tables.measures import RATIOS, applies, model_options
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, run_of
 from fairseq_capsule.tables.scales import SCALES, load_scale
-from fairseq_capsule.tables.targets import targets
+from fairseq_capsule.tables.targets import configured, targets
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
 TRANSFORMER = "small/multi30k/transformer/seed1"
@@ -312,3 +312,20 @@ def test_no_model_has_a_ratio_to_itself(measure, places):
             assert any(applies(measure, run) for run in runs)
             found += 1
     assert found
+
+
+@pytest.mark.parametrize("place", ["seed1/log/train.log", "seed1/evaluation", "seeds1-2/compared"])
+def test_runs_with_a_link_are_refused_before_a_step_writes_there(tmp_path, place):
+    link = tmp_path / "runs/small/multi30k/transformer" / place
+    link.parent.mkdir(parents=True)
+    link.symlink_to(tmp_path)
+    with pytest.raises(UserError, match=f"{place}: a link, not a file or a folder"):
+        configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")
+
+
+def test_a_given_baseline_is_accepted(tmp_path):
+    given = tmp_path / "runs/small/multi30k/given"
+    given.mkdir(parents=True)
+    (tmp_path / "baseline.pt").touch()
+    (given / "checkpoint_given.pt").symlink_to(tmp_path / "baseline.pt")
+    configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")

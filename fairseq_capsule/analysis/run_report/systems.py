@@ -140,7 +140,12 @@ def read_systems(
 
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
-    evaluation = RunFolder(run).evaluation(split, results)
+    folder = RunFolder(run)
+    try:
+        folder.require_plain()
+    except RunError as error:
+        raise UserError(str(error)) from error
+    evaluation = folder.evaluation(split, results)
     if not evaluation.translations.is_file():
         others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
         there = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
