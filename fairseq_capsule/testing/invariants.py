@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Mapping, Tuple
 
 import torch
 from fairseq.criterions import FairseqCriterion
-from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_model
+from fairseq.models import BaseFairseqModel, build_model
 from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
@@ -21,6 +21,7 @@ from fairseq_capsule.testing.small_models import (
     SIZES,
     WORDS,
     build_small,
+    config_of,
     encode,
     logits_of,
     make_batch,
@@ -39,7 +40,7 @@ def check_padding(arch: str, options: Options = PRESET) -> None:
 
     The source is padded on the left and on the right in turn.
     """
-    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    names = config_of(arch).__dataclass_fields__
     without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
     model = build_small(arch, {**options, **without})
     sentences = make_sentences(LENGTHS)
@@ -159,8 +160,8 @@ def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
         arch: the architecture.
         options: options of fairseq's model.
     """
-    kind, task = MODEL_DATACLASS_REGISTRY[arch], make_task()
-    off = build_small(arch, {**options, **options_off(kind())}, task)
+    task = make_task()
+    off = build_small(arch, {**options, **options_off(config_of(arch)())}, task)
     if isinstance(off, LSTMModel):
         plain_options = Namespace(**vars(off.cfg.lstm_options()), arch="lstm")
     elif isinstance(off, TransformerModelBase):

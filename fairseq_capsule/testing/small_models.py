@@ -1,16 +1,18 @@
 """Small models, batches and criterions for tests of an architecture."""
 
 from argparse import Namespace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type
 
 import torch
 from fairseq.criterions import CRITERION_REGISTRY, FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
 
@@ -38,9 +40,20 @@ def make_task(words: int = WORDS) -> TranslationTask:
     return TranslationTask(TranslationConfig(), dictionary, dictionary)
 
 
+def config_of(arch: str) -> Type[FairseqDataclass]:
+    """Return the dataclass of an architecture's options.
+
+    Raises:
+        UserError: no architecture of this name is registered.
+    """
+    if arch not in MODEL_DATACLASS_REGISTRY:
+        raise UserError(f"unknown architecture {arch}; import the package that defines it")
+    return MODEL_DATACLASS_REGISTRY[arch]
+
+
 def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
     """Return the options of `SIZES` that the architecture has, updated by `options`."""
-    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    names = config_of(arch).__dataclass_fields__
     return {**{name: value for name, value in SIZES.items() if name in names}, **options}
 
 
