@@ -5,6 +5,7 @@ everything that the package knows about it. The models, presets, commands, table
 registry and do not name any mechanism.
 """
 
+from dataclasses import Field, fields
 from typing import (
     Any,
     Callable,
@@ -168,6 +169,11 @@ class Mechanism:
             Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.
         """
         return {}
+
+
+def option_fields(options: Type[FairseqDataclass]) -> List[Field]:
+    """Return the fields of a dataclass that are options. fairseq's own field `_name` is none."""
+    return [item for item in fields(options) if not item.name.startswith("_")]
 
 
 _REGISTRY: Dict[str, Mechanism] = {}

@@ -1,11 +1,11 @@
 """Invariants of each architecture: padding, incremental decoding, gradients, half precision, all options off.
 
-Exact resuming is in `resuming`, because it needs separate processes.
+What the inspector shows is checked in `inspection`. Exact resuming is in `resuming`, because it needs separate
+processes.
 """
 
 from argparse import Namespace
-from types import MappingProxyType
-from typing import Any, Callable, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping
 
 import torch
 from fairseq.criterions import FairseqCriterion
@@ -18,8 +18,10 @@ from torch import Tensor
 from fairseq_capsule.models.mechanism import options_off
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
+    PRESET,
     SIZES,
     WORDS,
+    Options,
     build_small,
     config_of,
     encode,
@@ -30,8 +32,6 @@ from fairseq_capsule.testing.small_models import (
     make_task,
 )
 
-Options = Mapping[str, Any]
-PRESET: Options = MappingProxyType({})  # only the options of the preset
 WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 
 
@@ -177,16 +177,6 @@ def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
     assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
     for got, expected in zip(off.parameters(), plain.parameters()):
         assert torch.equal(got.grad, expected.grad)
-
-
-INVARIANTS: Tuple[Callable[..., None], ...] = (
-    check_padding,
-    check_translations,
-    check_steps,
-    check_gradients,
-    check_half_precision,
-    check_off_is_fairseqs_own,
-)
 
 
 def _by_id(batch: Mapping[str, Any], rows: Any) -> Dict[int, Any]:

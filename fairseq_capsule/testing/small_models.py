@@ -1,6 +1,7 @@
 """Small models, batches and criterions for tests of an architecture."""
 
 from argparse import Namespace
+from types import MappingProxyType
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type
 
 import torch
@@ -16,6 +17,8 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
 
+Options = Mapping[str, Any]
+PRESET: Options = MappingProxyType({})  # only the options of the preset
 WORDS = 40  # words of the artificial language
 SIZES = {
     "encoder_embed_dim": 32,
