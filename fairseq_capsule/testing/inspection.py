@@ -8,8 +8,9 @@ import numpy as np
 from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.declaration import option_fields
 from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.mechanism import Mechanism, active_mechanisms, mechanisms, option_fields, options_off
+from fairseq_capsule.models.mechanism import Mechanism, active_mechanisms, mechanisms, options_off
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small, config_of, make_sentences
 
