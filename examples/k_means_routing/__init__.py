@@ -137,12 +137,6 @@ class ProgressCriterion(RoutingLossesCriterion):
 
     logged = {"progress": LoggedLoss("ntokens", 1.0)}
 
-    def __init__(
-        self, task, sentence_avg, label_smoothing, ignore_prefix_size=0, report_accuracy=False, progress_weight=1.0
-    ):
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        self.weights = {"progress": progress_weight}
-
     def routing_losses(self, model, net_output, sample):
         if not self.weights["progress"]:
             return {}
