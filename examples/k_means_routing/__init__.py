@@ -17,9 +17,8 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
-from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism
+from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism, coupling_entropy, mean_where, named
 from fairseq_capsule.models.past_future import PastFuture
-from fairseq_capsule.models.views import named
 from fairseq_capsule.modules import PastFutureRouting, SourceParts
 from fairseq_capsule.routing import RoutingResult, in_float32
 
@@ -121,6 +120,14 @@ class KMeans(Mechanism):
         routed = model(sentence.source, lengths, sentence.previous)[1][self.name]
         axes = {"target": sentence.target_words, "source": sentence.source_words, "cluster": CLUSTERS}
         return {"k_means": named(routed.assignment[0], **axes)}
+
+    def statistics(self, model, source, previous):
+        padding = model.decoder.dictionary.pad()
+        shares = model(source, source.ne(padding).sum(1), previous)[1][self.name].assignment  # [B, T, I, 2]
+        words = shares.sum(-1) > 0  # padding has a share of 0
+        valid = words & previous.ne(padding).unsqueeze(-1)
+        entropy = coupling_entropy(shares, -1, ~valid.unsqueeze(-1))
+        return {"entropy": entropy, "past": mean_where(shares[..., 0], valid)}
 
 
 add_mechanism(KMeans())

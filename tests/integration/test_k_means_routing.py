@@ -11,7 +11,9 @@ import torch
 from fairseq import utils
 
 from fairseq_capsule.analysis.iterations import routing_option
-from fairseq_capsule.testing import INVARIANTS
+from fairseq_capsule.tasks.routing_log import routing_sums
+from fairseq_capsule.testing import INVARIANTS, build_small, make_batch, make_sentences
+from fairseq_capsule.testing.small_models import LENGTHS
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, run
 
 EXAMPLE = REPOSITORY / "examples" / "k_means_routing"
@@ -61,10 +63,16 @@ def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
 
 def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_path):
     """With the real commands, in a folder that is not a checkout."""
-    criterion = ["--criterion", "label_smoothed_cross_entropy_with_progress", "--task", "capsule_translation"]
+    criterion = [
+        "--criterion",
+        "label_smoothed_cross_entropy_with_progress",
+        "--task",
+        "capsule_translation",
+        "--log-routing",
+    ]
     arguments = ["--arch", ARCHITECTURE, *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
     output = run("train", data, *arguments, "--save-dir", tmp_path, user_dir=k_means_routing, cwd=tmp_path)
-    assert "progress_loss" in output
+    assert all(name in output for name in ("progress_loss", "routing_k_means_entropy", "routing_k_means_past"))
     checkpoint = tmp_path / "checkpoint_last.pt"
     generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
     assert "Generate test with beam=3: BLEU4 = " in generated
@@ -76,3 +84,14 @@ def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_pa
 
 def test_its_iterations_are_an_option_of_analyze(k_means_routing):
     assert routing_option("it", Namespace(k_means=True, k_means_iterations=3)) == "k_means_iterations"
+
+
+@pytest.mark.parametrize("arch", [ARCHITECTURE, "k_means_lstm"])
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_its_statistics_ignore_padding(k_means_routing, arch, left_pad):
+    model, sentences = build_small(arch), make_sentences(LENGTHS)
+    together = routing_sums(model, make_batch(sentences, left_pad)["net_input"])
+    apart = [routing_sums(model, make_batch([sentence])["net_input"]) for sentence in sentences]
+    for name, total in together.items():
+        torch.testing.assert_close(total, sum(sums[name] for sums in apart), rtol=1e-4, atol=1e-4)
+    assert together["routing_k_means_past_count"] == sum((i + 1) * (t + 1) for i, t in LENGTHS)

@@ -34,7 +34,7 @@ def first_panel(monkeypatch):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"rows": "targte"}, r"panel 'PAST': rows names \['targte'\]; the array assignment has \['target', 'source'"),
+        ({"rows": "targets"}, r"panel 'PAST': rows names \['targets'\]; the array assignment has \['target', 'source'"),
         ({"columns": "words"}, r"columns names \['words'\]"),
         ({"at": (("contents", "PAST"),)}, r"at names \['contents'\]"),
         ({"at": ()}, "the labels of content must be numbers, or `at` must name one of"),
@@ -43,7 +43,7 @@ def first_panel(monkeypatch):
         ({"distribution": "contents"}, r"distribution names \['contents'\]"),
         ({"distribution": "source"}, "the numbers along source sum to .*, not to 1"),
         ({"caption": "1/{contents} each"}, r"caption names \['contents'\]"),
-        ({"array": "asignment"}, r"\['PAST'\] are never shown; no model has them in arrays \['asignment'\]"),
+        ({"array": "assignments"}, r"\['PAST'\] are never shown; no model has them in arrays \['assignments'\]"),
     ],
 )
 def test_an_error_in_a_panel_is_named(first_panel, changes, message):
