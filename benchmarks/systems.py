@@ -4,7 +4,7 @@ import itertools
 import math
 from argparse import Namespace
 from dataclasses import fields
-from typing import Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import torch
 import yaml
@@ -17,6 +17,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_capsule.criterions import GuidedLossesCriterion
+from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
 
 # Mean and standard deviation of the logarithm of the number of subwords in Multi30k's training sentences, with 10,000
 # joint merges and the end of sentence.
@@ -81,11 +82,11 @@ def guided_weights(options: Dict[str, object]) -> Dict[str, float]:
 
 def build_criterion(task: TranslationTask, options: Dict[str, object], **further) -> torch.nn.Module:
     """Build the training loss of an architecture with these options. `further` are options of its guided losses."""
-    smoothed = {"sentence_avg": False, "label_smoothing": 0.1}
+    smoothed: Dict[str, Any] = {"sentence_avg": False, "label_smoothing": 0.1}
     weights = guided_weights(options)
     if not any(weights.values()):
         return LabelSmoothedCrossEntropyCriterion(task, **smoothed)
-    return GuidedLossesCriterion(task, **smoothed, **weights, **further)
+    return GuidedLossesCriterion(task, GuidedLossesConfig(**smoothed, **weights, **further))
 
 
 def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 
-# One page has its own test; the Python blocks of the other are a test module.
+# These pages have their own tests, in tests/integration.
 RUN_ELSEWHERE = {"docs/your-own-corpus.md", "docs/extending.md"}
 
 each_document = pytest.mark.parametrize("name", TEXTS)

@@ -17,9 +17,8 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
-from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism
+from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism, coupling_entropy, mean_where, named
 from fairseq_capsule.models.past_future import PastFuture
-from fairseq_capsule.models.views import named
 from fairseq_capsule.modules import PastFutureRouting, SourceParts
 from fairseq_capsule.routing import RoutingResult, in_float32
 
@@ -122,6 +121,14 @@ class KMeans(Mechanism):
         axes = {"target": sentence.target_words, "source": sentence.source_words, "cluster": CLUSTERS}
         return {"k_means": named(routed.assignment[0], **axes)}
 
+    def statistics(self, model, source, previous):
+        padding = model.decoder.dictionary.pad()
+        shares = model(source, source.ne(padding).sum(1), previous)[1][self.name].assignment  # [B, T, I, 2]
+        words = shares.sum(-1) > 0  # padding has a share of 0
+        valid = words & previous.ne(padding).unsqueeze(-1)
+        entropy = coupling_entropy(shares, -1, ~valid.unsqueeze(-1))
+        return {"entropy": entropy, "past": mean_where(shares[..., 0], valid)}
+
 
 add_mechanism(KMeans())
 
@@ -136,12 +143,6 @@ class ProgressCriterion(RoutingLossesCriterion):
     """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""
 
     logged = {"progress": LoggedLoss("ntokens", 1.0)}
-
-    def __init__(
-        self, task, sentence_avg, label_smoothing, ignore_prefix_size=0, report_accuracy=False, progress_weight=1.0
-    ):
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        self.weights = {"progress": progress_weight}
 
     def routing_losses(self, model, net_output, sample):
         if not self.weights["progress"]:

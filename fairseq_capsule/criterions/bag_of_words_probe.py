@@ -39,7 +39,8 @@ class BagOfWordsProbe(FairseqCriterion):
     sentence is `−mean_τ log p(y_τ)`, in nats. Validation logs `bag_recall_K` for K = 200, 500 and 1000.
 
     Raises:
-        UserError: the model has no such vector, or the task is another one, which does not attach the model.
+        UserError: the model has no such vector `[B, C]` of the size of the encoder's states, or the task is another
+            one, which does not attach the model.
     """
 
     def __init__(self, task, probe_reads):
@@ -98,11 +99,16 @@ class BagOfWordsProbe(FairseqCriterion):
 
 
 def source_vector(model, net_input, reads: str) -> Tensor:
-    """Compute the vector `[B, C]` that `reads` names, in eval mode and without gradients."""
+    """Compute the vector `[B, C]` that `reads` names, in eval mode and without gradients.
+
+    Raises:
+        UserError: the mechanism gives a tensor of another shape.
+    """
     with evaluating(model):
         encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     if reads == "global":
-        return encoded[_vectors(model)[0]][0]
+        name = _vectors(model)[0]
+        return _checked(encoded[name][0], name, _source_dim(model))
     states, padding_mask = encoder_states(encoded)
     if reads == "last":
         positions = torch.arange(states.size(1), device=states.device)
@@ -115,6 +121,15 @@ def source_vector(model, net_input, reads: str) -> Tensor:
 def _vectors(model) -> List[str]:
     """Return the keys of the encoder output where mechanisms store a vector of the sentence."""
     return [mechanism.name for mechanism in getattr(model.encoder, "mechanisms", ()) if mechanism.encodes]
+
+
+def _checked(tensor: Tensor, name: str, size: int) -> Tensor:
+    if tensor.shape[1:] != (size,):
+        raise UserError(
+            f"--probe-reads global: {name} gives a tensor {list(tensor.shape)}, not one vector for each sentence "
+            f"[{len(tensor)}, {size}]; read last or mean"
+        )
+    return tensor
 
 
 def _source_dim(model) -> int:

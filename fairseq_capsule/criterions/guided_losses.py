@@ -14,6 +14,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
 
 NAME = "label_smoothed_cross_entropy_with_guided_losses"
+HEADS = ("bow", "bca")  # a subclass may have weights of other losses, which have no head here
 
 
 @dataclass
@@ -41,25 +42,11 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
 
     logged = {"bow": LoggedLoss("ntokens", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
 
-    def __init__(
-        self,
-        task,
-        sentence_avg,
-        label_smoothing,
-        ignore_prefix_size=0,
-        report_accuracy=False,
-        bow_weight=1.0,
-        bca_weight=1.0,
-        bow_steps=1.0,
-    ):
-        super().__init__(task, sentence_avg, label_smoothing, ignore_prefix_size, report_accuracy)
-        for name, weight in (("bow", bow_weight), ("bca", bca_weight)):
-            if not weight >= 0:
-                raise UserError(f"--{name}-weight must be at least 0, not {weight}")
-        if not 0 < bow_steps <= 1:
-            raise UserError(f"--bow-steps must be above 0 and at most 1, not {bow_steps}")
-        self.weights = {"bow": bow_weight, "bca": bca_weight}
-        self.bow_steps = bow_steps
+    def __init__(self, task, cfg):
+        super().__init__(task, cfg)
+        if not 0 < cfg.bow_steps <= 1:
+            raise UserError(f"--bow-steps must be above 0 and at most 1, not {cfg.bow_steps}")
+        self.bow_steps = cfg.bow_steps
 
     def attach(self, model) -> None:
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
@@ -73,7 +60,7 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
         """
         part: Any = getattr(model.decoder, "past_future", None)
         require_heads(part, self.weights)
-        routed: Any = net_output[1].get("past_future") if any(self.weights.values()) else None
+        routed: Any = net_output[1].get("past_future") if any(self.weights[name] for name in HEADS) else None
         target = sample["target"]
         padding_mask = target.eq(self.padding_idx)
         losses = {}
@@ -100,7 +87,8 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
 
 def require_heads(part: Optional[nn.Module], weights: Mapping[str, float]) -> None:
     """Raise a UserError for a weight above 0 if `part`, the model's `past_future`, does not have its head."""
-    for name, weight in weights.items():
+    for name in HEADS:
+        weight = weights.get(name, 0)
         if weight and getattr(part, name, None) is None:
             raise UserError(
                 f"--{name}-weight {weight:g} needs a model with --guided-heads {name} or both; "
@@ -111,7 +99,7 @@ def require_heads(part: Optional[nn.Module], weights: Mapping[str, float]) -> No
 def freeze_unused_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
     """Freeze the heads that no loss uses, because they would have no gradient."""
     part = getattr(model.decoder, "past_future", None)
-    for name in ("bow", "bca"):
+    for name in HEADS:
         head = getattr(part, name, None)
         if head is not None:
             head.requires_grad_(bool(weights.get(name)))

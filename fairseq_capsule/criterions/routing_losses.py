@@ -7,6 +7,9 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.logging import metrics
 from torch import Tensor
 
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.options import option
+
 
 @dataclass(frozen=True)
 class LoggedLoss:
@@ -24,12 +27,24 @@ class LoggedLoss:
 class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     """`label-smoothed NLL + Σ weight · loss`, all divided by fairseq's sample size.
 
-    A subclass sets `logged` and `weights` (a weight for each name of `logged`; 0 turns the loss off) and implements
-    `routing_losses`. Each loss is logged as `NAME_loss`, without its weight.
+    A subclass sets `logged` and implements `routing_losses`. Its dataclass has an option `NAME_weight` for each name of
+    `logged`; 0 turns the loss off. Each loss is logged as `NAME_loss`, without its weight.
+
+    Attributes:
+        weights: the weight of each loss, by its name.
+
+    Raises:
+        UserError: a weight is below 0.
     """
 
     logged: Mapping[str, LoggedLoss] = {}
-    weights: Mapping[str, float] = {}
+
+    def __init__(self, task, cfg):
+        super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
+        self.weights: Dict[str, float] = {name: getattr(cfg, f"{name}_weight") for name in self.logged}
+        for name, weight in self.weights.items():
+            if not weight >= 0:
+                raise UserError(f"{option(name + '_weight')} must be at least 0, not {weight}")
 
     def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
         """Compute the losses with a weight other than 0, by name: scalars summed over the batch, without weights."""

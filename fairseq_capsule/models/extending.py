@@ -1,6 +1,7 @@
 """Registration of mechanisms from other packages."""
 
 from fairseq_capsule.models import capsule_lstm, capsule_transformer
+from fairseq_capsule.models.declaration import check_declaration, check_own_options
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
 from fairseq_capsule.models.presets import register_presets
 
@@ -16,8 +17,11 @@ def add_mechanism(mechanism: Mechanism) -> Mechanism:
         The registered mechanism.
 
     Raises:
-        ValueError: another mechanism has this name, or another model has the name of a preset.
+        ValueError: an attribute is missing or wrong, its options do not turn it off by default, or another mechanism or
+            model has its name, its preset or one of its options.
     """
+    check_declaration(mechanism)  # what the next line reads exists
+    check_own_options(mechanism, capsule_transformer.CapsuleTransformerConfig, capsule_lstm.CapsuleLSTMConfig)
     mechanism = register_mechanism(mechanism)
     if mechanism.preset is None:
         return mechanism

@@ -25,6 +25,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
 from torch import Tensor
 
+from fairseq_capsule.models.declaration import check_declaration, check_others, same_class
 from fairseq_capsule.models.statistics import Statistics
 from fairseq_capsule.models.views import NamedArray, Sentence, View
 
@@ -176,16 +177,19 @@ _REGISTRY: Dict[str, Mechanism] = {}
 def register_mechanism(mechanism: Mechanism) -> Mechanism:
     """Register a mechanism. A decoder computes the mechanisms in the order of registration.
 
-    If a class of the same name has registered this mechanism already, because its module was imported under two names,
-    the first one is kept.
+    If its class has registered it already, because the module was imported under two names, the first one is kept.
 
     Raises:
-        ValueError: a class of another name has registered a mechanism with this name.
+        ValueError: an attribute is missing or wrong (`check_declaration`), or another mechanism has its name, its
+            preset or one of its options.
     """
-    known = _REGISTRY.setdefault(mechanism.name, mechanism)
-    if type(known).__qualname__ != type(mechanism).__qualname__:
-        raise ValueError(f"mechanism {mechanism.name!r} is already registered by {type(known).__module__}; rename it")
-    return known
+    check_declaration(mechanism)
+    known = _REGISTRY.get(mechanism.name)
+    if known is not None and same_class(known, mechanism):
+        return known
+    check_others(mechanism, mechanisms())
+    _REGISTRY[mechanism.name] = mechanism
+    return mechanism
 
 
 def mechanisms() -> List[Mechanism]:

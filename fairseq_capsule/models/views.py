@@ -59,7 +59,7 @@ class Panel:
         other: whether the panel shows a second model.
         caption: sentences below the picture: what it shows, what it looks like in a trained model, and what a uniform
             picture means. `{AXIS}` is replaced by the number of labels of that axis of the array.
-        distribution: the axis along which the numbers sum to 1, or None; the page shows their entropy.
+        distribution: the axis along which the numbers sum to 1 (0 at padding), or None; the page shows their entropy.
     """
 
     array: str
@@ -140,7 +140,21 @@ def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarr
 
 
 def named(values: Tensor, **axes: Tuple[str, ...]) -> NamedArray:
-    """Convert a tensor to a named array, with one axis for each dimension, in order."""
+    """Convert a tensor to a named array, with one axis for each dimension, in order.
+
+    Args:
+        values: a tensor of any shape.
+        axes: the labels along each dimension, by the name of the axis.
+
+    Raises:
+        ValueError: the number of axes is not the number of dimensions, or the number of labels is not the size.
+    """
+    labels = {axis: len(names) for axis, names in axes.items()}
+    if tuple(values.shape) != tuple(labels.values()):
+        raise ValueError(
+            f"an array of shape {list(values.shape)} cannot have the numbers of labels {labels}; "
+            "name one axis for each dimension and give one label for each element"
+        )
     return NamedArray(values.float().cpu().numpy(), axes)
 
 

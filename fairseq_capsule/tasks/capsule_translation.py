@@ -1,5 +1,6 @@
 """fairseq's translation task with initialisation from a baseline and frozen heads of unused losses."""
 
+import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Optional
@@ -18,8 +19,11 @@ from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.models.options import option
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -108,7 +112,8 @@ class CapsuleTranslationTask(TranslationTask):
     def build_criterion(self, cfg, from_checkpoint=False):
         """Build a criterion, attach it to the model, and freeze the heads that it does not train.
 
-        fairseq builds the model before the criterion.
+        fairseq builds the model before the criterion. A warning names the losses of the model's mechanisms that the
+        criterion does not compute.
 
         Raises:
             UserError: the criterion needs parameters that the model does not have.
@@ -121,6 +126,8 @@ class CapsuleTranslationTask(TranslationTask):
             criterion.attach(model)
         else:
             freeze_unused_heads(model, {})
+        if not from_checkpoint:
+            _warn_of_missing_losses(model, criterion, cfg)
         return criterion
 
     def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
@@ -153,3 +160,17 @@ class CapsuleTranslationTask(TranslationTask):
             if number > 0:
                 rate = sum(log[f"_overlap_{content}"] for log in logging_outputs) / number
                 metrics.log_scalar(f"overlap_{content}", rate, number, round=4)
+
+
+def _warn_of_missing_losses(model, criterion, cfg):
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        return  # a probe of a frozen model
+    options = getattr(getattr(criterion, "__dataclass", None), "__dataclass_fields__", {})
+    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+        weights = mechanism.losses(model.cfg).items()
+        missing = [option(name) for name, weight in weights if weight and name not in options]
+        if missing:
+            logger.warning(
+                f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {', '.join(missing)}, "
+                f"so they are off; --criterion {mechanism.criterion} computes them"
+            )

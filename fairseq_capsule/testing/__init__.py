@@ -1,4 +1,4 @@
-"""Tests of the six invariants that every model of this package keeps. Your own package can run them too.
+"""Tests of the invariants that every model of this package keeps. Your own package can run them too.
 
     import pytest
     from fairseq_capsule.testing import INVARIANTS
@@ -10,8 +10,10 @@
 An invariant raises an AssertionError if it does not hold. docs/extending.md has a complete example.
 """
 
+from typing import Callable, Tuple
+
+from fairseq_capsule.testing.inspection import check_inspection
 from fairseq_capsule.testing.invariants import (
-    INVARIANTS,
     check_gradients,
     check_half_precision,
     check_off_is_fairseqs_own,
@@ -22,11 +24,22 @@ from fairseq_capsule.testing.invariants import (
 from fairseq_capsule.testing.resuming import check_resuming
 from fairseq_capsule.testing.small_models import build_small, make_batch, make_criterion, make_sentences, make_task
 
+INVARIANTS: Tuple[Callable[..., None], ...] = (
+    check_padding,
+    check_translations,
+    check_steps,
+    check_gradients,
+    check_half_precision,
+    check_off_is_fairseqs_own,
+    check_inspection,
+)
+
 __all__ = [
     "INVARIANTS",
     "build_small",
     "check_gradients",
     "check_half_precision",
+    "check_inspection",
     "check_off_is_fairseqs_own",
     "check_padding",
     "check_resuming",

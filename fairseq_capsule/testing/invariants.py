@@ -1,15 +1,15 @@
 """Invariants of each architecture: padding, incremental decoding, gradients, half precision, all options off.
 
-Exact resuming is in `resuming`, because it needs separate processes.
+What the inspector shows is checked in `inspection`. Exact resuming is in `resuming`, because it needs separate
+processes.
 """
 
 from argparse import Namespace
-from types import MappingProxyType
-from typing import Any, Callable, Dict, Mapping, Tuple
+from typing import Any, Dict, Mapping
 
 import torch
 from fairseq.criterions import FairseqCriterion
-from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_model
+from fairseq.models import BaseFairseqModel, build_model
 from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
@@ -18,9 +18,12 @@ from torch import Tensor
 from fairseq_capsule.models.mechanism import options_off
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
+    PRESET,
     SIZES,
     WORDS,
+    Options,
     build_small,
+    config_of,
     encode,
     logits_of,
     make_batch,
@@ -29,8 +32,6 @@ from fairseq_capsule.testing.small_models import (
     make_task,
 )
 
-Options = Mapping[str, Any]
-PRESET: Options = MappingProxyType({})  # only the options of the preset
 WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 
 
@@ -39,7 +40,7 @@ def check_padding(arch: str, options: Options = PRESET) -> None:
 
     The source is padded on the left and on the right in turn.
     """
-    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    names = config_of(arch).__dataclass_fields__
     without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
     model = build_small(arch, {**options, **without})
     sentences = make_sentences(LENGTHS)
@@ -159,8 +160,8 @@ def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
         arch: the architecture.
         options: options of fairseq's model.
     """
-    kind, task = MODEL_DATACLASS_REGISTRY[arch], make_task()
-    off = build_small(arch, {**options, **options_off(kind())}, task)
+    task = make_task()
+    off = build_small(arch, {**options, **options_off(config_of(arch)())}, task)
     if isinstance(off, LSTMModel):
         plain_options = Namespace(**vars(off.cfg.lstm_options()), arch="lstm")
     elif isinstance(off, TransformerModelBase):
@@ -176,16 +177,6 @@ def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
     assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
     for got, expected in zip(off.parameters(), plain.parameters()):
         assert torch.equal(got.grad, expected.grad)
-
-
-INVARIANTS: Tuple[Callable[..., None], ...] = (
-    check_padding,
-    check_translations,
-    check_steps,
-    check_gradients,
-    check_half_precision,
-    check_off_is_fairseqs_own,
-)
 
 
 def _by_id(batch: Mapping[str, Any], rows: Any) -> Dict[int, Any]:

@@ -1,19 +1,24 @@
 """Small models, batches and criterions for tests of an architecture."""
 
 from argparse import Namespace
-from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple
+from types import MappingProxyType
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type
 
 import torch
-from fairseq.criterions import CRITERION_REGISTRY, FairseqCriterion
+from fairseq.criterions import CRITERION_DATACLASS_REGISTRY, CRITERION_REGISTRY, FairseqCriterion
 from fairseq.data import Dictionary
 from fairseq.data.language_pair_dataset import collate
+from fairseq.dataclass import FairseqDataclass
 from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
 
+Options = Mapping[str, Any]
+PRESET: Options = MappingProxyType({})  # only the options of the preset
 WORDS = 40  # words of the artificial language
 SIZES = {
     "encoder_embed_dim": 32,
@@ -38,9 +43,20 @@ def make_task(words: int = WORDS) -> TranslationTask:
     return TranslationTask(TranslationConfig(), dictionary, dictionary)
 
 
+def config_of(arch: str) -> Type[FairseqDataclass]:
+    """Return the dataclass of an architecture's options.
+
+    Raises:
+        UserError: no architecture of this name is registered.
+    """
+    if arch not in MODEL_DATACLASS_REGISTRY:
+        raise UserError(f"unknown architecture {arch}; import the package that defines it")
+    return MODEL_DATACLASS_REGISTRY[arch]
+
+
 def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
     """Return the options of `SIZES` that the architecture has, updated by `options`."""
-    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
+    names = config_of(arch).__dataclass_fields__
     return {**{name: value for name, value in SIZES.items() if name in names}, **options}
 
 
@@ -62,18 +78,25 @@ def build_small(
 
 
 def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
-    """Return the name and options of the criterion with all losses for which the model has parameters."""
-    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-        losses = mechanism.losses(model.cfg)
-        if losses and mechanism.criterion is not None:
-            return mechanism.criterion, dict(losses)
-    return "label_smoothed_cross_entropy", {}
+    """Return the criterion that computes the losses of the model's mechanisms, and the options that turn them on.
+
+    If no criterion has the options of all these losses, it is the one that has most of them. The other losses are off.
+    """
+    active = active_mechanisms(getattr(model, "cfg", None))
+    losses = {name: weight for mechanism in active for name, weight in mechanism.losses(model.cfg).items()}
+    known: Dict[str, Dict[str, float]] = {}
+    for mechanism in active:
+        if mechanism.criterion is not None and mechanism.losses(model.cfg):
+            options = CRITERION_DATACLASS_REGISTRY[mechanism.criterion].__dataclass_fields__
+            known[mechanism.criterion] = {name: weight for name, weight in losses.items() if name in options}
+    return max(known.items(), key=lambda item: len(item[1]), default=("label_smoothed_cross_entropy", {}))
 
 
 def make_criterion(model: BaseFairseqModel, task: TranslationTask) -> FairseqCriterion:
     """Build the criterion of `criterion_of`, with label smoothing."""
     name, losses = criterion_of(model)
-    return CRITERION_REGISTRY[name](task, sentence_avg=False, label_smoothing=0.1, **losses)
+    config = CRITERION_DATACLASS_REGISTRY[name](sentence_avg=False, label_smoothing=0.1, **losses)
+    return CRITERION_REGISTRY[name].build_criterion(config, task)
 
 
 def logits_of(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:

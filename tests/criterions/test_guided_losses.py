@@ -8,6 +8,7 @@ from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEn
 from fairseq.logging import metrics
 
 from fairseq_capsule.criterions import GuidedLossesCriterion, guided_losses
+from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
 from fairseq_capsule.errors import UserError
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
@@ -17,7 +18,7 @@ TASK = make_task()
 
 
 def criterion(**options):
-    return GuidedLossesCriterion(TASK, sentence_avg=False, label_smoothing=0.1, **options)
+    return GuidedLossesCriterion(TASK, GuidedLossesConfig(sentence_avg=False, label_smoothing=0.1, **options))
 
 
 def model_of(arch="gdr_transformer_base", **options):

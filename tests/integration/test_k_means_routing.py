@@ -1,5 +1,6 @@
 """The example of a mechanism in a separate package, used from a folder outside the checkout."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,14 +11,16 @@ import torch
 from fairseq import utils
 
 from fairseq_capsule.analysis.iterations import routing_option
-from fairseq_capsule.testing import INVARIANTS, check_resuming
+from fairseq_capsule.tasks.routing_log import routing_sums
+from fairseq_capsule.testing import INVARIANTS, build_small, make_batch, make_sentences
+from fairseq_capsule.testing.small_models import LENGTHS
 from fairseq_capsule_runs import RunFolder
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace
 
 EXAMPLE = REPOSITORY / "examples" / "k_means_routing"
-ARCHITECTURES = ["k_means_transformer_tiny", "k_means_lstm"]
+ARCHITECTURE = "k_means_transformer_tiny"
 
 
 @pytest.fixture(scope="module")
@@ -29,14 +32,15 @@ def k_means_routing(tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_it_keeps_the_invariants(k_means_routing, arch, invariant):
-    invariant(arch)
-
-
-def test_training_resumes_exactly(k_means_routing):
-    check_resuming(ARCHITECTURES[0], user_dir=k_means_routing)
+def test_the_tests_of_the_page_pass(tmp_path):
+    """They check the invariants and exact resuming. A separate process imports the example from its real folder."""
+    page = (REPOSITORY / "docs/extending.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "test_page.py").write_text(block, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_page.py")]
+    finished = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stdout
+    assert f"{2 * len(INVARIANTS) + 1} passed" in finished.stdout
 
 
 def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
@@ -62,10 +66,16 @@ def test_shares_of_a_word_sum_to_one_and_centres_are_means(k_means_routing):
 
 def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_path):
     """With the real commands, in a folder that is not a checkout."""
-    criterion = ["--criterion", "label_smoothed_cross_entropy_with_progress", "--task", "capsule_translation"]
-    arguments = ["--arch", ARCHITECTURES[0], *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
+    criterion = [
+        "--criterion",
+        "label_smoothed_cross_entropy_with_progress",
+        "--task",
+        "capsule_translation",
+        "--log-routing",
+    ]
+    arguments = ["--arch", ARCHITECTURE, *SMALL, *TRAINING, *criterion, "--max-epoch", 2]
     output = run("train", data, *arguments, "--save-dir", tmp_path, user_dir=k_means_routing, cwd=tmp_path)
-    assert "progress_loss" in output
+    assert all(name in output for name in ("progress_loss", "routing_k_means_entropy", "routing_k_means_past"))
     checkpoint = tmp_path / "checkpoint_last.pt"
     generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
     assert "Generate test with beam=3: BLEU4 = " in generated
@@ -115,3 +125,14 @@ def test_the_scripts_train_evaluate_and_distil_with_it(k_means_routing, data, tm
 
 def test_its_iterations_are_an_option_of_analyze(k_means_routing):
     assert routing_option("it", Namespace(k_means=True, k_means_iterations=3)) == "k_means_iterations"
+
+
+@pytest.mark.parametrize("arch", [ARCHITECTURE, "k_means_lstm"])
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_its_statistics_ignore_padding(k_means_routing, arch, left_pad):
+    model, sentences = build_small(arch), make_sentences(LENGTHS)
+    together = routing_sums(model, make_batch(sentences, left_pad)["net_input"])
+    apart = [routing_sums(model, make_batch([sentence])["net_input"]) for sentence in sentences]
+    for name, total in together.items():
+        torch.testing.assert_close(total, sum(sums[name] for sums in apart), rtol=1e-4, atol=1e-4)
+    assert together["routing_k_means_past_count"] == sum((i + 1) * (t + 1) for i, t in LENGTHS)

@@ -8,6 +8,7 @@ import pytest
 from fairseq_capsule.testing import (
     check_gradients,
     check_half_precision,
+    check_inspection,
     check_off_is_fairseqs_own,
     check_padding,
     check_steps,
@@ -29,6 +30,12 @@ def test_the_invariants_hold(arch, options, invariant):
 def test_decoding_step_by_step_equals_one_pass(arch, options, hint):
     """The model may know the beam size, not know it, or assume another one."""
     check_steps(arch, with_few_capsules(arch, options), beam_size=hint)
+
+
+# With the leaky softmax the shares of a word sum to less than 1: a part of it goes to no capsule.
+@pytest.mark.parametrize("arch, options", [case for case in CASES if "leaky_softmax" not in case[1]], ids=case_name)
+def test_the_inspector_can_show_every_model(arch, options):
+    check_inspection(arch, with_few_capsules(arch, options))
 
 
 @pytest.mark.parametrize("arch", OFF)

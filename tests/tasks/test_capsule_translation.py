@@ -158,6 +158,28 @@ def test_heads_of_losses_that_are_off_are_frozen(criterion, frozen):
     assert not [name for name, p in model.named_parameters() if p.requires_grad and p.grad is None]
 
 
+@pytest.mark.parametrize(
+    "heads, criterion, missing",
+    [
+        ("both", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "--bow-weight, --bca-weight"),
+        ("bca", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, "--bca-weight"),
+        ("none", {"_name": "label_smoothed_cross_entropy", "sentence_avg": False}, None),
+        ("both", {"_name": CRITERION, "sentence_avg": False, "bow_weight": 0.0}, None),
+        ("both", {"_name": "bag_of_words_probe", "probe_reads": "mean"}, None),  # the model is frozen
+    ],
+)
+def test_losses_that_the_criterion_does_not_compute_are_named(heads, criterion, missing, caplog):
+    task = make_capsule_task()
+    task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": heads}))
+    with caplog.at_level("WARNING"):
+        task.build_criterion(OmegaConf.create(criterion))
+    expected = (
+        f"past_future: --criterion label_smoothed_cross_entropy does not compute the losses of {missing}, so they are "
+        f"off; --criterion {CRITERION} computes them"
+    )
+    assert [record.message for record in caplog.records] == ([expected] if missing else [])
+
+
 def test_a_loss_without_its_head_is_refused_before_training():
     task = make_capsule_task()
     task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": "bow"}))

@@ -48,7 +48,13 @@ _TRAINED_ATTENTION = (
 )
 
 
-def _self_attention(side: str, title: str, caption: str) -> View:
+_CAPSULES = {
+    "vertical": ("vertical capsules Ω↑", "The routing from heads to words adds this to the logits."),
+    "horizontal": ("horizontal capsules Ω↔", "The routing from words to heads adds this to the logits."),
+}
+
+
+def _self_attention(side: str, title: str, caption: str, *routings: str) -> View:
     def attention(name: str, title: str, shown: str) -> Panel:
         text = f"{shown} {_TRAINED_ATTENTION}"
         return Panel(
@@ -72,8 +78,7 @@ def _self_attention(side: str, title: str, caption: str) -> View:
         attention(
             "attention", "attention", "The attention of each word (row) to each word (column). Each row sums to 1."
         ),
-        capsules("vertical", "vertical capsules Ω↑", "The routing from heads to words adds this to the logits."),
-        capsules("horizontal", "horizontal capsules Ω↔", "The routing from words to heads adds this to the logits."),
+        *(capsules(name, *_CAPSULES[name]) for name in routings),
     )
     return View(f"{side}_attention", title, caption, panels)
 
@@ -100,11 +105,14 @@ class RoutedAttention(Mechanism):
             "encoder",
             "Attention of the encoder",
             "Each source word (row) attends to the source words (columns).",
+            "vertical",
+            "horizontal",
         ),
         _self_attention(
             "decoder",
             "Attention of the decoder",
             "Each word that the decoder has read (row) attends to itself and to the words before it (columns).",
+            "horizontal",
         ),
         View(
             "cross_attention",

@@ -1,0 +1,108 @@
+"""The invariant that the inspector can show what an architecture routes."""
+
+import re
+from enum import Enum
+from typing import Any, Dict, Iterator, List, Set
+
+import numpy as np
+from fairseq.models import BaseFairseqModel
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.declaration import option_fields
+from fairseq_capsule.models.evaluating import evaluating
+from fairseq_capsule.models.mechanism import Mechanism, active_mechanisms, mechanisms, options_off
+from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View
+from fairseq_capsule.testing.small_models import PRESET, Options, build_small, config_of, make_sentences
+
+
+def check_inspection(arch: str, options: Options = PRESET) -> None:
+    """Check the arrays and views of the mechanisms that the architecture contains.
+
+    - Each array has one label for each element along each axis.
+    - The axes that a panel and its caption name are axes of its array. The numbers along `distribution` sum to 1, or to
+      0 at padding. An axis along which the reader chooses a label has numbers as labels.
+    - Each panel is shown: in this model, in one with the options of the mechanism's presets, or in one of these with
+      another choice for one option of the mechanism.
+    - With everything off the model has only arrays that any model has (`Mechanism.plain`).
+    """
+    model = build_small(arch, options)
+    _check_arrays(model)
+    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+        missing = {panel for view in mechanism.views for panel in view.panels}
+        for variant in _variants(mechanism, options):
+            if not missing:
+                break
+            missing -= _panels(mechanism, arch, variant)
+        unknown = sorted({panel.array for panel in missing})
+        titles = sorted({panel.title for panel in missing})
+        assert not missing, f"{mechanism.name}: panels {titles} are never shown; no model has them in arrays {unknown}"
+    off = _arrays(build_small(arch, {**options, **options_off(config_of(arch)())}))
+    routed = sorted(set(off).difference(*(mechanism.plain for mechanism in mechanisms())))
+    assert not routed, f"with all mechanisms off the model still has the arrays {routed}"
+
+
+def _variants(mechanism: Mechanism, options: Options) -> Iterator[Options]:
+    """Yield options of models with the mechanism; see `check_inspection`."""
+    defaults = {item.name: item.default for item in option_fields(mechanism.options)}
+    for start in (options, {**options, **defaults, **mechanism.on}):
+        yield start
+        for item in option_fields(mechanism.options):
+            kind = item.type
+            if isinstance(kind, type) and issubclass(kind, Enum):
+                yield from ({**start, item.name: choice.value} for choice in kind)
+            elif kind is bool:
+                yield from ({**start, item.name: choice} for choice in (True, False))
+
+
+def _panels(mechanism: Mechanism, arch: str, options: Options) -> Set[Panel]:
+    """Return the panels that a model shows. A model that cannot be built shows none."""
+    try:
+        model = build_small(arch, options)
+    except UserError:
+        return set()
+    arrays = _check_arrays(model)
+    return {panel for view in mechanism.views for panel in view.of(arrays)}
+
+
+def _check_arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
+    """Check the arrays of a model and the panels that show them. Return the arrays."""
+    arrays = _arrays(model)
+    for name, array in arrays.items():
+        labels = {axis: len(names) for axis, names in array.axes.items()}
+        shape = array.values.shape
+        assert shape == tuple(labels.values()), f"array {name} of shape {shape} has the numbers of labels {labels}"
+    for view in (view for mechanism in mechanisms() for view in mechanism.views):
+        for panel in view.panels:
+            if panel.array in arrays:
+                _check_panel(view, panel, arrays[panel.array])
+    return arrays
+
+
+def _check_panel(view: View, panel: Panel, array: NamedArray) -> None:
+    where = f"view {view.name}, panel {panel.title!r}"
+    named: Dict[str, List[Any]] = {
+        "rows": [panel.rows],
+        "columns": [panel.columns] if panel.columns else [],
+        "at": [axis for axis, _ in panel.at],
+        "summed": list(panel.summed),
+        "distribution": [panel.distribution] if panel.distribution else [],
+        "caption": re.findall(r"\{(.*?)\}", panel.caption),
+    }
+    for attribute, axes in named.items():
+        unknown = [axis for axis in axes if axis not in array.axes]
+        assert not unknown, f"{where}: {attribute} names {unknown}; the array {panel.array} has {list(array.axes)}"
+    for axis, labels in array.axes.items():
+        chosen = axis not in panel.shown and not all(label.isdecimal() for label in labels)
+        assert not chosen, f"{where}: the labels of {axis} must be numbers, or `at` must name one of {labels}"
+    if panel.distribution:
+        sums = array.values.sum(axis=list(array.axes).index(panel.distribution))
+        wrong = sums[(np.abs(sums - 1) > 1e-3) & (np.abs(sums) > 1e-3)]
+        assert not wrong.size, f"{where}: the numbers along {panel.distribution} sum to {wrong[0]:.3g}, not to 1"
+
+
+def _arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
+    sample = make_sentences([(7, 5)])[0]
+    words = (tuple(f"w{token}" for token in sample[side].tolist()) for side in ("source", "target"))
+    sentence = Sentence(sample["source"][None], sample["target"][None], *words)
+    with evaluating(model):
+        return {name: array for each in mechanisms() for name, array in each.arrays(model, sentence).items()}

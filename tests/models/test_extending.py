@@ -1,0 +1,109 @@
+"""A mechanism of another package: what `add_mechanism` refuses, and that nothing is registered then."""
+
+import sys
+from dataclasses import field, make_dataclass
+from types import ModuleType
+
+import pytest
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import MODEL_REGISTRY
+
+from fairseq_capsule.models import Mechanism, add_mechanism, mechanism
+from fairseq_capsule.models.mechanism import mechanisms, register_mechanism
+from fairseq_capsule.models.mechanisms.past_future import PastAndFuture
+
+
+def options(**defaults):
+    typed = [(name, type(value), field(default=value)) for name, value in defaults.items()]
+    return make_dataclass("MineConfig", typed, bases=(FairseqDataclass,))
+
+
+def make(module=__name__, kind="Mine", **attributes):
+    """Return a mechanism with some attributes; with None an attribute is not set."""
+    attributes = {
+        **{"name": "mine", "summary": "an example", "options": options(mine=0), "off": {"mine": 0}, "on": {"mine": 1}},
+        **attributes,
+        "__module__": module,
+    }
+    return type(kind, (Mechanism,), {name: value for name, value in attributes.items() if value is not None})()
+
+
+@pytest.fixture(autouse=True)
+def restored(monkeypatch):
+    """Remove what a test registers."""
+    monkeypatch.setattr(mechanism, "_REGISTRY", dict(mechanism._REGISTRY))
+
+
+def encode(self, encoder, layers, padding_mask):
+    return layers[-1]
+
+
+@pytest.mark.parametrize(
+    "attributes, message",
+    [
+        ({"name": None}, "mechanism Mine has no `name`; set this attribute"),
+        ({"summary": None}, "mechanism Mine has no `summary`"),
+        ({"options": None}, "mechanism Mine has no `options`"),
+        ({"off": None}, "mechanism Mine has no `off`"),
+        ({"off": {}}, "mechanism Mine has no `off`"),
+        ({"options": {"mine": 0}}, "mechanism mine: `options` must be a dataclass"),
+        ({"off": {"mien": 0}}, "`off` names mien, but the options of MineConfig are mine; correct the name"),
+        ({"on": {"mien": 1}}, "`on` names mien, but"),
+        ({"iterations": "mine_iterations"}, "`iterations` names mine_iterations, but"),
+        ({"preset": "mine", "on": {}}, "`on` must turn it on"),
+        ({"options": options(mine=3)}, "mine is 3 by default, but 0 turns the mechanism off"),
+        ({"options": options(mine=False)}, "mine is False by default, but 0 turns"),
+        ({"options": options(mine=0, dropout=0.5)}, "the models already have an option dropout; rename the option"),
+        ({"options": options(mine=0, encoder_directions=1)}, "the models already have an option encoder_directions"),
+        ({"options": options(mine=0, routing_iterations=7)}, "the models already have an option routing_iterations"),
+        (
+            {"options": options(mine=0, leaky_softmax=True)},
+            "the mechanism aggregation of .* has an option leaky_softmax",
+        ),
+        ({"preset": "gdr"}, "the mechanism past_future of .* has the preset gdr too; rename the preset"),
+        (
+            {"name": "past_future"},
+            "'past_future' is already registered by fairseq_capsule.models.mechanisms.past_future",
+        ),
+        ({"on_lstm": True, "encode": encode}, "an LSTM does not call `encode`; set on_lstm = False"),
+    ],
+)
+def test_a_wrong_declaration_is_refused_before_anything_is_registered(attributes, message):
+    before, models = mechanisms(), set(MODEL_REGISTRY)
+    with pytest.raises(ValueError, match=message) as error:
+        add_mechanism(make(**attributes))
+    assert "\n" not in str(error.value)
+    assert mechanisms() == before and set(MODEL_REGISTRY) == models
+
+
+def test_the_package_s_mechanisms_follow_the_rules():
+    assert all(register_mechanism(each) is each for each in mechanisms())
+
+
+@pytest.fixture
+def modules(monkeypatch):
+    """Three modules: the first two have the same file."""
+    for name, file in (("first", "mine.py"), ("again", "mine.py"), ("other", "another.py")):
+        module = ModuleType(name)
+        module.__file__ = f"/nowhere/{file}"
+        monkeypatch.setitem(sys.modules, name, module)
+
+
+@pytest.mark.usefixtures("modules")
+def test_a_module_that_is_imported_under_two_names_registers_once():
+    first = add_mechanism(make("first"))
+    assert add_mechanism(make("again")) is first and mechanisms().count(first) == 1
+
+
+@pytest.mark.usefixtures("modules")
+def test_a_class_of_the_same_name_in_another_file_is_refused():
+    add_mechanism(make("first"))
+    with pytest.raises(ValueError, match="'mine' is already registered by first; rename it"):
+        add_mechanism(make("other", options=options(theirs=0), off={"theirs": 0}, on={"theirs": 1}))
+    with pytest.raises(ValueError, match="the mechanism mine of first has an option mine too"):
+        add_mechanism(make("other", name="theirs"))
+
+
+def test_registering_a_mechanism_of_the_package_again_changes_nothing():
+    before = mechanisms()
+    assert register_mechanism(PastAndFuture()) is before[1] and mechanisms() == before
