@@ -3,7 +3,7 @@
 import re
 from dataclasses import Field, fields
 from enum import Enum
-from typing import Any, List, Type, TypeVar
+from typing import Any, List, Optional, Type, TypeVar
 
 from fairseq.dataclass import FairseqDataclass
 
@@ -21,6 +21,8 @@ MAY_BE_0 = ("base_layers",)  # other options set "lowest" in their metadata
 
 def _check_range(item: Field, value: Any) -> None:
     name = item.name
+    if item.type is int and isinstance(value, float):
+        raise UserError(f"{option(name)} must be a whole number, not {value}")
     if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
         return
     if PROBABILITIES.fullmatch(name) and not 0 <= value < 1:
@@ -35,8 +37,9 @@ def _check_range(item: Field, value: Any) -> None:
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """Check a config and convert it to `dataclass_type`.
 
-    Choices become plain strings. This function checks the range of probabilities, sizes and iterations, by the names of
-    the options. `__post_init__` of the dataclass checks dependencies between options.
+    Choices and other values of text options become plain strings. This function checks the range of probabilities,
+    sizes and iterations, by the names of the options. `__post_init__` of the dataclass checks dependencies between
+    options.
 
     Args:
         config: a DictConfig, a namespace or a preset's object.
@@ -52,6 +55,8 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
             if isinstance(item.type, type) and issubclass(item.type, Enum):
                 value = _choice(item.name, value, [member.value for member in item.type])
             _check_range(item, value)
+            if item.type in (str, Optional[str]) and value is not None:
+                value = str(value)  # a set of layers may be one number
             values[item.name] = value
     return dataclass_type(**values)
 

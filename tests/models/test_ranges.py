@@ -7,6 +7,7 @@ import pytest
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.testing import build_small
 from tests.zoo import ARCHITECTURES, build
 
 NO_PROBABILITIES = [-0.1, 1.0, 7.5, math.nan]
@@ -30,3 +31,15 @@ def test_values_out_of_range_are_named(arch):
                         build(arch, {name: value})
                     tried += 1
     assert tried > 10
+
+
+@pytest.mark.parametrize("name", ["encoder_routing_layers", "encoder_layers_to_keep"])
+def test_a_set_of_layers_may_be_one_number(name):
+    assert build_small("capsule_transformer_tiny", {name: 1}).state_dict().keys() == (
+        build_small("capsule_transformer_tiny", {name: "1"}).state_dict().keys()
+    )
+
+
+def test_a_fraction_is_no_number_of_iterations():
+    with pytest.raises(UserError, match="^--routing-iterations must be a whole number, not 2.5"):
+        build("capsule_transformer_tiny", {"routing_iterations": 2.5})
