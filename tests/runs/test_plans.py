@@ -189,8 +189,8 @@ def test_a_wrong_choice_of_a_config_group_lists_the_files_of_the_group(asked):
     asked = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
     assert isinstance(planned(asked, "size=base"), training.Plan)
     assert "size=tyni: no such file size/tyni.yaml; choose from: base, big, tiny" in planned(asked, "size=tyni")
-    assert "siez=tiny: neither" in planned(asked, "siez=tiny")
-    assert "did you mean size?" in planned(asked, "siez=tiny")
+    assert "sizes=tiny: neither" in planned(asked, "sizes=tiny")
+    assert "did you mean size?" in planned(asked, "sizes=tiny")
 
 
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
