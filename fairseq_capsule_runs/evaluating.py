@@ -13,6 +13,7 @@ from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line, place, shown, whole
 
 MOST_CHECKPOINTS = 10_000
+LONGEST_PATH = 300  # of a path from a run folder, in a message
 Value = TypeVar("Value")
 # --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.
 SCORING = {
@@ -130,13 +131,12 @@ def chosen_plugin(asked: Mapping[str, str], settings: Settings, run: Path) -> tu
     recorded = settings.get(plugins.KEY)
     recorded = None if recorded == plugins.DEFAULT else recorded
     given = plugins.plugin("--user-dir", asked["user-dir"], Path(asked["plugin"]))
-    if recorded is not None and not asked["user-dir"]:
-        raise RunError(
-            f"{run}: trained with the plugin {shown(recorded)}. A plugin is a program: if you trust it, give its "
-            "folder by --user-dir"
-        )
-    differs = recorded is not None and recorded != str(given)
-    return given, f"{run} was trained with the plugin {one_line(shown(recorded))}, not {given}" if differs else ""
+    if recorded in (None, str(given)):
+        return given, ""
+    trained = f"trained with the plugin {one_line(shown(recorded, LONGEST_PATH))}"
+    if not asked["user-dir"]:
+        raise RunError(f"{run}: {trained}. A plugin is a program: if you trust it, give its folder by --user-dir")
+    return given, f"{run} was {trained}, not {given}"
 
 
 def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[int, int, float]:

@@ -54,4 +54,4 @@ def _require_import(name: str, folder: Path) -> None:
         raise RunError(f"{name} {folder}: it does not import fairseq_capsule; add 'import fairseq_capsule' to it")
     if done.returncode != IMPORTS:
         reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it ends Python")
-        raise RunError(f"{name} {folder}: it cannot be imported ({shown(reason)}); correct the plugin")
+        raise RunError(f"{name} {folder}: it cannot be imported ({shown(reason, 300)}); correct the plugin")

@@ -10,7 +10,7 @@ from pathlib import Path
 from fairseq_capsule_runs import data_folder, plugins
 from fairseq_capsule_runs.configuration import OWN, configured
 from fairseq_capsule_runs.settings import Settings
-from fairseq_capsule_runs.values import RunError, place, quoted, shown, whole
+from fairseq_capsule_runs.values import RunError, place, quoted, whole
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
 MOST_PROCESSES = 1024  # per node
@@ -167,7 +167,7 @@ def _require_one_dictionary(data: Path, settings: Settings, config: Path) -> Non
 def _require_baseline(settings: Settings) -> None:
     baseline = settings.get("task.init_from_baseline")
     if isinstance(baseline, str) and not os.path.isfile(baseline):
-        raise RunError(f"task.init_from_baseline={shown(baseline)}: no such checkpoint; name a trained baseline")
+        raise RunError(f"task.init_from_baseline={baseline}: no such checkpoint; name a trained baseline")
 
 
 def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:

@@ -23,10 +23,10 @@ def one_line(text: str) -> str:
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
-def shown(value: Any) -> str:
-    """A value for a message, at most 80 characters."""
+def shown(value: Any, most: int = 80) -> str:
+    """A value for a message, cut to `most` characters."""
     text = value if isinstance(value, str) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
