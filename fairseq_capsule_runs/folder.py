@@ -8,7 +8,7 @@
 | `checkpoint*.pt`, `train.log` | files of fairseq |
 | `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
 
-Somebody else may have made a run folder. So every command first calls `RunFolder.require_plain`.
+Somebody else may have made a run folder. So a script first calls `RunFolder.require_plain` for a folder that it writes.
 """
 
 import contextlib

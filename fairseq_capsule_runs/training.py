@@ -14,6 +14,7 @@ from fairseq_capsule_runs.values import RunError, place, quoted, whole
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
 MOST_PROCESSES = 1024  # per node
+LAST = "checkpoint_last.pt"
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 
@@ -86,7 +87,9 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         times, batch = accumulation(settings, machines.world, tokens)
         _require_languages(data, settings)
         _require_one_dictionary(data, settings, config)
-        _require_baseline(settings)
+        _require_start("task.init_from_baseline", settings)
+        if not (out / LAST).exists():
+            _require_start("checkpoint.restore_file", settings)
         max_update = settings.whole("optimization.max_update", 0, low=0)
         seed = settings.whole("common.seed", 1, low=0)
     except RunError as error:
@@ -94,8 +97,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
 
     device = "GPU" if machines.gpus else "CPU"
     options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
-    if (out / "checkpoint_last.pt").exists():  # fairseq would start again from another file that `restore_file` names
-        options.append("checkpoint.restore_file=checkpoint_last.pt")
+    options += _own_checkpoint(settings) if (out / LAST).exists() else []
     return Plan(
         machines,
         data,
@@ -164,10 +166,18 @@ def _require_one_dictionary(data: Path, settings: Settings, config: Path) -> Non
         )
 
 
-def _require_baseline(settings: Settings) -> None:
-    baseline = settings.get("task.init_from_baseline")
-    if isinstance(baseline, str) and not os.path.isfile(baseline):
-        raise RunError(f"task.init_from_baseline={baseline}: no such checkpoint; name a trained baseline")
+def _require_start(name: str, settings: Settings) -> None:
+    """Require that the checkpoint exists from which a training starts. fairseq ignores a missing `restore_file`."""
+    checkpoint = settings.get(name)
+    if isinstance(checkpoint, str) and checkpoint != LAST and not os.path.isfile(checkpoint):
+        raise RunError(f"{name}={checkpoint}: no such checkpoint; name that of a finished training")
+
+
+def _own_checkpoint(settings: Settings) -> list[str]:
+    """Overrides with which a training continues from its own last checkpoint, not from the one that it started from."""
+    parts = ("optimizer", "lr_scheduler", "meters", "dataloader")
+    own = {"restore_file": LAST, **{f"reset_{part}": "false" for part in parts}}
+    return [f"checkpoint.{name}={value}" for name, value in own.items() if settings.get(f"checkpoint.{name}")]
 
 
 def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:

@@ -26,23 +26,23 @@ def unpack(name: str, path: str) -> None:
         UserError: it is no tar archive, contains something else, or unpacks to more than `MOST_EXPANSION` times its
             size. The archive is unchanged, and nothing is left of what was unpacked.
     """
-    beside = tempfile.mkdtemp(prefix=".unpacking-", dir=os.path.dirname(os.path.abspath(path)))
     try:
-        folder = Path(beside) / "files"
-        folder.mkdir()
-        with tarfile.open(path) as archive:
-            _write_members(name, archive, folder, MOST_EXPANSION * os.path.getsize(path))
-        inside = list(folder.iterdir())
-        if not inside:
-            raise tarfile.ReadError("it is empty")
-        if len(inside) == 1 and inside[0].is_dir():
-            folder = inside[0]
-        os.remove(path)
-        folder.rename(path)
-    except (tarfile.TarError, EOFError, OSError, zlib.error, lzma.LZMAError) as error:
+        with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=os.path.dirname(os.path.abspath(path))) as beside:
+            folder = Path(beside) / "files"
+            folder.mkdir()
+            with tarfile.open(path) as archive:
+                _write_members(name, archive, folder, MOST_EXPANSION * os.path.getsize(path))
+            inside = list(folder.iterdir())
+            if not inside:
+                raise tarfile.ReadError("it is empty")
+            if len(inside) == 1 and inside[0].is_dir():
+                folder = inside[0]
+            os.remove(path)
+            folder.rename(path)
+    except (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise UserError(f"{name}: neither a folder nor a tar archive ({error}); name a folder") from error
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    except OSError as error:  # also a wrong checksum
+        raise UserError(f"{name}: not unpacked: {error}; unpack it yourself and name the folder") from error
 
 
 def _write_members(name: str, archive: tarfile.TarFile, folder: Path, most: int) -> None:
@@ -63,5 +63,5 @@ def _write_members(name: str, archive: tarfile.TarFile, folder: Path, most: int)
             target.mkdir(parents=True, exist_ok=True)
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "xb") as stream:
+        with open(target, "wb") as stream:  # nothing in this new folder is a link
             shutil.copyfileobj(content, stream)

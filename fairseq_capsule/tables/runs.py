@@ -123,10 +123,14 @@ class Places:
         """Refuse links and pipes in the runs of a scale, before a step reads or writes there.
 
         Raises:
-            UserError: a folder of a system has one.
+            UserError: a folder of the scale, of a corpus, of a system or of the tables has one.
         """
+        folder = self.runs / scale.name
+        systems = sorted(folder.glob("*/*"))  # and the files of tables
+        for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
+            raise UserError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
         try:
-            for system in sorted(filter(Path.is_dir, (self.runs / scale.name).glob("*/*"))):
+            for system in filter(Path.is_dir, systems):
                 RunFolder(system).require_plain()
         except RunError as error:
             raise UserError(str(error)) from error

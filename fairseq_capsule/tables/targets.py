@@ -10,7 +10,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
 from fairseq_capsule.tables.measures import (
     MEASURES,
@@ -176,12 +176,24 @@ class Targets:
         return self.runs[wildcards.run] if hasattr(wildcards, "run") else self.corpora[wildcards.corpus]
 
     def refuse_wrong_plugins(self) -> None:
-        """Raise a UserError if a plugin is missing or does not import this package, before anything is run."""
-        for folder in sorted({str(plugin) for plugin in map(self.places.user_dir, self.runs.values()) if plugin}):
-            try:
+        """Refuse wrong plugins before anything is run.
+
+        Raises:
+            UserError: a plugin is missing or does not import this package, or a run was trained with another one.
+        """
+        wanted = {run.name: self.places.user_dir(run) for run in self.runs.values()}
+        try:
+            for folder in sorted({str(plugin) for plugin in wanted.values() if plugin}):
                 plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
-            except RunError as error:
-                raise UserError(str(error)) from error
+            for run in self.runs.values():
+                recorded = self.places.folder(run).settings().get(plugins.KEY)
+                if recorded not in (None, str(wanted[run.name])):
+                    raise UserError(
+                        f"{self.places.folder(run).path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
+                        f"{wanted[run.name] or 'that of this package'}; give another --runs"
+                    )
+        except RunError as error:
+            raise UserError(str(error)) from error
 
     def refuse_missing_corpora(self) -> None:
         """Raise a UserError if a corpus needs a licence and is missing, before anything is run."""
@@ -228,6 +240,9 @@ def targets(
         needed = {each.name: each for each in run.with_needed()}
         if other and not measure.source:
             needed.update((each.name, each) for each in other.with_needed())
+        for name, each in needed.items():
+            if places.user_dir(runs.get(name, each)) != places.user_dir(each):
+                raise UserError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
         runs.update(needed)
         trained.update(needed if measure.source not in TIMED else {})
         if measure.source:

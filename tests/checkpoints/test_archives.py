@@ -98,6 +98,25 @@ def test_folders_with_a_common_beginning_are_kept(tmp_path):
     assert (path / "ab/x").is_file() and (path / "ac/y").is_file()
 
 
+def test_a_file_that_is_twice_in_an_archive_is_the_last(tmp_path):
+    path = tmp_path / "model.tar"
+    path.write_bytes(archived("model/x", "model/x", "y"))
+    with pytest.raises(Exception, match="model.pt"):  # there is none
+        CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")
+    assert sorted(file.name for file in path.iterdir()) == ["model", "y"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
+    (tmp_path / "model.tar").write_bytes(archived("model/x"))
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied", str(tmp_path))
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refuse)
+    with pytest.raises(UserError, match="model.tar: not unpacked: .*Permission denied"):
+        CapsuleTransformerModel.from_pretrained(str(tmp_path / "model.tar"), "model.pt", ".")
+
+
 def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path):
     path = tmp_path / "model.tar.xz"
     with tarfile.open(path, "w:xz") as archive:

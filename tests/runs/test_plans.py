@@ -66,13 +66,18 @@ def test_a_plan_has_batch_command_and_settings(asked):
 
 
 def test_a_longer_training_resumes_from_its_own_checkpoint(asked, tmp_path):
-    given = "checkpoint.restore_file=former/checkpoint_last.pt"
-    assert [word for word in planned(write(asked), given).command if "restore_file" in word] == [given]
+    former = tmp_path / "former.pt"
+    given = [f"checkpoint.restore_file={former}", "checkpoint.reset_optimizer=true"]
+    assert f"{given[0]}: no such checkpoint" in planned(write(asked), *given)
+    former.touch()
+    assert [word for word in planned(asked, *given).command if word.startswith("checkpoint.re")] == given
     (tmp_path / "out").mkdir()
     (tmp_path / "out/checkpoint_last.pt").touch()
+    former.unlink()  # it is not needed any more
     # Of two values Hydra takes the last.
-    resumed = [word for word in planned(asked, given).command if "restore_file" in word]
-    assert resumed == [given, "checkpoint.restore_file=checkpoint_last.pt"]
+    resumed = [word for word in planned(asked, *given).command if word.startswith("checkpoint.re")]
+    own = ["checkpoint.restore_file=checkpoint_last.pt", "checkpoint.reset_optimizer=false"]
+    assert resumed == [*given, *own]
 
 
 def test_any_value_of_a_configuration_is_used_or_refused(asked, tmp_path):
@@ -371,7 +376,7 @@ def test_like_baseline_sets_the_options_of_the_task(asked, tmp_path):
 def test_a_missing_baseline_of_the_configuration_is_refused(asked, tmp_path):
     missing = tmp_path / "missing.pt"
     refused = planned(write(asked), f"+task.init_from_baseline={missing}")
-    assert f"task.init_from_baseline={missing}: no such checkpoint; name a trained baseline" in refused
+    assert f"task.init_from_baseline={missing}: no such checkpoint" in refused
     missing.touch()
     assert isinstance(planned(asked, f"+task.init_from_baseline={missing}"), training.Plan)
 

@@ -14,6 +14,7 @@ from fairseq_capsule.tables.measures import RATIOS, applies, model_options
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, run_of
 from fairseq_capsule.tables.scales import SCALES, load_scale
 from fairseq_capsule.tables.targets import configured, targets
+from fairseq_capsule_runs.settings import Settings
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
 TRANSFORMER = "small/multi30k/transformer/seed1"
@@ -76,6 +77,40 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
         assert f"{mine.run}/measures/throughput-train.json" in found.cells
         with pytest.raises(UserError, match="the plugin .*: no package there; name the folder"):
             found.refuse_wrong_plugins()
+
+
+def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
+    other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
+    (tmp_path / "mine.yaml").write_text(MINE + other)
+    with pytest.raises(UserError, match="two rows name different plugins of the same folder name"):
+        targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+
+
+def test_a_run_of_another_plugin_is_refused(tmp_path):
+    for folder in ("plugins/mine", "others/mine"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule\n")
+    (tmp_path / "mine.yaml").write_text(MINE)
+    found = targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+    run = found.places.folder(found.runs[found.trainings[1]])
+    run.path.mkdir(parents=True)
+    for folder in ("plugins/mine", "others/mine"):
+        run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))
+        if folder == "plugins/mine":
+            found.refuse_wrong_plugins()
+    with pytest.raises(UserError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
+        found.refuse_wrong_plugins()
+
+
+@pytest.mark.parametrize("link", ["small", "small/toy", "small/toy/transformer", "small/tables/mine.csv"])
+def test_links_above_the_runs_are_refused(tmp_path, link):
+    places = Places(tmp_path / "runs", tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (places.runs / link).parent.mkdir(parents=True)
+    places.require_plain(SMALL)
+    (places.runs / link).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError, match=f"{link}: a link, not a file or a folder"):
+        places.require_plain(SMALL)
 
 
 def test_a_row_starts_from_its_baseline(places):
