@@ -10,6 +10,8 @@ from tests.integration.warm_commands import warm_path
 # Without variables for GPUs and Slurm, which the machine of the tests may set.
 ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
+# For the stub of python: the real one checks the folders that a script writes.
+CHECKS_FOLDERS = '[[ $* != *fairseq_capsule_runs* ]] || PATH=${PATH#*:} exec python "$@"'
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 

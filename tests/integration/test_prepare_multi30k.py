@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.commands import wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import CHECKS_FOLDERS, Workplace, contents, read
 
 FIRST_TOKENISED = (
     "don &apos;t touch &quot; tom &amp; jerry &quot; !",
@@ -77,8 +77,9 @@ def test_the_manifest_has_sources_settings_and_files(prepared, archives):
 def test_a_second_run_does_nothing(prepared, archives, workplace):
     out = workplace.root / "out"
     shutil.copytree(prepared.out, out)
-    for tool in ("gzip", "sacremoses", "subword-nmt", "fairseq-preprocess", "python", "sha256sum"):
+    for tool in ("gzip", "sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum"):
         workplace.stub(tool, "exit 1")
+    workplace.stub("python", f"{CHECKS_FOLDERS}; exit 1")
     times = {file: file.stat().st_mtime_ns for file in [out, *out.rglob("*")]}
     process = workplace.prepare("--from", archives, "out")
     assert process.returncode == 0
@@ -136,7 +137,7 @@ def test_settings_have_the_format_of_the_first_version(prepared, archives, workp
 
 # Each stub writes half of the output of its stage and is then killed.
 HALF_DONE = {
-    "raw": ("python", 'echo half >"${@: -1}"; kill -KILL 0'),
+    "raw": ("python", f'{CHECKS_FOLDERS}; echo half >"${{@: -1}}"; kill -KILL 0'),
     "tokenised": ("sacremoses", "head -n 2; kill -KILL 0"),
     "codes": ("subword-nmt", "echo '#version: 0.2'; kill -KILL 0"),
     "bpe": ("subword-nmt", '[[ $1 != apply-bpe ]] && PATH=${PATH#*:} exec subword-nmt "$@"; head -n 2; kill -KILL 0'),

@@ -4,7 +4,7 @@ import pytest
 
 from fairseq_capsule.cli import main
 from tests.integration import archives
-from tests.integration.preparing import Workplace, contents, read
+from tests.integration.preparing import CHECKS_FOLDERS, Workplace, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
@@ -150,9 +150,9 @@ def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
 
 # The tool of each stage. Its stub writes half of the output and is then killed.
 HALF_DONE = {
-    "raw": ("python", 'echo half >"${@: -1}"'),
+    "raw": ("python", f'{CHECKS_FOLDERS}; echo half >"${{@: -1}}"'),
     "tokenised": ("sacremoses", "head -n 2"),
-    "clean": ("python", 'echo half >"${@: -1}"'),
+    "clean": ("python", f'{CHECKS_FOLDERS}; echo half >"${{@: -1}}"'),
     "codes": ("subword-nmt", "head -n 2"),
     "bpe": ("subword-nmt", "head -n 2"),
     "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.bin"'),
