@@ -25,6 +25,7 @@ from fairseq_capsule_runs.files import replace_file, replacing
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
 
+LAST = "checkpoint_last.pt"
 EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
 KINDS = {
     EPOCH: re.compile(r"checkpoint(?P<epoch>\d+)\.pt"),
@@ -203,7 +204,7 @@ class RunFolder:
     @property
     def last_checkpoint(self) -> Path:
         """The checkpoint from which a new start continues."""
-        return self.path / "checkpoint_last.pt"
+        return self.path / LAST
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints of fairseq, without averages, newest first."""

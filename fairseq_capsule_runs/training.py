@@ -9,12 +9,12 @@ from pathlib import Path
 
 from fairseq_capsule_runs import data_folder, plugins
 from fairseq_capsule_runs.configuration import OWN, configured
+from fairseq_capsule_runs.folder import LAST
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, place, quoted, whole
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
 MOST_PROCESSES = 1024  # per node
-LAST = "checkpoint_last.pt"
 PRECISIONS = ("fp32", "fp16", "bf16")
 
 

@@ -13,8 +13,7 @@ from fairseq_capsule.tables.definitions import REPOSITORY, load_table, table_nam
 from fairseq_capsule.tables.measures import RATIOS, applies, model_options
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, run_of
 from fairseq_capsule.tables.scales import SCALES, load_scale
-from fairseq_capsule.tables.targets import configured, targets
-from fairseq_capsule_runs.settings import Settings
+from fairseq_capsule.tables.targets import targets
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
 TRANSFORMER = "small/multi30k/transformer/seed1"
@@ -44,73 +43,6 @@ def test_every_table_has_targets(scale, places):
             assert set(found.before_training(step(run))) and train(found, step(run))[-1]
         for cell in found.cells:
             assert any(cell.startswith(f"{run}/") for run in found.runs)
-
-
-MINE = """
-title: Mine
-columns:
-  BLEU: {corpus: toy, measure: bleu}
-  NLL: {corpus: toy, measure: nll}
-  speed: {corpus: toy, measure: speed_train}
-rows:
-  Transformer: {run: transformer}
-  mine: {run: transformer common.user_dir=plugins/mine model._name=my_transformer}
-"""
-
-
-def test_commands_import_the_plugin_of_a_row(tmp_path):
-    (tmp_path / "mine.yaml").write_text(MINE)
-    table = load_table(str(tmp_path / "mine.yaml"))
-    here, other = tmp_path / "here", tmp_path / "other"
-    for plugin in (None, other):
-        found = targets(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
-        own, mine = (step(run, source="nll") for run in found.trainings)
-        assert mine.run == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
-        for wildcards, folder in ((own, plugin), (mine, here / "plugins/mine")):
-            option = ["--user-dir", str(folder)] if folder else []
-            assert found.plugin(wildcards) == option
-            assert found.measure(wildcards)[: len(option) + 2] == ["fairseq-capsule", *option, "nll"]
-            override = [f"common.user_dir={folder}"] if folder else []
-            assert [word for word in found.training_overrides(wildcards) if "user_dir" in word] == override
-        timed = found.measure(step(mine.run, source="throughput-train"))
-        assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
-        assert f"{mine.run}/measures/throughput-train.json" in found.cells
-        with pytest.raises(UserError, match="the plugin .*: no package there; name the folder"):
-            found.refuse_wrong_plugins()
-
-
-def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
-    other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
-    (tmp_path / "mine.yaml").write_text(MINE + other)
-    with pytest.raises(UserError, match="two rows name different plugins of the same folder name"):
-        targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
-
-
-def test_a_run_of_another_plugin_is_refused(tmp_path):
-    for folder in ("plugins/mine", "others/mine"):
-        (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule\n")
-    (tmp_path / "mine.yaml").write_text(MINE)
-    found = targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
-    run = found.places.folder(found.runs[found.trainings[1]])
-    run.path.mkdir(parents=True)
-    for folder in ("plugins/mine", "others/mine"):
-        run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))
-        if folder == "plugins/mine":
-            found.refuse_wrong_plugins()
-    with pytest.raises(UserError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
-        found.refuse_wrong_plugins()
-
-
-@pytest.mark.parametrize("link", ["small", "small/toy", "small/toy/transformer", "small/tables/mine.csv"])
-def test_links_above_the_runs_are_refused(tmp_path, link):
-    places = Places(tmp_path / "runs", tmp_path)
-    (tmp_path / "elsewhere").mkdir()
-    (places.runs / link).parent.mkdir(parents=True)
-    places.require_plain(SMALL)
-    (places.runs / link).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UserError, match=f"{link}: a link, not a file or a folder"):
-        places.require_plain(SMALL)
 
 
 def test_a_row_starts_from_its_baseline(places):
@@ -347,20 +279,3 @@ def test_no_model_has_a_ratio_to_itself(measure, places):
             assert any(applies(measure, run) for run in runs)
             found += 1
     assert found
-
-
-@pytest.mark.parametrize("place", ["seed1/log/train.log", "seed1/evaluation", "seeds1-2/compared"])
-def test_runs_with_a_link_are_refused_before_a_step_writes_there(tmp_path, place):
-    link = tmp_path / "runs/small/multi30k/transformer" / place
-    link.parent.mkdir(parents=True)
-    link.symlink_to(tmp_path)
-    with pytest.raises(UserError, match=f"{place}: a link, not a file or a folder"):
-        configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")
-
-
-def test_a_given_baseline_is_accepted(tmp_path):
-    given = tmp_path / "runs/small/multi30k/given"
-    given.mkdir(parents=True)
-    (tmp_path / "baseline.pt").touch()
-    (given / "checkpoint_given.pt").symlink_to(tmp_path / "baseline.pt")
-    configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")

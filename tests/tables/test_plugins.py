@@ -1,0 +1,68 @@
+"""Rows of a table whose model comes from another package."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.tables.definitions import load_table
+from fairseq_capsule.tables.runs import Places
+from fairseq_capsule.tables.scales import load_scale
+from fairseq_capsule.tables.targets import targets
+from fairseq_capsule_runs.settings import Settings
+
+SMOKE = load_scale("smoke")
+MINE = """
+title: Mine
+columns:
+  BLEU: {corpus: toy, measure: bleu}
+  NLL: {corpus: toy, measure: nll}
+  speed: {corpus: toy, measure: speed_train}
+rows:
+  Transformer: {run: transformer}
+  mine: {run: transformer common.user_dir=plugins/mine model._name=my_transformer}
+"""
+
+
+def test_commands_import_the_plugin_of_a_row(tmp_path):
+    (tmp_path / "mine.yaml").write_text(MINE)
+    table = load_table(str(tmp_path / "mine.yaml"))
+    here, other = tmp_path / "here", tmp_path / "other"
+    for plugin in (None, other):
+        found = targets(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
+        own, mine = (SimpleNamespace(run=run, source="nll") for run in found.trainings)
+        assert mine.run == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
+        for wildcards, folder in ((own, plugin), (mine, here / "plugins/mine")):
+            option = ["--user-dir", str(folder)] if folder else []
+            assert found.plugin(wildcards) == option
+            assert found.measure(wildcards)[: len(option) + 2] == ["fairseq-capsule", *option, "nll"]
+            override = [f"common.user_dir={folder}"] if folder else []
+            assert [word for word in found.training_overrides(wildcards) if "user_dir" in word] == override
+        timed = found.measure(SimpleNamespace(run=mine.run, source="throughput-train"))
+        assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
+        assert f"{mine.run}/measures/throughput-train.json" in found.cells
+        with pytest.raises(UserError, match="the plugin .*: no package there; name the folder"):
+            found.refuse_wrong_plugins()
+
+
+def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
+    other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
+    (tmp_path / "mine.yaml").write_text(MINE + other)
+    with pytest.raises(UserError, match="two rows name different plugins of the same folder name"):
+        targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+
+
+def test_a_run_of_another_plugin_is_refused(tmp_path):
+    for folder in ("plugins/mine", "others/mine"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule\n")
+    (tmp_path / "mine.yaml").write_text(MINE)
+    found = targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+    run = found.places.folder(found.runs[found.trainings[1]])
+    run.path.mkdir(parents=True)
+    for folder in ("plugins/mine", "others/mine"):
+        run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))
+        if folder == "plugins/mine":
+            found.refuse_wrong_plugins()
+    with pytest.raises(UserError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
+        found.refuse_wrong_plugins()
