@@ -1,4 +1,4 @@
-"""The plans of train.sh and evaluate.sh: correct for valid input, one line for invalid input."""
+"""The plan of train.sh: correct for valid input, one line for invalid input."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_runs import RunError, RunFolder, Settings, evaluating, training, values
+from fairseq_capsule_runs import RunError, Settings, training
 from fairseq_capsule_runs.configuration import configured
 from tests.runs import hostile
 from tests.runs.test_values import one_line
@@ -211,16 +211,6 @@ def test_a_file_that_is_not_a_configuration_is_named(asked):
         assert isinstance(found, str) and "configuration.yaml" in found or content == b""
 
 
-@pytest.fixture
-def my_plugin(tmp_path, monkeypatch):
-    """A plugin in the current folder. Its import leaves `imported`."""
-    (tmp_path / "my_plugin").mkdir()
-    mark = "import pathlib, fairseq_capsule; print('Hello'); pathlib.Path(__file__).with_name('imported').touch()"
-    (tmp_path / "my_plugin/__init__.py").write_text(mark)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path / "my_plugin"
-
-
 def test_the_plugin_is_the_one_beside_the_scripts(asked):
     plan = planned(write(asked))
     assert plan.command.count(f"common.user_dir='{asked['plugin']}'") == 1
@@ -252,113 +242,6 @@ def test_a_plugin_that_cannot_be_used_is_refused(asked, tmp_path, text, message)
         (folder / "__init__.py").write_text(text)
     found = planned(write(asked), f"common.user_dir={folder}")
     assert f"{asked['config']}: common.user_dir {folder}: {message}" in found
-
-
-# --- evaluate.sh ------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def run(tmp_path):
-    """The arguments of evaluate.sh for a run with three checkpoints."""
-    for name in ("checkpoint1.pt", "checkpoint2.pt", "checkpoint3.pt", "checkpoint_last.pt", "checkpoint_best.pt"):
-        (tmp_path / "run").mkdir(exist_ok=True)
-        (tmp_path / "run" / name).touch()
-    for name in ("bin/test.en-de.en.bin", "bin/dict.en.txt", "raw/test.de"):
-        (tmp_path / "data" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "data" / name).touch()
-    folder = RunFolder(tmp_path / "run")
-    folder.write_settings(Settings(CONFIG))
-    options = dict.fromkeys(["split", "checkpoints", "beam", "lenpen", "nbest", "against", "user-dir"], "")
-    places = {"run": str(folder.path), "data": str(tmp_path / "data"), "plugin": str(REPOSITORY / "fairseq_capsule")}
-    return {**places, **options, "max-tokens": "12000", "results": "evaluation"}
-
-
-def evaluated(asked):
-    try:
-        return evaluating.plan(asked)
-    except RunError as error:
-        assert one_line(error)
-        return str(error)
-
-
-def test_the_plan_follows_the_configuration(run):
-    plan = evaluated(run)
-    assert (plan.beam, plan.lenpen, plan.nbest, plan.task, plan.source, plan.target) == (
-        *(4, 0.6, 1),
-        *("translation", "en", "de"),
-    )
-    assert plan.average[1:5] == ("average", run["run"], "--last", "3") and not plan.finished
-    assert evaluating.fields(evaluated({**run, "lenpen": "1"}))["lenpen"] == "1"
-    plan.checkpoint.touch()
-    assert evaluated(run).average == ()
-
-
-@pytest.mark.parametrize(
-    "keep, taken, note",
-    [
-        ({"keep_last_epochs": 10}, "last3", "has 3 of the 10 checkpoints that are averaged by default; using last:3"),
-        ({"keep_last_epochs": 2}, "last2", ""),
-        ({"keep_last_epochs": -1}, "best", ""),
-        ({}, "best", ""),
-    ],
-)
-def test_as_many_checkpoints_are_averaged_as_there_are(run, keep, taken, note):
-    folder = Path(run["run"])
-    (folder / "checkpoint_best.pt").touch()
-    RunFolder(folder).write_settings(Settings({**CONFIG, "checkpoint": keep}))
-    plan = evaluated(run)
-    assert plan.checkpoint.stem.endswith(taken) and plan.note.endswith(note) and bool(plan.note) == bool(note)
-    asked = "last:4 averages 4; give --checkpoints last:3 or checkpoint_"
-    assert asked in evaluated({**run, "checkpoints": "last:4"})
-    for path in folder.glob("checkpoint[0-9]*.pt"):
-        path.unlink()
-    assert evaluated(run).checkpoint.name == "checkpoint_best.pt"
-    (folder / "checkpoint_best.pt").unlink()
-    assert evaluated(run).endswith("; give --checkpoints checkpoint_last.pt")
-    assert evaluated({**run, "checkpoints": "checkpoint_last.pt"}).checkpoint.name == "checkpoint_last.pt"
-
-
-def test_an_impossible_number_of_checkpoints_is_refused(run):
-    keep = {"keep_last_epochs": 10**30}
-    RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, "checkpoint": keep}))
-    assert "checkpoint.keep_last_epochs must be a whole number from -1 on up to 1000000000" in evaluated(run)
-
-
-@pytest.mark.parametrize(
-    "prepared, scoring",
-    [
-        ("bpe sentencepiece\nsource en\ntarget de\ntokenise moses\n", "--tokenized yes"),
-        ("source en\ntarget de\ntokenise none\n", "--tokenized no"),
-        ("source en\ntarget de\ntokenise characters,jieba\n", "--tokenized yes"),
-        ("source de\ntarget en\ntokenise characters,moses\n", "--tokenized no --remove-bpe sentencepiece"),
-        ("script prepare-multi30k.sh\nmerges 10000\n", ""),
-        ("tokenise $(id)\ntokenise\n\xff\n", ""),
-        (None, ""),
-    ],
-)
-def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scoring):
-    if prepared is not None:
-        (Path(run["data"]) / "settings").write_text(prepared, encoding="latin-1")
-    assert evaluating.fields(evaluated(run))["scoring"] == scoring
-
-
-def test_a_run_folder_does_not_name_a_program(run, my_plugin):
-    """The plugin is imported only if the user names it too."""
-    recorded = {**CONFIG, "common": {"user_dir": str(my_plugin)}}
-    RunFolder(Path(run["run"])).write_settings(Settings(recorded))
-    refused = evaluated(run)
-    assert f"trained with the plugin {my_plugin}" in refused and "if you trust it, give its folder by --user" in refused
-    assert not (my_plugin / "imported").exists()
-    plan = evaluated({**run, "user-dir": "my_plugin"})
-    assert (plan.plugin, plan.note.count("plugin")) == (my_plugin, 0)
-    other = shutil.copytree(my_plugin, my_plugin.with_name("other_plugin"))
-    plan = evaluated({**run, "user-dir": str(other)})
-    assert plan.plugin == other and f"was trained with the plugin {my_plugin}, not {other}" in plan.note
-
-
-def test_a_run_that_names_no_plugin_can_be_given_one(run, my_plugin):
-    plan = evaluated({**run, "user-dir": str(my_plugin)})
-    assert (plan.plugin, plan.note) == (my_plugin, "")
 
 
 def test_like_baseline_sets_the_options_of_the_task(asked, tmp_path):
@@ -395,40 +278,6 @@ def test_shared_embeddings_of_two_dictionaries_are_refused(asked):
     assert isinstance(planned(own, "share=separate"), training.Plan)
 
 
-def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
-    mark = tmp_path / "mark"
-
-    @settings(FEW, max_examples=200)
-    @given(st.sampled_from(KEYS), hostile.values(mark))
-    def plan(place, value):
-        group, key = place
-        RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, group: {**CONFIG[group], key: value}}))
-        found = evaluated(run)
-        if isinstance(found, str):
-            assert run["run"] in found or run["data"] in found or "--nbest" in found
-        else:
-            assert all("\0" not in text for text in evaluating.fields(found).values())
-
-    plan()
-    assert not mark.exists()
-
-
-@pytest.mark.parametrize(
-    "option", ["split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "results", "against", "user-dir"]
-)
-def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
-    @FEW
-    @given(hostile.texts("MARK"))
-    def plan(text):
-        found = evaluated({**run, option: text})
-        assert isinstance(found, evaluating.Plan) or option in found or values.one_line(text)[:9] in found
-        if isinstance(found, evaluating.Plan):
-            folder = Path(run["run"], found.results, found.splits[0]).resolve()
-            assert folder.parent.parent == Path(run["run"]).resolve()
-
-    plan()
-
-
 def test_a_required_setting_is_given_without_a_plus(tmp_path):
     path = tmp_path / "open.yaml"
     path.write_text("task:\n  _name: capsule_translation\n  init_from_baseline: ???\n")
@@ -436,13 +285,3 @@ def test_a_required_setting_is_given_without_a_plus(tmp_path):
     assert found["task"]["init_from_baseline"] == "base.pt"
     with pytest.raises(RunError, match="leave out the plus"):
         configured(path, ["+task.init_from_baseline=base.pt"], {})
-
-
-@pytest.mark.parametrize("which", ["run", "against"])
-def test_an_evaluation_of_a_folder_with_a_link_is_refused(run, which, tmp_path):
-    (tmp_path / "elsewhere").mkdir()
-    other = shutil.copytree(run["run"], tmp_path / "other")
-    folder = Path({"run": run["run"], "against": other}[which])
-    (folder / "evaluation").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    found = evaluated({**run, "against": str(other) if which == "against" else ""})
-    assert str(found).startswith(f"{folder}/evaluation: a link")
