@@ -5,8 +5,7 @@ from typing import NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token
-from fairseq_capsule.routing.vertical import route_heads
+from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token, vertical_routing
 
 
 class RoutedCapsules(NamedTuple):
@@ -37,8 +36,8 @@ def accepted_capsules(
     Returns:
         `λ` `[B, H, 1, 1]` and `Ω` `[B, 1, L, K]`.
     """
-    omega, weights = route_heads(logits.transpose(1, 2), iterations, padding_mask)
-    acceptance = nn.functional.linear(weights.sum(1), weight, bias).softmax(dim=-1)
+    omega, weights = vertical_routing(logits, iterations, padding_mask=padding_mask)
+    acceptance = nn.functional.linear(weights.sum(2), weight, bias).softmax(dim=-1)
     return acceptance[:, :, None, None], omega.unsqueeze(1)
 
 

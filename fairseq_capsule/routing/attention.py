@@ -31,7 +31,7 @@ def vertical_routing(
     """Vertical routing: heads are routed to query positions (Duan et al. 2020, Alg. 2 up to `Ω` and `B`).
 
     Args:
-        logits: `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded keys.
+        logits: `E` `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded queries and keys.
         iterations: routing iterations, at least 1.
         padding_mask: `[B, L]`, True marks padded queries.
 
@@ -43,8 +43,7 @@ def vertical_routing(
         ValueError: fewer than 1 iteration.
     """
     _check(iterations)
-    votes = _zero(logits, padding_mask).transpose(1, 2)
-    capsules, weights = route_heads(votes, iterations, padding_mask)
+    capsules, weights = route_heads(logits.transpose(1, 2), iterations, padding_mask)
     return capsules, weights.transpose(1, 2)
 
 
