@@ -18,6 +18,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_capsule.criterions import GuidedLossesCriterion
 from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
+from fairseq_capsule.models.mechanism import options_off
 
 # Mean and standard deviation of the logarithm of the number of subwords in Multi30k's training sentences, with 10,000
 # joint merges and the end of sentence.
@@ -51,10 +52,9 @@ def option(text: str) -> Tuple[str, Union[bool, int, float, str]]:
     return name, yaml.safe_load(value)
 
 
-def mechanisms_off(arch: str) -> Dict[str, str]:
-    """Return options that turn off all mechanisms of an architecture. Empty if the mechanism is the model itself."""
-    mechanisms = ("encoder_routing", "decoder_routing", "past_future", "guided_heads", "global_representation")
-    return {name: "none" for name in mechanisms if name in MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__}
+def mechanisms_off(arch: str) -> Dict[str, object]:
+    """Return options that turn off all mechanisms of an architecture. Empty if it has none, as in fairseq's models."""
+    return options_off(MODEL_DATACLASS_REGISTRY[arch])
 
 
 def baseline_of(arch: str) -> str:

@@ -23,7 +23,7 @@ import statistics
 from typing import List
 
 import torch
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
 from measure import alternate, environment, median_ratio, parser_of_models, peak_memory, seeded
 from systems import (
@@ -110,7 +110,7 @@ def build_runs(args, task: TranslationTask, batches: List[dict]):
 
 def main():
     parser = parser_of_models(__doc__)
-    parser.add_argument("--arch", required=True, choices=sorted(ARCH_MODEL_REGISTRY), metavar="ARCH")
+    parser.add_argument("--arch", required=True, choices=sorted(MODEL_DATACLASS_REGISTRY), metavar="ARCH")
     parser.add_argument(
         "--baseline",
         choices=[*sorted(ARCH_MODEL_REGISTRY), OFF],
