@@ -11,7 +11,7 @@
 #                  embedded corpus and a few updates, to check that everything works
 #   --seeds N,N,…  one training for each (1)
 #   --launcher L   a folder of workflow/profiles, or the folder of another Snakemake profile. local (default): on this machine, one
-#                  step after another; slurm: each step is a Slurm job; kubernetes: each step is a pod
+#                  step after another; slurm: each step is a Slurm job; kubernetes: each step is a Job
 #   --baseline CHECKPOINT
 #                  replaces the Transformer that other rows start from, or that teaches them. Prepare the data with its codes and
 #                  dictionary

@@ -36,17 +36,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=output_file,
         metavar="FILE",
-        help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt",
+        help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates to the name, "
+        "--upto adds _uptoEPOCH",
     )
 
 
 def run(args: argparse.Namespace) -> None:
     paths = _chosen(args)
-    output = args.output or args.inputs[0] / _default_name(args)
-    if output.is_dir():
-        raise UserError(f"{output}: a folder; give --output the name of a file")
-    if not output.parent.is_dir():
-        raise UserError(f"{output.parent}: no such folder to write {output.name} in; create it or choose another")
+    output = args.output or output_file(str(args.inputs[0] / _default_name(args)))  # refuses before the work
     checkpoint = averaging.average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
