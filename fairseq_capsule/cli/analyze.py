@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import logging
 from dataclasses import asdict
 from typing import List
 
@@ -14,7 +13,6 @@ from fairseq_capsule.analysis.overlap import overlap_report
 from fairseq_capsule.analysis.reports import Report
 from fairseq_capsule.cli.arguments import (
     MOST,
-    SUBWORDS,
     beam_size,
     input_file,
     input_folder,
@@ -28,10 +26,11 @@ from fairseq_capsule.cli.arguments import (
     whole_number,
     whole_numbers,
 )
+from fairseq_capsule.cli.scoring_arguments import add_text
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import Measure, measures, require_own_reference
-from fairseq_capsule.evaluation.translations import Outputs, read_outputs
+from fairseq_capsule.evaluation.translations import TOKENISED, Outputs, read_outputs
 from fairseq_capsule.number_sets import MOST_ITERATIONS
 
 
@@ -109,7 +108,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     cases = _kind(kinds, "cases", "sentences that two systems translate most differently, side by side", _cases)
     cases.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
     cases.add_argument("second", type=input_file, metavar="OTHER", help="another output for the same text")
-    _subwords(cases)
+    add_text(cases)
     cases.add_argument(
         "--count", type=positive_int, default=5, help="sentences to show in each direction (default: %(default)s)"
     )
@@ -120,8 +119,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    for library in ("sacrebleu", "eflomal"):  # the import of fairseq makes all libraries print notes
-        logging.getLogger(library).setLevel(logging.WARNING)
     report = args.analyse(args)
     paths = report.write(args.out)
     print(report.markdown)
@@ -131,7 +128,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _lengths(args: argparse.Namespace) -> Report:
-    outputs = read_outputs(args.outputs, args.remove_bpe)
+    outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
     lengths = word_counts(outputs[0].sources)
     if args.groups:
         groups = equal_groups(lengths, args.groups)
@@ -160,7 +157,7 @@ def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
 
 
 def _coverage(args: argparse.Namespace) -> Report:
-    outputs = read_outputs(args.outputs, args.remove_bpe)
+    outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
     for output in outputs:
         if not output.tokenised:
             raise UserError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
@@ -191,7 +188,7 @@ def _iterations(args: argparse.Namespace) -> Report:
 def _cases(args: argparse.Namespace) -> Report:
     paths = [args.first, args.second]
     of_first, of_second = system_names(args.names, paths)
-    first, second = read_outputs(paths, args.remove_bpe)
+    first, second = read_outputs(paths, args.remove_bpe, TOKENISED[args.tokenized])
     return case_report(
         (of_first, of_second), compare(first, second, args.metric, args.lowercase), args.metric, args.count
     )
@@ -214,15 +211,7 @@ def _outputs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "outputs", nargs="+", type=input_file, metavar="OUT", help="outputs of fairseq-generate for the same text"
     )
-    _subwords(parser)
-
-
-def _subwords(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--remove-bpe",
-        choices=SUBWORDS,
-        help="how to join subwords (default: sentencepiece if OUT has its pieces, otherwise subword_nmt)",
-    )
+    add_text(parser)
 
 
 def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:

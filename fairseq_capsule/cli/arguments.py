@@ -16,8 +16,6 @@ from typing import Callable, List, Optional, Sequence
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.number_sets import number_ranges
 
-# The values of fairseq's `--remove-bpe`.
-SUBWORDS = ["subword_nmt", "sentencepiece", "none"]
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
 MOST_NUMBERS = 10_000  # in a set of numbers

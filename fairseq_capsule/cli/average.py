@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=output_file,
         metavar="FILE",
-        help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates to the name, "
-        "--upto adds _uptoEPOCH",
+        help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates to the "
+        "name, --upto adds _uptoEPOCH",
     )
 
 

@@ -1,6 +1,5 @@
 """`fairseq-capsule report`: compare evaluated runs on one page."""
 
-import logging
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Dict, List, Tuple
@@ -12,7 +11,6 @@ from fairseq_capsule.analysis.run_report.page import write_page
 from fairseq_capsule.analysis.run_report.systems import System, TestSet, read_systems
 from fairseq_capsule.cli.arguments import (
     MOST,
-    MOST_SEED,
     input_folder,
     label,
     output_folder,
@@ -20,11 +18,11 @@ from fairseq_capsule.cli.arguments import (
     whole_number,
     whole_numbers,
 )
+from fairseq_capsule.cli.scoring_arguments import add_bootstrap
 from fairseq_capsule.data.files import read_lines, write_whole
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.translations import read_outputs
 
-MOST_SAMPLES = 100_000
 MOST_SENTENCES = 20_000  # a browser still sorts them without delay
 
 
@@ -62,15 +60,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N,N,…",
         help="upper bounds of the length groups, in source words, inclusive (default: 10,20,30,40,50)",
     )
-    parser.add_argument(
-        "--samples",
-        type=whole_number(1, MOST_SAMPLES),
-        default=1000,
-        help="samples of the bootstrap (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed", type=whole_number(1, MOST_SEED), default=12345, help="seed of the bootstrap (default: %(default)s)"
-    )
+    add_bootstrap(parser)
     parser.add_argument(
         "--coverage",
         type=whole_number(1, 1000),
@@ -80,8 +70,6 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    for library in ("sacrebleu", "eflomal"):  # the import of fairseq makes all libraries print notes
-        logging.getLogger(library).setLevel(logging.WARNING)
     names, pages = _names(args), _pages(args)
     unknown = sorted(pages.keys() - set(names))
     if unknown:

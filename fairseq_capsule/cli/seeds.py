@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import logging
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -10,13 +9,12 @@ from typing import Dict, List
 
 from tqdm import tqdm
 
-from fairseq_capsule.cli.arguments import input_file, language_code, language_of
+from fairseq_capsule.cli.arguments import input_file
+from fairseq_capsule.cli.scoring_arguments import add_scoring, measures_of, read_scored
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation import scoring
 from fairseq_capsule.evaluation.seeds import SeedScores, compare_seeds
-from fairseq_capsule.evaluation.summary_scores import rouge_measures
-from fairseq_capsule.evaluation.translations import read_translations
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,20 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OUT",
         help="the outputs of a system, in the order of the baseline's; give it again for each further system",
     )
-    parser.add_argument(
-        "--lang", type=language_code, help="language of the translations, for Moses (default: the suffix of REF)"
-    )
-    parser.add_argument(
-        "--rouge",
-        action="store_true",
-        help="the texts are summaries: ROUGE F1 over characters instead of BLEU and chrF",
-    )
-    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    add_scoring(parser)
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 
 def run(args: argparse.Namespace) -> None:
-    logging.getLogger("sacrebleu").setLevel(logging.WARNING)
     groups: List[List[Path]] = [args.baseline, *args.system]
     seeds = len(args.baseline)
     if seeds < 2:
@@ -66,19 +55,14 @@ def run(args: argparse.Namespace) -> None:
     if _distinct(args.baseline) != seeds:
         note = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
         print(f"fairseq-capsule seeds: note: {note}", file=sys.stderr)
-    tokenised, subwords = (False, "characters") if args.rouge else (None, "subword_nmt")
-    outputs = [read_translations(path, None, tokenised, subwords) for group in groups for path in group]
+    outputs = read_scored(args, (path for group in groups for path in group))
     references = [(path, read_lines(path)) for path in args.references]
     scoring.require_equal_counts(outputs, references)
     first, sentences = args.references[0], len(references[0][1])
     if sentences < 2:
         raise UserError(f"{first}: one sentence; the variation between sentences needs at least two")
     scoring.require_own_reference(outputs, references)
-    texts = [lines for _, lines in references]
-    if args.rouge:
-        measures = rouge_measures(outputs, texts, args.lowercase)
-    else:
-        measures = scoring.measures(outputs, texts, args.lang or language_of(first), args.lowercase)
+    measures = measures_of(args, outputs, [lines for _, lines in references])
     found: Dict[str, List[SeedScores]] = {}
     for measure in tqdm(measures, desc="seeds", unit=" measures", disable=None):
         found[measure.name] = compare_seeds(measure, seeds)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Dict, Iterable, List, Optional, Sequence
+from typing import Dict, List, Optional, Sequence
 
 from fairseq.data.data_utils import post_process
 
@@ -16,6 +16,10 @@ from fairseq_capsule.errors import UserError
 GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>[0-9]+)\t(?P<text>.*)")
 # A line with pieces of SentencePiece. A ▁ of its own in the middle of a line is a character of the text.
 PIECES = re.compile(r"(<+unk>+ )*▁|.* ▁[^ ▁]")
+# A line of separate characters, as `prepare.sh --tokenise characters` makes them; ▁ stands for a space.
+SPELLED = re.compile(r"((\S|<+unk>+)( (\S|<+unk>+))*)?")
+SUBWORDS = ["subword_nmt", "sentencepiece", "none"]  # of fairseq's `--remove-bpe`
+TOKENISED = {"auto": None, "yes": True, "no": False}  # `--tokenized` of the commands → the argument `tokenised`
 LONGEST_ID = 18  # digits
 NAMED_AT_MOST = 5
 
@@ -53,9 +57,10 @@ def read_translations(
 
     Args:
         remove_bpe: the subwords to join, a value of fairseq's `--remove-bpe`. None leaves plain text unchanged. In
-            generated outputs None joins SentencePiece pieces if there are any, otherwise `generated_bpe`.
-        tokenised: whether the text is tokenised. None means: plain text and SentencePiece outputs are not; other
-            generated outputs are, unless fairseq detokenised them (their D- lines differ from their H- lines).
+            generated outputs None joins the subwords that `subwords_of` finds, for the sources apart.
+        tokenised: whether the text is tokenised. None means: plain text, SentencePiece outputs and separate characters
+            are not; other generated outputs are, unless fairseq detokenised them (their D- lines differ from their H-
+            lines).
         generated_bpe: "subword_nmt", or "characters" for lines of separate characters.
 
     Raises:
@@ -66,22 +71,32 @@ def read_translations(
         return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
 
     found = _generated(path, lines)
-    all_texts = (text for sentences in found.values() for text in sentences.values())
-    subwords = remove_bpe or subwords_of(all_texts, generated_bpe)
-    texts = {kind: [_joined(found[kind][i], subwords) for i in sorted(found[kind])] for kind in found if found[kind]}
+    subwords = {}
+    for kinds in ("S", "THD"):
+        side = [text for kind in kinds for text in found[kind].values()]
+        subwords |= dict.fromkeys(kinds, remove_bpe or subwords_of(side, generated_bpe))
+    texts = {kind: [_joined(lines[i], subwords[kind]) for i in sorted(lines)] for kind, lines in found.items() if lines}
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
-        tokenised = subwords != "sentencepiece" and sentences == texts.get("H", sentences)
+        tokenised = subwords["H"] != "sentencepiece" and sentences == texts.get("H", sentences)
     return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
 
 
-def subwords_of(lines: Iterable[str], otherwise: str = "subword_nmt") -> str:
-    """The kind of the subwords in lines that a model reads or generates, a value of fairseq's `--remove-bpe`."""
-    return "sentencepiece" if any(PIECES.match(line) for line in lines) else otherwise
+def subwords_of(lines: Sequence[str], otherwise: str = "subword_nmt") -> str:
+    """The kind of the subwords in lines that a model reads or generates, a value of fairseq's `--remove-bpe`.
+
+    It is "sentencepiece" for pieces of SentencePiece, and for separate characters if a space is among them.
+    """
+    spelled = any("▁" in line for line in lines) and all(SPELLED.fullmatch(line) for line in lines)
+    return "sentencepiece" if spelled or any(PIECES.match(line) for line in lines) else otherwise
 
 
-def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> List[Outputs]:
+def read_outputs(
+    paths: Sequence[Path], remove_bpe: Optional[str] = None, tokenised: Optional[bool] = None
+) -> List[Outputs]:
     """Read outputs of `fairseq-generate` for the same text, each with its sources and targets.
+
+    Args: as for `read_translations`.
 
     Raises:
         UserError: the errors of `read_translations`; a file is not such an output, or belongs to another text than the
@@ -89,7 +104,7 @@ def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> Lis
     """
     outputs: List[Outputs] = []
     for path in paths:
-        found = read_translations(path, remove_bpe)
+        found = read_translations(path, remove_bpe, tokenised)
         if found.sources is None or found.targets is None:
             raise UserError(f"{path}: no S- and T- lines; give an output of fairseq-generate")
         output = Outputs(path, found.sentences, found.tokenised, found.targets, found.sources)
@@ -113,8 +128,7 @@ def read_outputs(paths: Sequence[Path], remove_bpe: Optional[str] = None) -> Lis
 def _joined(line: str, subwords: str) -> str:
     if subwords != "characters":
         return post_process(line, subwords)
-    apart = all(len(token) == 1 or token == "<unk>" for token in line.split())
-    return post_process(line, "sentencepiece") if apart else line  # here too, ▁ stands for a space
+    return post_process(line, "sentencepiece") if SPELLED.fullmatch(line) else line
 
 
 def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:

@@ -1,4 +1,4 @@
-"""Reading outputs with subwords of SentencePiece."""
+"""Reading outputs with subwords of SentencePiece, and with separate characters."""
 
 import pytest
 
@@ -36,6 +36,23 @@ def test_a_piece_mark_inside_a_line_is_not_sentencepiece(tmp_path):
     path.write_text("H-0\t-0.1\tein Ha@@ us ▁ da\n", encoding="utf-8")
     found = read_translations(path)
     assert found.sentences == ["ein Haus ▁ da"] and found.tokenised
+
+
+def test_separate_characters_are_joined_to_untokenised_text(tmp_path):
+    """As `prepare.sh --tokenise moses,characters` writes them; fairseq escapes the unknown word of a reference."""
+    path = tmp_path / "generate.out"
+    lines = ["S-0\tdas Ha@@ us .", "T-0\tt h e ▁ <<unk>> a .", "H-0\t-0.1\tt h e ▁ a .", "D-0\t-0.1\tt h e ▁ a ."]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = read_translations(path)
+    assert (found.sentences, found.targets) == (["the a."], ["the <<unk>>a."])
+    assert found.sources == ["das Haus ."] and not found.tokenised
+
+
+def test_short_words_are_not_separate_characters(tmp_path):
+    path = tmp_path / "generate.out"
+    path.write_text("T-0\ta b\nH-0\t-0.1\ta ▁ .\nT-1\tI am\nH-1\t-0.1\t.\n", encoding="utf-8")
+    found = read_translations(path)
+    assert found.sentences == ["a ▁ .", "."] and found.tokenised
 
 
 @pytest.mark.parametrize("number", ["9" * 10, "9" * 18, "9" * 19, "9" * 5000])

@@ -13,7 +13,7 @@ from fairseq_capsule.analysis.run_report.training_log import TrainingLog, finite
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import disagreements
-from fairseq_capsule.evaluation.translations import Translations, read_translations
+from fairseq_capsule.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
 from fairseq_capsule_runs import RunFolder
 from fairseq_capsule_runs.folder import Evaluation
 from fairseq_capsule_runs.values import RunError
@@ -123,11 +123,12 @@ def read_systems(
     references = [_reference(data, name) for name in reference_names]
     summaries = _of_summaries(scores[0])
     systems = []
-    for name, run, evaluation in zip(names, runs, evaluations):
+    for name, run, evaluation, found in zip(names, runs, evaluations, scores):
         translations = read_translations(
             evaluation.translations,
-            tokenised=False if summaries else None,
-            generated_bpe="characters" if summaries else "subword_nmt",
+            found.get("remove_bpe"),
+            False if summaries else TOKENISED[found.get("tokenized", "auto")],
+            "characters" if summaries else "subword_nmt",
         )
         _require_same_text(run, translations, data / "raw" / reference_names[0], references)
         systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
@@ -162,6 +163,8 @@ def _scores(run: Path, evaluation: Evaluation) -> Dict[str, Any]:
         and all(isinstance(path, str) for path in found["references"])
         and isinstance(found.get("scores"), dict)
         and all(isinstance(score, dict) for score in found["scores"].values())
+        and found.get("tokenized", "auto") in list(TOKENISED)
+        and found.get("remove_bpe") in [None, *SUBWORDS]
     )
     if found is None or not fits:
         raise UserError(f"{evaluation.scores_file}: missing or damaged; run scripts/evaluate.sh on {run} again")

@@ -102,6 +102,15 @@ def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
     assert sorted(i for group in groups for i in group.sentences) == list(range(30))
 
 
+def test_texts_are_read_as_the_run_was_scored(tmp_path):
+    """evaluate.sh scores the text of `prepare.sh --tokenise none` with `--tokenized no`."""
+    lines = make_data(tmp_path / "data", 10)
+    for tokenized, expected in (("auto", True), ("no", False)):
+        run = make_run(tmp_path / tokenized, tmp_path / "data", lines, 0, scores={"tokenized": tokenized})
+        _, (system,) = read_systems([run], [tokenized], tmp_path / "data")
+        assert system.translations.tokenised == expected
+
+
 def test_sentence_scores_are_those_of_sacrebleu(found):
     test_set, systems = found
     sentences = comparison.by_sentence(test_set, systems)
