@@ -59,7 +59,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     """Run one command and return the exit status.
 
     Returns:
-        0; 1 after a `UserError` or an `OSError`; 130 after Ctrl-C; 141 if the reader of the output has ended.
+        0; 1 after a `UserError`, an `OSError` or an `ImportError`; 130 after Ctrl-C; 141 if the reader of the output
+        has ended.
     """
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets INFO, at which libraries report details
     plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
@@ -80,6 +81,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     except BrokenPipeError:  # the reader of the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the output again when it ends
         return 141  # as a shell reports SIGPIPE
+    except ImportError as error:
+        message = one_line(f"{error}; 'fairseq-capsule doctor' states what to install")
     except OSError as error:  # a full disk, a missing folder: the message names the file
         message = one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:

@@ -102,15 +102,18 @@ def run(args: argparse.Namespace) -> None:
     print(shlex.join(words), flush=True)
     args.runs.mkdir(parents=True, exist_ok=True)
     failed = _supervised(words, here)
+    reported = True
     if args.report and not failed:
-        path = wanted.places.runs / args.scale / "tables" / f"{args.table}.html"
-        failed = _supervised([*words, "--report", str(path)], here)
-        print("no report: see above" if failed else f"wrote {path}")
+        path = wanted.places.runs / args.scale / "tables" / f"{table.name}.html"
+        reported = not _supervised([*words, "--report", str(path)], here)
+        print(f"wrote {path}" if reported else "no report: see above")
     show(args.table, args.scale, args.runs, figure=args.figure)
     if failed:
         raise UserError(
             f"some jobs failed: the notes under the table say which; all logs are in {args.runs}/.snakemake/log"
         )
+    if not reported:
+        raise UserError("all jobs succeeded, but Snakemake could not write its report: see above the table")
 
 
 def _profile(launcher: str) -> Tuple[Path, bool]:

@@ -70,9 +70,9 @@ def run(args: argparse.Namespace) -> None:
         for group, scores in zip(groups, found[measure.name]):
             tqdm.write(_line(group[0], scores))
     tqdm.write(
-        f"Means of {seeds} seeds ± standard deviation; the difference to the baseline with its 95 % interval, over "
-        "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5 %, "
-        "without correction, in 80 % of such comparisons."
+        f"Means of {seeds} seeds ± standard deviation; the difference to the baseline with its 95% interval, over "
+        "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
+        "without correction, in 80% of such comparisons."
     )
     if args.json:
         printed = {

@@ -236,7 +236,7 @@ def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """sacrebleu's paired bootstrap of every system against the first one.
 
     Returns:
-        For each system, in order: `score`, `mean`, `ci` (half the width of the 95 % interval around the mean) and
+        For each system, in order: `score`, `mean`, `ci` (half the width of the 95% interval around the mean) and
         `p_value`, which is None for the first system.
     """
     before = os.environ.get(SEED_VARIABLE)

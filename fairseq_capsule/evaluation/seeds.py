@@ -35,10 +35,10 @@ class Effect:
 
     Attributes:
         difference: the mean difference.
-        low, high: the 95 % interval of the difference.
+        low, high: the 95% interval of the difference.
         p: two-sided; 1 if there is no variation and no difference.
         p_adjusted: the p after the correction of Holm for all systems of the comparison.
-        detectable: the smallest true difference that a test at 5 % finds with a probability of 80 %.
+        detectable: the smallest true difference that a test at 5% finds with a probability of 80%.
         error_over_sentences: `jackknife` of the formula.
     """
 
@@ -137,7 +137,7 @@ def half_width(over_seeds: Any, error_over_sentences: float, seeds: int, level: 
 
 
 def detectable(over_seeds: float, error_over_sentences: float, seeds: int) -> float:
-    """Compute the true difference that the test finds with a probability of 80 %.
+    """Compute the true difference that the test finds with a probability of 80%.
 
     The given variation is taken as the true one. A comparison finds another `s`, so the probability is the mean over
     the distribution of `s²`. Without an error over sentences the result is that of the noncentral t distribution.

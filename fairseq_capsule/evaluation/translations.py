@@ -71,7 +71,7 @@ def read_translations(
         return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
 
     found = _generated(path, lines)
-    subwords = {}
+    subwords: Dict[str, str] = {}
     for kinds in ("S", "THD"):
         side = [text for kind in kinds for text in found[kind].values()]
         subwords |= dict.fromkeys(kinds, remove_bpe or subwords_of(side, generated_bpe))

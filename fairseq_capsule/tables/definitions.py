@@ -239,6 +239,8 @@ def _figure(path: Path, spec: Any, columns: Tuple[Column, ...], rows: Tuple[Row,
         if axis not in known:
             what = "column" if "y" in figure else "grid"
             raise UserError(f"{path}: figure: no {what} {axis!r}; there are: {', '.join(sorted(known))}")
+    if "series" in figure and not any({figure["x"], figure["series"]} <= row.at.keys() for row in rows if row.run):
+        raise UserError(f"{path}: figure: no row with a 'run' has both {figure['x']} and {figure['series']}; add one")
     return figure
 
 

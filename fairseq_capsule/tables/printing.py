@@ -173,7 +173,7 @@ def _notes(results: Results) -> Iterator[str]:
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
         yield (
-            f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95 % interval "
+            f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
             f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the "
             "column.\n"
         )
@@ -211,7 +211,7 @@ def _quoted(labels: Iterable[str], joint: str) -> str:
 def _grid(results: Results, axis: str, series: str) -> Plot:
     """A line for each value of `series` over the values of `axis`."""
     table = results.table
-    placed = [row for row in table.rows if row.at]
+    placed = [row for row in table.rows if row.label in results.cells and {axis, series} <= row.at.keys()]
     ticks = list(dict.fromkeys(row.at[axis] for row in placed))
     panels: Dict[str, Dict[str, List[Optional[float]]]] = {}
     for c, column in enumerate(table.columns):

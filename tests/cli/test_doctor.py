@@ -86,6 +86,13 @@ def test_it_runs_without_torch_and_fairseq(doctor, tmp_path):
     assert table[-1].endswith(f"to fix: {', '.join(name for name in found if name in failed)}")
 
 
+def test_other_commands_name_it_if_a_library_is_missing(refused, monkeypatch):
+    monkeypatch.delitem(sys.modules, "fairseq_capsule.cli.score", raising=False)
+    monkeypatch.setitem(sys.modules, "tqdm", None)
+    message = refused("score", "test.out", "test.de")
+    assert "tqdm" in message and message.endswith("; 'fairseq-capsule doctor' states what to install")
+
+
 def test_every_requirement_of_the_metadata_is_checked():
     names = [check.name for check in environment.checks()]
     for text in metadata.requires("fairseq-capsule"):

@@ -164,6 +164,10 @@ def test_a_template_is_filled_once():
         ("title: T\ncolumns: {}\nrows: {A: {run: x}}\nfigure: {x: k, series: n}\n", "figure: no grid 'k'"),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {}\ncolour: red\n", "colour"),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {runs: x}}\n", "runs"),
+        (
+            "title: T\ncolumns: {}\nrows: {'{k} {n}': {grid: {k: [1], n: [2]}}}\nfigure: {x: k, series: n}\n",
+            "no row with",
+        ),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, paper: [1]}}\n", "1 figures"),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {A: {run: x, on: B}}\n", "no row 'B'"),
         (

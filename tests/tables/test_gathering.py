@@ -103,7 +103,7 @@ def test_several_seeds_have_an_interval_and_a_corrected_p(runs):
     shown = f"31.13 ± 0.21 (+0.67, {interval.low:+.2f} to {interval.high:+.2f}, p {2 * expected.pvalue:.3f})"
     text = markdown(results)
     assert f"| encoder | 24.87 | {shown} |" in text
-    assert "95 % interval over seeds and sentences" in text and "bootstrap" not in text
+    assert "95% interval over seeds and sentences" in text and "bootstrap" not in text
     line = next(line for line in csv_lines(results) if line.row == "encoder")
     assert (line.low, line.high, line.p_over_seeds) == (encoder.low, encoder.high, encoder.p_adjusted)
 

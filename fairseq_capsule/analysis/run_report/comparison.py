@@ -20,7 +20,7 @@ class Estimate:
     """The score of a system on a text.
 
     Attributes:
-        interval: half the width of the 95 % interval around the mean of the samples.
+        interval: half the width of the 95% interval around the mean of the samples.
         p: the p-value of the paired bootstrap against the baseline; None for the baseline and for equal scores.
         length_ratio: words of the translations divided by words of the references; None if the measure has none.
     """

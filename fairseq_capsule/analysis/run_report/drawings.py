@@ -36,7 +36,7 @@ def dots(names: Sequence[str], estimates: Sequence[Estimate], label: str) -> str
         axis.margins(y=0.15)
         axis.set_xlabel(label)
         axis.grid(axis="x", alpha=0.25)
-        return _svg(figure, f"{label} of each system with its 95 % interval")
+        return _svg(figure, f"{label} of each system with its 95% interval")
 
 
 def groups(
@@ -66,7 +66,7 @@ def groups(
         axis.set_ylabel(labels[1])
         axis.grid(alpha=0.25)
         _legend(figure, axis)
-        return _svg(figure, f"{labels[1]} of each system by {labels[0]}, with 95 % intervals")
+        return _svg(figure, f"{labels[1]} of each system by {labels[0]}, with 95% intervals")
 
 
 def curves(found: Mapping[str, Curve], systems: Sequence[str], label: str) -> str:

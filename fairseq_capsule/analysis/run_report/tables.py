@@ -87,9 +87,7 @@ def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -
         columns.append("length ratio")
         for row, estimate in zip(rows, comparisons[0].estimates):
             row.append(_number(estimate.length_ratio, 3))
-    caption = (
-        f"Scores with 95 % intervals; p of the difference from {systems[0].name}, by sacrebleu's paired bootstrap."
-    )
+    caption = f"Scores with 95% intervals; p of the difference from {systems[0].name}, by sacrebleu's paired bootstrap."
     return Table("scores", caption, columns, rows)
 
 
@@ -105,7 +103,7 @@ def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit
             row += [scored(estimate)] if number == 0 else [scored(estimate), p_cell(estimate)]
         rows.append(row)
     label = groups[0].comparison.measure.label
-    caption = f"{label} by the length of the source, with 95 % intervals; p of the difference from {systems[0].name}."
+    caption = f"{label} by the length of the source, with 95% intervals; p of the difference from {systems[0].name}."
     return Table("lengths", caption, columns, rows)
 
 
