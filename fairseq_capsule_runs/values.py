@@ -12,15 +12,15 @@ PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 class RunError(Exception):
-    """An error that the user can correct. The message is one line: what is wrong, then what to do."""
+    """An error that the user can fix. The message is one line: what is wrong, then what to do."""
 
     def __init__(self, message: str):
         super().__init__(one_line(message))
 
 
 def one_line(text: str) -> str:
-    """The text without characters that break or colour a terminal line."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    """Escape the characters of a text that are not printable, such as line breaks and colour codes of a terminal."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
 
 
 def shown(value: Any, most: int = 80) -> str:

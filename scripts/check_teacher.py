@@ -36,5 +36,5 @@ def check(teacher, data):
 if __name__ == "__main__":
     try:
         print(check(*sys.argv[1:]))
-    except (UserError, RunError, OSError) as error:
+    except (RunError, OSError) as error:
         sys.exit(f"distill.sh: {one_line(str(error))}")

@@ -164,16 +164,12 @@ def _add_text(file, split, settings, data):
     """Add the lines S- and T- of fairseq-generate to translations."""
     # It takes seconds, and `pack` does not need it.
     from fairseq_capsule.data.dictionaries import read_dictionary
-    from fairseq_capsule.errors import UserError
 
     found = HYPOTHESIS.findall(file.read_text(encoding="utf-8"))
     lines = [f"H-{number}\t{text}" for number, text in found]
     for kind, side in (("S", "source"), ("T", "target")):
         language = settings.name(f"task.{side}_lang", "")
-        try:
-            dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
-        except UserError as error:
-            raise RunError(str(error)) from error
+        dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
         text = (data / "bpe" / f"{split}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n")
         if len(text) != len(found):
             raise RunError(

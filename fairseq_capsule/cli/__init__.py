@@ -15,6 +15,7 @@ from typing import List, Optional, Tuple
 
 from fairseq_capsule.cli.arguments import input_folder
 from fairseq_capsule.errors import UserError, one_line
+from fairseq_capsule_runs import RunError
 
 COMMANDS = {
     "analyze": "write tables and plots of translations: lengths, coverage, overlap, routing iterations, cases",
@@ -76,7 +77,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         status = args.run(args) or 0
         sys.stdout.flush()  # here an error of writing is still reported
         return status
-    except UserError as error:
+    except RunError as error:
         message = str(error)
     except BrokenPipeError:  # the reader of the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the output again when it ends

@@ -83,7 +83,8 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        UserError: the table has an unknown measure or configuration, or a run has a link or a pipe.
+        RunError: a run has a link or a pipe.
+        UserError: the table has an unknown measure or configuration.
     """
     require_measures(table)
     places.require_plain(scale)

@@ -13,7 +13,7 @@ from fairseq_capsule.number_sets import as_ranges
 from fairseq_capsule.tables.configurations import without_defaults
 from fairseq_capsule.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule.tables.scales import Regime, Scale, Setting
-from fairseq_capsule_runs import RunError, RunFolder, plugins
+from fairseq_capsule_runs import RunFolder, plugins
 
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces
@@ -123,17 +123,14 @@ class Places:
         """Refuse links and pipes in the runs of a scale, before a step reads or writes there.
 
         Raises:
-            UserError: a folder of the scale, of a corpus, of a system or of the tables has one.
+            RunError: a folder of the scale, of a corpus, of a system or of the tables has one.
         """
         folder = self.runs / scale.name
         systems = sorted(folder.glob("*/*"))  # and the files of tables
         for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
             raise UserError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
-        try:
-            for system in filter(Path.is_dir, systems):
-                RunFolder(system).require_plain()
-        except RunError as error:
-            raise UserError(str(error)) from error
+        for system in filter(Path.is_dir, systems):
+            RunFolder(system).require_plain()
 
     def checkpoint(self, run: Run) -> Path:
         return self.runs / run.name / run.checkpoint

@@ -24,7 +24,7 @@ from fairseq_capsule.tables.measures import (
 )
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale, load_scale
-from fairseq_capsule_runs import RunError, plugins
+from fairseq_capsule_runs import plugins
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 
@@ -179,21 +179,18 @@ class Targets:
         """Refuse wrong plugins before anything is run.
 
         Raises:
-            UserError: a plugin is missing or does not import this package, or a run was trained with another one.
+            RunError: a plugin is missing or does not import this package, or a run was trained with another one.
         """
         wanted = {run.name: self.places.user_dir(run) for run in self.runs.values()}
-        try:
-            for folder in sorted({str(plugin) for plugin in wanted.values() if plugin}):
-                plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
-            for run in self.runs.values():
-                recorded = self.places.folder(run).settings().get(plugins.KEY)
-                if recorded not in (None, str(wanted[run.name])):
-                    raise UserError(
-                        f"{self.places.folder(run).path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
-                        f"{wanted[run.name] or 'that of this package'}; give another --runs"
-                    )
-        except RunError as error:
-            raise UserError(str(error)) from error
+        for folder in sorted({str(plugin) for plugin in wanted.values() if plugin}):
+            plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
+        for run in self.runs.values():
+            recorded = self.places.folder(run).settings().get(plugins.KEY)
+            if recorded not in (None, str(wanted[run.name])):
+                raise UserError(
+                    f"{self.places.folder(run).path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
+                    f"{wanted[run.name] or 'that of this package'}; give another --runs"
+                )
 
     def refuse_missing_corpora(self) -> None:
         """Raise a UserError if a corpus needs a licence and is missing, before anything is run."""

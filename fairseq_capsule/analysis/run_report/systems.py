@@ -105,6 +105,7 @@ def read_systems(
         pages: folders of `fairseq-capsule inspect`, by name of the system.
 
     Raises:
+        RunError: the settings or the manifest of a run are damaged, or its folder has a link or a pipe.
         UserError: a run was not evaluated on this split, or differs from the first run in test set, measure or case.
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
@@ -142,10 +143,7 @@ def read_systems(
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     folder = RunFolder(run)
-    try:
-        folder.require_plain()
-    except RunError as error:
-        raise UserError(str(error)) from error
+    folder.require_plain()
     evaluation = folder.evaluation(split, results)
     if not evaluation.translations.is_file():
         others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
@@ -219,10 +217,7 @@ def _system(
     name: str, run: Path, split: str, evaluation: Evaluation, translations: Translations, pages: Optional[Path]
 ) -> System:
     folder = RunFolder(run)
-    try:
-        settings, starts = folder.settings(), folder.manifest()["starts"]
-    except RunError as error:
-        raise UserError(str(error)) from error
+    settings, starts = folder.settings(), folder.manifest()["starts"]
     first = starts[0] if starts else {}
     log = read_training_log(run / "train.log")
     decoding = _decoding(evaluation)
