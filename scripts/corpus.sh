@@ -18,7 +18,7 @@ more_settings=()              # KEY VALUE: further settings of OUT
 bound=''                      # set by a script that calls prepare.sh: the options that are settings of OUT, if not all of them are
 
 take_corpus_options() { # NAMES ARGUMENT...: sets the options of these names and refuses wrong values
-    local name lang
+    local name
     option_names=$1
     take_options "$@"
     take_folder
@@ -30,15 +30,6 @@ take_corpus_options() { # NAMES ARGUMENT...: sets the options of these names and
     [[ $bpe == @(subword-nmt|sentencepiece|sentencepiece-bpe) ]] ||
         die "--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not '$bpe'"
     [[ $share == @(joint|separate) ]] || die "--share takes joint or separate, not '$share'"
-    [[ ${codes:+given} == "${dict:+given}" ]] ||
-        die "--codes and --dict belong together: give both files of the earlier run, or neither"
-    if [[ $codes ]]; then
-        for lang in $(sides); do
-            "need_codes_of_${bpe%-bpe}" "$(of_side "$codes" "$lang")"
-            need_dict "$(of_side "$dict" "$lang")"
-        done
-        codes=$(realpath -m "$codes") dict=$(realpath -m "$dict")
-    fi
     if [[ $from ]]; then
         [[ -d $from ]] || die "--from $from: no such folder"
         from=$(realpath "$from")
@@ -46,6 +37,22 @@ take_corpus_options() { # NAMES ARGUMENT...: sets the options of these names and
     need_tools fairseq-preprocess flock gzip python sacremoses subword-nmt tar
     [[ " ${languages[*]} " != *" zh "* ]] || need_module jieba
     [[ $bpe == subword-nmt ]] || need_module sentencepiece
+}
+
+need_earlier_files() { # refuses wrong --codes and --dict
+    local lang
+    if [[ $bpe == none ]]; then
+        [[ ! $codes ]] || die "--codes: characters have no codes; give only --dict"
+    else
+        [[ ${codes:+given} == "${dict:+given}" ]] ||
+            die "--codes and --dict belong together: give both files of the earlier run, or neither"
+    fi
+    [[ $dict ]] || return 0
+    for lang in $(sides); do
+        [[ ! $codes ]] || "need_codes_of_${bpe%-bpe}" "$(of_side "$codes" "$lang")"
+        need_dict "$(of_side "$dict" "$lang")"
+    done
+    codes=${codes:+$(realpath -m "$codes")} dict=$(realpath -m "$dict")
 }
 
 enter_corpus() { # changes to OUT; its settings are the values of all options and `more_settings`
@@ -237,7 +244,7 @@ binarise() { # PART
     fairseq-preprocess --source-lang "${languages[0]}" --target-lang "${languages[1]}" "${dictionaries[@]}" \
         --trainpref "$text/train" --validpref "$(prefixes valid)" --testpref "$(prefixes test)" \
         --workers "$cores" --destdir "$1" 2>&1 | tee "$PROGRESS"
-    need_known "$1" "give --codes and --dict of the same run"
+    need_known "$1" "give${codes:+ --codes and} --dict of the same run"
 }
 
 prefixes() { # valid|test: the existing ones, as bpe/test,bpe/test1,…
@@ -247,6 +254,7 @@ prefixes() { # valid|test: the existing ones, as bpe/test,bpe/test1,…
 prepare_corpus() { # makes what is missing
     local side
     text=tokenised
+    need_earlier_files
     enter_corpus
     trap 'die "interrupted; the same command resumes"' INT
     stage raw raw

@@ -190,6 +190,14 @@ def test_any_file_name_separate_merges_and_an_earlier_run_are_accepted(texts, wo
             "--tokenise takes moses, jieba, characters",
         ),
         (
+            ["{pair}", "--train", "{texts}/my", "{held}", "--tokenise", "characters", "--codes", "{texts}/short.en"],
+            "--codes: characters have no codes; give only --dict",
+        ),
+        (
+            ["{pair}", "--train", "{texts}/my", "{held}", "--tokenise", "characters", "--dict", "nowhere"],
+            "--dict nowhere: no such file",
+        ),
+        (
             ["{pair}", "--train", "{texts}/my", "{held}", "--merges", "9", "--bpe", "sentencepiece"],
             "--merges 9: the text has",
         ),
@@ -204,6 +212,15 @@ def test_wrong_input_is_named(texts, workplace, arguments, wanted):
     given = [word for argument in arguments for word in words.get(argument, [argument.replace("{texts}", str(texts))])]
     workplace.refused(workplace.prepare(*given, "out"), wanted)
     assert not (workplace.root / "out/bin").exists()
+
+
+def test_characters_take_the_dictionary_of_an_earlier_run(texts, tmp_path_factory):
+    options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT, "--tokenise", "characters"]
+    first, second = (Workplace(tmp_path_factory.mktemp(name), "prepare.sh") for name in ("first", "second"))
+    whole = first.prepared(*options)
+    dictionary = whole.out / "dict.txt"
+    part = second.prepared(*options, "--limit", 20, "--dict", dictionary)
+    assert (part.out / "bin/dict.en.txt").read_bytes() == dictionary.read_bytes()
 
 
 def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workplace, capsys):
