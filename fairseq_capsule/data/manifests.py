@@ -20,7 +20,6 @@ ROWS = {
     "file": 3,
 }  # minimum number of fields
 AGAIN = f"delete {NAME} and prepare again"
-BLOCK = 1 << 20  # bytes read at a time
 
 
 def warnings(folder: Path) -> Tuple[str, ...]:
@@ -82,8 +81,5 @@ def _changed(folder: Path, listed: Dict[str, str], known: Collection[str]) -> It
 
 
 def _sha256(path: Path) -> str:
-    found = hashlib.sha256()
     with open(path, "rb") as stream:
-        while block := stream.read(BLOCK):
-            found.update(block)
-    return found.hexdigest()
+        return hashlib.file_digest(stream, "sha256").hexdigest()

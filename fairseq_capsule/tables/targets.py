@@ -4,7 +4,6 @@ Files of runs are relative to the folder of runs, where Snakemake works. Options
 that a printed command runs in any folder.
 """
 
-import re
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +24,7 @@ from fairseq_capsule.tables.measures import (
 from fairseq_capsule.tables.runs import GIVEN, Places, Run, compared_runs
 from fairseq_capsule.tables.scales import Scale, load_scale
 from fairseq_capsule_runs import plugins
+from fairseq_capsule_runs.values import quoted
 
 MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
 
@@ -127,9 +127,9 @@ class Targets:
         run = self.runs[wildcards.run]
         words = [f"common.seed={run.seed}", *run.all_overrides]
         plugin = self.places.user_dir(run)
-        words += [f"{plugins.KEY}={_quoted(plugin)}"] if plugin else []
+        words += [f"{plugins.KEY}={quoted(plugin)}"] if plugin else []
         return words + (
-            [f"task.init_from_baseline={_quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
+            [f"task.init_from_baseline={quoted(self.places.checkpoint(run.baseline))}"] if run.baseline else []
         )
 
     def plugin(self, wildcards: Any) -> List[str]:
@@ -293,12 +293,3 @@ def _require_same(given: Path, baseline: Optional[Path]) -> None:
         raise UserError(f"{given.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")
     if baseline and given.exists() and before != baseline.resolve():
         raise UserError(f"{given.parent}: the baseline of an earlier call is {before}; give another --runs")
-
-
-def _quoted(path: Path) -> str:
-    """A path as a value of a Hydra override, in quotes if it has special characters."""
-    text = str(path)
-    if re.fullmatch(r"[\w/.+-]+", text, re.ASCII):
-        return text
-    escaped = re.sub(r"([\\'])", r"\\\1", text)
-    return f"'{escaped}'"

@@ -52,7 +52,7 @@ def test_a_row_starts_from_its_baseline(places):
         str(places.data / "multi30k/manifest.tsv"),
         f"{TRANSFORMER}/checkpoint_avg_table.pt",
     ]
-    assert f"task.init_from_baseline={places.runs / TRANSFORMER}/checkpoint_avg_table.pt" in words
+    assert f"task.init_from_baseline='{places.runs / TRANSFORMER}/checkpoint_avg_table.pt'" in words
     assert "optimization.max_epoch=12" not in words
     assert "optimization.max_epoch=12" in train(found, step(TRANSFORMER))
     assert f"{GRET}/compared/continued+on-transformer/test.json" in found.cells
@@ -195,7 +195,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
     assert TRANSFORMER not in found.runs and "small/multi30k/given" not in found.trainings
     gret = step("small/multi30k/gret_transformer+on-given/seed2")
     given = places.runs / "small/multi30k/given/checkpoint_given.pt"
-    assert f"task.init_from_baseline={given}" in train(found, gret)
+    assert f"task.init_from_baseline='{given}'" in train(found, gret)
     assert "small/multi30k/given/checkpoint_given.pt" in found.before_training(gret)
     assert found.languages(step("small/multi30k/given")) == ["source=en", "target=de"]
 
@@ -214,7 +214,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
 
 
 def test_the_path_of_a_baseline_is_one_value_for_hydra(tmp_path):
-    places = Places(tmp_path / "a,b's runs", tmp_path / "data")
+    places = Places(tmp_path / "a, b=[c] runs", tmp_path / "data")
     words = train(of("weng-table3", SMALL, places), step(GRET))
     (word,) = (word for word in words if word.startswith("task.init_from_baseline="))
     parsed = OverridesParser.create().parse_override(word)

@@ -1,6 +1,5 @@
 """Read evaluated runs, and refuse runs that cannot be compared."""
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import disagreements
 from fairseq_capsule.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
-from fairseq_capsule_runs import RunFolder
+from fairseq_capsule_runs import RunFolder, read_report
 from fairseq_capsule_runs.folder import Evaluation
 from fairseq_capsule_runs.values import RunError
 
@@ -251,11 +250,11 @@ def _measured(run: Path) -> Dict[str, float]:
     """Figures of a run besides its scores. Figures that were not measured are missing."""
     figures = {}
     for name, place, column in _MEASURED:
+        found: Any = read_report(run / "measures" / name)
         try:
-            found = json.loads((run / "measures" / name).read_text(encoding="utf-8"))
             for key in place:
                 found = found[key]
-        except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        except (LookupError, TypeError):
             continue
         figure = finite(found)
         if figure is not None:
