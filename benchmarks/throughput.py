@@ -40,8 +40,8 @@ from systems import (
     preset_options,
 )
 
-from fairseq_capsule.criterions.bag_of_words_probe import output_embeddings
 from fairseq_capsule.models.memory import keep_memory
+from fairseq_capsule.models.outputs import output_embeddings
 
 PROJECTION = "one vocabulary projection"
 OFF = "off"

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
-from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.evaluating import evaluating
+from fairseq_capsule.models.outputs import encoder_states, output_embeddings
 from fairseq_capsule.modules.feed_forward import feed_forward
 
 READS = ChoiceEnum(["global", "last", "mean"])
@@ -135,13 +135,3 @@ def _checked(tensor: Tensor, name: str, size: int) -> Tensor:
 def _source_dim(model) -> int:
     encoder = model.encoder
     return encoder.output_units if hasattr(encoder, "output_units") else encoder.embed_tokens.embedding_dim
-
-
-def output_embeddings(model) -> Tensor:
-    """Return `E` `[V, C]` of a model of this package or of fairseq's Transformer or LSTM."""
-    decoder = model.decoder
-    if hasattr(decoder, "output_embeddings"):
-        return decoder.output_embeddings
-    if hasattr(decoder, "output_projection"):
-        return decoder.output_projection.weight
-    return decoder.embed_tokens.weight if decoder.share_input_output_embed else decoder.fc_out.weight

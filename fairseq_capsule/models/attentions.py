@@ -1,6 +1,6 @@
 """Self-attention and cross-attention of a model, before and after routing (Duan et al. 2020, Fig. 5)."""
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Iterator, List, NamedTuple, Optional, Tuple, Union
 
 from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder
@@ -23,23 +23,6 @@ class DecoderExplanation(NamedTuple):
 
     own: Optional[Explanation]
     cross: Optional[Tensor]
-
-
-def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
-    """Return each layer's output `[B, L, C]` from the output of a Transformer encoder with `return_all_hiddens`."""
-    # The first state is the embeddings. For the last layer, take the output that the decoder reads.
-    return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
-
-
-def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
-    """Return the states `[B, I, C]` and the padding mask `[B, I]` (True marks padding) from an encoder's output.
-
-    Works for the encoders of fairseq's Transformer and LSTM and of this package. fairseq's LSTM always has its padding
-    on the right, even if the source is padded on the left.
-    """
-    if isinstance(encoded, tuple):
-        return encoded[0].transpose(0, 1), encoded[3].t()
-    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
 
 
 def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:

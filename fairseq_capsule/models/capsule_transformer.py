@@ -8,13 +8,13 @@ from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
-from fairseq_capsule.models.attentions import layer_outputs
 from fairseq_capsule.models.beams import KnowsBeams, project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
 from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
 from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
 from fairseq_capsule.models.options import validated
+from fairseq_capsule.models.outputs import layer_outputs
 from fairseq_capsule.models.presets import register_presets
 
 

@@ -9,7 +9,8 @@ from typing import Optional, Sequence, cast
 from torch import Tensor, nn
 
 from fairseq_capsule.modules.feed_forward import feed_forward, feed_forward_together
-from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, stacked, xavier
+from fairseq_capsule.modules.parameters import check_positive, stacked, xavier
+from fairseq_capsule.modules.votes import by_output, cast_votes
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 POOLINGS = ("attentive", "mean", "concat")

@@ -5,7 +5,7 @@ from typing import Sequence, cast
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.votes import stacked
+from fairseq_capsule.modules.parameters import stacked
 
 
 def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:

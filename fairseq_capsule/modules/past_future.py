@@ -11,7 +11,8 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.votes import by_output, cast_votes, check_positive, xavier
+from fairseq_capsule.modules.parameters import check_positive, xavier
+from fairseq_capsule.modules.votes import by_output, cast_votes
 from fairseq_capsule.routing import (
     RoutingResult,
     additive_scores,

@@ -14,8 +14,8 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.models.outputs import encoder_states
 
 Options = Mapping[str, Any]
 PRESET: Options = MappingProxyType({})  # only the options of the preset

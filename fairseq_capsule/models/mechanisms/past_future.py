@@ -10,9 +10,9 @@ from fairseq.models import BaseFairseqModel, FairseqDecoder
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.attentions import encoder_states
 from fairseq_capsule.models.evaluating import evaluating
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
+from fairseq_capsule.models.outputs import encoder_states
 from fairseq_capsule.models.past_future import build_past_future
 from fairseq_capsule.models.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, named, numbers

@@ -1,0 +1,32 @@
+"""What encoders return, and the output embeddings, in one form for the models of fairseq and of this package."""
+
+from typing import Any, Dict, List, Tuple
+
+from torch import Tensor
+
+
+def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
+    """Return each layer's output `[B, L, C]` from the output of a Transformer encoder with `return_all_hiddens`."""
+    # The first state is the embeddings. For the last layer, take the output that the decoder reads.
+    return [state.transpose(0, 1) for state in (*encoded["encoder_states"][1:-1], encoded["encoder_out"][0])]
+
+
+def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
+    """Return the states `[B, I, C]` and the padding mask `[B, I]` (True marks padding) from an encoder's output.
+
+    Works for the encoders of fairseq's Transformer and LSTM and of this package. fairseq's LSTM always has its padding
+    on the right, even if the source is padded on the left.
+    """
+    if isinstance(encoded, tuple):
+        return encoded[0].transpose(0, 1), encoded[3].t()
+    return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
+
+
+def output_embeddings(model) -> Tensor:
+    """Return `E` `[V, C]` of a model of this package or of fairseq's Transformer or LSTM."""
+    decoder = model.decoder
+    if hasattr(decoder, "output_embeddings"):
+        return decoder.output_embeddings
+    if hasattr(decoder, "output_projection"):
+        return decoder.output_projection.weight
+    return decoder.embed_tokens.weight if decoder.share_input_output_embed else decoder.fc_out.weight
