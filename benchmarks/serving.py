@@ -10,12 +10,12 @@ import http.client
 import json
 import socket
 import threading
-import time
 import warnings
 from statistics import median
 from urllib.parse import urlencode
 
 import uvicorn
+from measure import alternate
 
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
 from fairseq_capsule.inspector.server.application import application
@@ -48,26 +48,16 @@ def main() -> None:
         "GET /page": lambda: ask(port, "GET", f"/page?{query}", None),
     }
     try:
-        found = measured(work, args.rounds)
+        times = alternate(work, args.rounds, "cpu")
     finally:
         server.should_exit = True
         thread.join()
+    found = {name: 1000 * median(seconds) for name, seconds in times.items()}
     alone = found["translate"]
     for name, milliseconds in found.items():
         print(f"{name:16} {milliseconds:8.1f} ms  {milliseconds / alone:5.2f} × translate")
     if args.json:
         print(json.dumps({"milliseconds": found, "rounds": args.rounds, "words": len(args.sentence.split())}))
-
-
-def measured(work, rounds):
-    """Return the median of each function in milliseconds, after one warm-up round."""
-    times = {name: [] for name in work}
-    for _ in range(rounds + 1):
-        for name, function in work.items():
-            start = time.perf_counter()
-            function()
-            times[name].append(1000 * (time.perf_counter() - start))
-    return {name: median(found[1:]) for name, found in times.items()}
 
 
 def ask(port, method, path, body):

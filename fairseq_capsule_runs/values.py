@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 MOST = 10**9  # for every count; a larger number is a mistake
+LARGEST = 1000  # for every other number
 # ASCII characters without a special meaning in Hydra, OmegaConf or fairseq. fairseq splits paths at colons.
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 /-._+=,@%#~()[]&!")
 
@@ -43,18 +44,18 @@ def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
     raise RunError(f"{name} must be {kind}{bound}, not '{shown(value)}'")
 
 
-def number(name: str, value: Any, low: float = -1e3, high: float = 1e3) -> float:
-    """A finite number, from a number or a text without an exponent.
+def number(name: str, value: Any) -> float:
+    """A number from -1000 to 1000, from a number or a text without an exponent.
 
     Raises:
-        RunError: another value, or a number outside of low to high.
+        RunError: another value.
     """
     written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{0,18}\.?[0-9]{1,18}", value, re.ASCII)
     found = float(value) if written else value
     if type(found) not in (int, float) or not math.isfinite(found):
         raise RunError(f"{name} must be a number, not '{shown(value)}'")
-    if not low <= found <= high:
-        raise RunError(f"{name} must be a number from {low:g} to {high:g}, not '{shown(value)}'")
+    if abs(found) > LARGEST:
+        raise RunError(f"{name} must be a number from {-LARGEST} to {LARGEST}, not '{shown(value)}'")
     return found
 
 

@@ -27,6 +27,7 @@ from fairseq_capsule.evaluation.scoring import Measure
 
 CONFIDENCE = 0.95
 POWER = 0.8
+QUANTILES = 500  # of a distribution, for the mean over it
 
 
 @dataclass(frozen=True)
@@ -153,9 +154,9 @@ def detectable(over_seeds: float, error_over_sentences: float, seeds: int) -> fl
     return float(optimize.brentq(excess, 0, halves.max() + error))
 
 
-def variance_quantiles(seeds: int, number: int = 500) -> np.ndarray:
-    """Compute equally probable values of `s²` for a true variance of 1: `[number]`."""
-    return stats.chi2.ppf((np.arange(number) + 0.5) / number, seeds - 1) / (seeds - 1)
+def variance_quantiles(seeds: int) -> np.ndarray:
+    """Compute equally probable values of `s²` for a true variance of 1: `[QUANTILES]`."""
+    return stats.chi2.ppf((np.arange(QUANTILES) + 0.5) / QUANTILES, seeds - 1) / (seeds - 1)
 
 
 def _freedom(over_seeds: Any, error_over_sentences: float, seeds: int) -> Any:

@@ -22,6 +22,7 @@ LISTED = 90  # characters of a sentence in a list
 # A summary is at the beginning of its page: the maximum number of bytes to read for it.
 HEAD = 1 << 20
 SUMMARY = '<script type="application/json" id="summary">'
+DPI = 110  # of the pictures
 # The identity of a page: the same sentence of the same models replaces its page.
 IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
 TEXTS = (
@@ -30,7 +31,7 @@ TEXTS = (
 )
 
 
-def write_inspection(folder: Path, inspection: Inspection, dpi: int = 110) -> Path:
+def write_inspection(folder: Path, inspection: Inspection) -> Path:
     """Write the page, the arrays and a picture of each view. Call `write_lists` afterwards to list the page.
 
     The names begin with the split and the number of the sentence, such as `test-3`. If another sentence or another
@@ -45,7 +46,7 @@ def write_inspection(folder: Path, inspection: Inspection, dpi: int = 110) -> Pa
     inspection.save(folder / f"{name}.npz")
     for view in inspection.views:
         picture = io.BytesIO()
-        inspection.plot(view.name).savefig(picture, format="png", dpi=dpi)
+        inspection.plot(view.name).savefig(picture, format="png", dpi=DPI)
         write_whole(folder / f"{name}-{view.name.replace('_', '-')}.png", picture.getvalue())
     page = folder / f"{name}.html"
     write_whole(page, page_html(inspection, summary=summary).encode())

@@ -5,7 +5,7 @@ import warnings
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from fairseq.hub_utils import GeneratorHubInterface
@@ -112,7 +112,7 @@ def inspect_sources(
     origin = _origin(hub, against, beam)
     for source in sources:
         tokens = source.tokens.to(hub.device)
-        target = _translated(hub, tokens, beam)
+        target = generated(hub, tokens, beam)[0]["tokens"]
         if against is not None and len(target) > against.models[0].max_positions()[1]:
             raise UserError(
                 f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
@@ -137,14 +137,15 @@ def inspect_sources(
             source.reference,
             arrays,
             origin,
-            None if against is None else text_of(against, _translated(against, tokens, beam)),
+            None if against is None else text_of(against, generated(against, tokens, beam)[0]["tokens"]),
         )
 
 
-def _translated(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> Tensor:
+def generated(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:
+    """Return the hypotheses of fairseq's beam search for a source `[L]`, the best first."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader requests it also without a GPU
-        return hub.generate(tokens, beam=beam)[0]["tokens"]
+        return hub.generate(tokens, beam=beam)
 
 
 def _origin(hub: GeneratorHubInterface, against: Optional[GeneratorHubInterface], beam: int) -> Origin:

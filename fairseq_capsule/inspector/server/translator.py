@@ -2,14 +2,13 @@
 
 import math
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq.hub_utils import GeneratorHubInterface
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspector.inspection import Inspection, Source, inspect_sources
+from fairseq_capsule.inspector.inspection import Inspection, Source, generated, inspect_sources
 from fairseq_capsule.inspector.origin import describe_model
 from fairseq_capsule.inspector.page import page_html
 from fairseq_capsule.inspector.sentences import sentences_of_text
@@ -126,7 +125,7 @@ class Translator:
 
     def _source(self, text: str) -> Source:
         (source,) = sentences_of_text(self.systems[0].hub, [text])
-        if len(source.tokens) < 2:  # only the end of sentence
+        if len(source.tokens) < SHORTEST:
             raise Refusal(422, "the text is empty after tokenising; type a sentence")
         if len(source.tokens) > self.longest:
             raise Refusal(
@@ -136,9 +135,7 @@ class Translator:
 
     def _translated(self, system: System, source: Source, beam: int) -> Dict[str, Any]:
         start = time.perf_counter()
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader requests it also without a GPU
-            hypotheses = system.hub.generate(source.tokens.to(system.hub.device), beam=beam)
+        hypotheses = generated(system.hub, source.tokens.to(system.hub.device), beam)
         listed = [_hypothesis(system.hub, hypothesis) for hypothesis in hypotheses]
         seconds = time.perf_counter() - start
         return {"name": system.name, "milliseconds": round(1000 * seconds), "hypotheses": listed}
