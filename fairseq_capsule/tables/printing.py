@@ -143,11 +143,15 @@ def _cell(figures: Optional[Figures], digits: int) -> str:
         difference, low, high = (
             f"{value:+.{digits}f}" for value in (figures.effect.difference, figures.effect.low, figures.effect.high)
         )
-        cell += f" ({difference}, {low} to {high}, p {figures.effect.p_adjusted:.3f})"
+        cell += f" ({difference}, {low} to {high}, p {_p(figures.effect.p_adjusted)})"
     elif figures.difference is not None:
-        ps = ", ".join(f"{p:.3f}" for p in figures.ps)
+        ps = ", ".join(map(_p, figures.ps))
         cell += f" ({figures.difference:+.{digits}f}{f', p {ps}' if ps else ''})"
     return cell
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def _of_effect(effect: Optional[Effect]) -> Tuple[Optional[float], ...]:

@@ -240,6 +240,12 @@ def test_the_mean_over_test_sets_is_printed(runs):
     assert beside_itself.values == () and beside_itself.missing == ""
 
 
+def test_a_small_p_is_not_printed_as_0(runs):
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(ENCODER, 31.0, against=TRANSFORMER, difference=1.0, p=0.0001)
+    assert "31.00 (+1.00, p < 0.001)" in markdown(runs.gathered("duan-table2"))
+
+
 def test_the_reason_for_a_missing_figure_is_printed(runs):
     runs.score(TRANSFORMER, 30.0)
     put(runs.folder(ENCODER) / "settings.json", {"config": {}})
