@@ -36,7 +36,7 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
             option = ["--user-dir", str(folder)] if folder else []
             assert found.plugin(wildcards) == option
             assert found.measure(wildcards)[: len(option) + 2] == ["fairseq-capsule", *option, "nll"]
-            override = [f"common.user_dir={folder}"] if folder else []
+            override = [f"common.user_dir='{folder}'"] if folder else []
             assert [word for word in found.training_overrides(wildcards) if "user_dir" in word] == override
         timed = found.measure(SimpleNamespace(run=mine.run, source="throughput-train"))
         assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
