@@ -171,10 +171,13 @@ def _require_split(split: str, target: str, data: Path, against: Path | None, re
 
 
 def _scoring(data: Path, source: str) -> tuple[str, ...]:
-    """Options for `fairseq-capsule score`: how prepare.sh tokenised the text of the target language."""
+    """Options for `fairseq-capsule score`: how the text of the target language was tokenised."""
     prepared = data / "settings"
     lines = prepared.read_text(encoding="utf-8", errors="replace").splitlines() if prepared.is_file() else []
     said = dict(line.split(" ", 1) for line in lines if " " in line)
+    if "tokenise" not in said and said.get("bpe", "").startswith("sentencepiece"):
+        # Only prepare.sh has --tokenise. The other scripts split the words of tokenised text into pieces.
+        return SCORING["none" if said.get("script") == "prepare.sh" else "moses"]
     ways = said.get("tokenise", "").split(",")
     # Two values belong to --source and --target of prepare.sh. Either can be the target here.
     way = ways[-1] if said.get("source") == source else ways[0]

@@ -63,7 +63,10 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
         missed += len(wanted.keys() - found.keys())
         repeated += sum(number > max(1, wanted[source]) for source, number in found.items())
     if not covered:
-        raise UserError("no source word could be aligned with the references; add text to learn from with --train")
+        raise UserError(
+            "no source word could be aligned with the references; give more text to learn from "
+            "(`analyze coverage --train`)"
+        )
     return Rates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
 
 

@@ -68,6 +68,7 @@ def quality(
     beam: int,
     lenpen: float,
     lowercase: bool = False,
+    tokenised: Optional[bool] = None,
 ) -> Tuple[float, float]:
     """Tokenised BLEU and NLL of a model.
 
@@ -88,7 +89,7 @@ def quality(
             references.append(dictionary.string(reference, escape_unk=True))
     subwords = subwords_of(references)
     texts = [[post_process(line, subwords) for line in lines] for lines in (hypotheses, references)]
-    if subwords == "sentencepiece":  # its text is not tokenised
+    if tokenised is False or (tokenised is None and subwords == "sentencepiece"):
         moses = Moses(task.cfg.target_lang)
         texts = [[moses.tokenise(line) for line in lines] for lines in texts]
     bleu = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
@@ -109,7 +110,7 @@ def iteration_report(
     Args:
         numbers: the numbers of iterations.
         wanted: the option that sets them, if a model has several routings.
-        decoding: `beam`, `lenpen` and `lowercase` of `quality`.
+        decoding: `beam`, `lenpen`, `lowercase` and `tokenised` of `quality`.
 
     Raises:
         UserError: a model has no routing, or its weights do not allow a number (checked before the first translation);

@@ -6,6 +6,7 @@ called, so that `doctor` also runs in an environment where the libraries of anot
 
 import argparse
 import importlib
+import io
 import logging
 import os
 import re
@@ -64,6 +65,8 @@ def main(argv: Optional[List[str]] = None) -> int:
         has ended.
     """
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets INFO, at which libraries report details
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook has another kind
+        sys.stdout.reconfigure(errors="backslashreplace")  # for an encoding that lacks a character
     plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
     command = next((argument for argument in argv if not argument.startswith("-")), None)
     try:

@@ -104,6 +104,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lenpen", type=number(-100, 100), default=1.0, help="length penalty (default: %(default)s)"
     )
     iterations.add_argument("--lowercase", action="store_true", help="ignore case")
+    iterations.add_argument(
+        "--tokenized",
+        choices=TOKENISED,
+        default="auto",
+        help="whether the text of the data is tokenised; auto (the default): yes, unless it has SentencePiece pieces",
+    )
 
     cases = _kind(kinds, "cases", "sentences that two systems translate most differently, side by side", _cases)
     cases.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
@@ -182,6 +188,7 @@ def _iterations(args: argparse.Namespace) -> Report:
         beam=args.beam,
         lenpen=args.lenpen,
         lowercase=args.lowercase,
+        tokenised=TOKENISED[args.tokenized],
     )
 
 

@@ -10,7 +10,14 @@ from typing import Any, Dict, List
 from tqdm import tqdm
 
 from fairseq_capsule.cli.arguments import input_file, output_file
-from fairseq_capsule.cli.scoring_arguments import add_bootstrap, add_scoring, language, measures_of, read_scored
+from fairseq_capsule.cli.scoring_arguments import (
+    add_bootstrap,
+    add_scoring,
+    language,
+    measures_of,
+    read_scored,
+    require_own_reference,
+)
 from fairseq_capsule.data.files import read_lines, write_whole
 from fairseq_capsule.evaluation import scoring
 
@@ -34,11 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="another HYP to compare with by a paired bootstrap for each measure",
     )
     add_bootstrap(parser)
-    parser.add_argument(
-        "--other-reference",
-        action="store_true",
-        help="accept a REF that is another text than the T- lines of HYP",
-    )
     parser.add_argument("--output", type=output_file, metavar="FILE", help="write the detokenised translations to FILE")
     parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
@@ -47,8 +49,7 @@ def run(args: argparse.Namespace) -> None:
     systems = read_scored(args, [args.hypothesis, *([args.against] if args.against else [])])
     references = [read_lines(path) for path in args.references]
     scoring.require_equal_counts(systems, list(zip(args.references, references)))
-    if not args.other_reference:
-        scoring.require_own_reference(systems, list(zip(args.references, references)))
+    require_own_reference(args, systems, list(zip(args.references, references)))
     for doubt in scoring.doubts(systems, references, args.lowercase):
         print(f"fairseq-capsule score: note: {doubt}", file=sys.stderr)
 

@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import Iterable, List, Sequence
+from typing import Iterable, List, Sequence, Tuple
 
 from fairseq_capsule.cli.arguments import MOST_SEED, language_code, language_of, whole_number
 from fairseq_capsule.errors import UserError
@@ -41,6 +41,11 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         "instead of BLEU and chrF",
     )
     parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    parser.add_argument(
+        "--other-reference",
+        action="store_true",
+        help="accept a REF that is another text than the T- lines of an output",
+    )
     add_text(parser)
 
 
@@ -70,6 +75,18 @@ def read_scored(args: argparse.Namespace, paths: Iterable[Path]) -> List[Transla
     if args.rouge:
         return [read_translations(path, args.remove_bpe, False, "characters") for path in paths]
     return [read_translations(path, args.remove_bpe, TOKENISED[args.tokenized]) for path in paths]
+
+
+def require_own_reference(
+    args: argparse.Namespace, systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]
+) -> None:
+    """Refuse references of another text, unless `--other-reference` is given.
+
+    Raises:
+        UserError: the errors of `scoring.require_own_reference`.
+    """
+    if not args.other_reference:
+        scoring.require_own_reference(systems, references)
 
 
 def measures_of(

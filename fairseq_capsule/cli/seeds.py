@@ -10,7 +10,7 @@ from typing import Dict, List
 from tqdm import tqdm
 
 from fairseq_capsule.cli.arguments import input_file
-from fairseq_capsule.cli.scoring_arguments import add_scoring, measures_of, read_scored
+from fairseq_capsule.cli.scoring_arguments import add_scoring, measures_of, read_scored, require_own_reference
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation import scoring
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
     first, sentences = args.references[0], len(references[0][1])
     if sentences < 2:
         raise UserError(f"{first}: one sentence; the variation between sentences needs at least two")
-    scoring.require_own_reference(outputs, references)
+    require_own_reference(args, outputs, references)
     measures = measures_of(args, outputs, [lines for _, lines in references])
     found: Dict[str, List[SeedScores]] = {}
     for measure in tqdm(measures, desc="seeds", unit=" measures", disable=None):

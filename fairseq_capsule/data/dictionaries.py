@@ -1,5 +1,6 @@
 """Reading of the dictionaries of binarised data, and their comparison with those of a checkpoint."""
 
+import codecs
 import hashlib
 import os
 import re
@@ -21,13 +22,15 @@ def read_dictionary(path: Union[str, Path]) -> Dictionary:
     """Read a dictionary of fairseq-preprocess.
 
     Raises:
-        UserError: the file cannot be read, is empty, is not UTF-8, has a line that is not `SYMBOL COUNT`, or has a
-            symbol twice.
+        UserError: the file cannot be read, is empty, is not UTF-8, begins with a byte order mark, has a line that
+            is not `SYMBOL COUNT`, or has a symbol twice.
     """
     try:
         lines = read_lines(path)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; name a folder that fairseq-preprocess made") from error
+    if Path(path).read_bytes().startswith(codecs.BOM_UTF8):  # fairseq would add it to the first symbol
+        raise UserError(f"{path}, line 1: a byte order mark before the first symbol; {REMEDY}")
     seen = dict.fromkeys(Dictionary().symbols, 0)
     for number, line in enumerate(lines, start=1):
         entry = ENTRY.fullmatch(line)

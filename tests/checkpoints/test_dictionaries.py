@@ -1,5 +1,6 @@
 """fairseq's commands with broken dictionaries and with those of another run, for every task."""
 
+import codecs
 import shutil
 
 import pytest
@@ -27,6 +28,10 @@ BROKEN = {
     "line feeds": (lambda path: path.write_bytes(b"\n" * 5), "empty; give"),
     "a symbol twice": (lambda path: path.write_text("a 1\na 1\n"), "line 2: 'a' is already in line 1"),
     "no counts": (lambda path: path.write_text("a\nb\n"), "line 1: 'a' is not 'SYMBOL COUNT'"),
+    "byte order mark": (
+        lambda path: path.write_bytes(codecs.BOM_UTF8 + path.read_bytes()),
+        "line 1: a byte order mark before the first symbol; copy|with other words than those of the data's",
+    ),
     "half": (
         lambda path: path.write_text(path.read_text()[:70]),
         "with other words than those of the data's|SYMBOL COUNT",

@@ -1,4 +1,4 @@
-"""A reader of the output that ends first, as `head` does."""
+"""Standard output: a reader that ends first, as `head` does, and an encoding without all characters."""
 
 import os
 import subprocess
@@ -14,3 +14,11 @@ def test_a_closed_output_is_not_an_error():
     process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=PLUGIN.parent)
     os.close(writer)
     assert (process.returncode, process.stderr) == (141, "")
+
+
+def test_an_output_that_lacks_a_character_is_not_an_error():
+    command = [sys.executable, "-m", "fairseq_capsule.cli", "table"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    process = subprocess.run(command, capture_output=True, text=True, cwd=PLUGIN.parent, env=environment)
+    assert (process.returncode, process.stderr) == (0, "")
+    assert "\\xa7" in process.stdout

@@ -57,6 +57,19 @@ def test_text_is_read_as_the_options_say(command, tmp_path):
     assert found[0]["detokenised_bleu"] == found[1]["detokenised_bleu"] != [[0.0, 0.0]] * 2
 
 
+def test_another_reference_is_refused_unless_the_user_wants_it(command, refused, tmp_path):
+    """The T- lines of the outputs are those of another text."""
+    lines = [
+        f"{kind}-{i}\t{line}"
+        for i, line in enumerate(TRANSLATIONS)
+        for kind, line in (("T", "x y"), ("H", f"0\t{line}"))
+    ]
+    outputs = [write(tmp_path / f"out{number}", lines) for number in range(2)]
+    words = ["seeds", write(tmp_path / "test.de", REFERENCES), "--baseline", *outputs, "--system", *outputs]
+    assert "--other-reference" in refused(*words)
+    assert command(*words, "--other-reference").status == 0
+
+
 def test_a_repeated_output_of_the_baseline_is_noted(command, files):
     """The tables repeat a given checkpoint for each seed."""
     reference, (first, better, worse) = files

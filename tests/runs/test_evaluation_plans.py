@@ -88,6 +88,8 @@ def test_an_impossible_number_of_checkpoints_is_refused(run):
         ("source en\ntarget de\ntokenise characters,jieba\n", "--tokenized yes"),
         ("source de\ntarget en\ntokenise characters,moses\n", "--tokenized no --remove-bpe sentencepiece"),
         ("script prepare-multi30k.sh\nmerges 10000\n", ""),
+        ("script prepare-wmt14-en-de.sh\nbpe sentencepiece\n", "--tokenized yes"),
+        ("script prepare.sh\nbpe sentencepiece-bpe\n", "--tokenized no"),
         ("tokenise $(id)\ntokenise\n\xff\n", ""),
         (None, ""),
     ],
