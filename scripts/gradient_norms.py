@@ -1,7 +1,8 @@
 """Compare the gradient of the parameters that a mechanism added to its baseline with the gradient of all others.
 
-The gradient is that of the training loss over a split, in bits per token, without dropout. A norm near 0 means that the
-mechanism's parameters do not learn.
+The gradient is that of the training loss over a split, in bits per token, without dropout. The root mean square over
+the parameters of each group is printed, because norms of groups of different sizes cannot be compared. Adam divides a
+gradient by its size, so a small one does not mean that a parameter does not learn.
 """
 
 import argparse
@@ -17,8 +18,8 @@ from fairseq_capsule.data.batches import batches
 from fairseq_capsule.errors import UserError
 
 
-def gradient_norms(checkpoint, baseline, data, split):
-    """Return the norm of the gradient of the added parameters, and of the others, and how many numbers were added.
+def gradient_sizes(checkpoint, baseline, data, split):
+    """Return the root mean square of the gradient of the added parameters, that of the others, and the number added.
 
     Raises:
         UserError: a checkpoint is damaged or does not fit the data.
@@ -35,13 +36,15 @@ def gradient_norms(checkpoint, baseline, data, split):
         loss.backward()
         tokens += size
     common = read_checkpoint(baseline)["model"]
-    squares, added = {True: 0.0, False: 0.0}, 0
+    squares, counts = {True: 0.0, False: 0.0}, {True: 0, False: 0}
     for name, parameter in model.named_parameters():
         if parameter.grad is not None:
             squares[name in common] += float(parameter.grad.double().square().sum())
-            added += 0 if name in common else parameter.numel()
-    ours, others = (math.sqrt(squares[known]) / tokens / math.log(2) for known in (False, True))
-    return ours, others, added
+            counts[name in common] += parameter.numel()
+    ours, others = (
+        math.sqrt(squares[known] / max(1, counts[known])) / tokens / math.log(2) for known in (False, True)
+    )
+    return ours, others, counts[False]
 
 
 def main():
@@ -53,7 +56,7 @@ def main():
     args = parser.parse_args()
     try:
         for checkpoint in args.checkpoints:
-            ours, others, added = gradient_norms(checkpoint, args.baseline, args.data, args.split)
+            ours, others, added = gradient_sizes(checkpoint, args.baseline, args.data, args.split)
             print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
     except (UserError, OSError) as error:
         sys.exit(f"gradient_norms.py: {error}")

@@ -76,13 +76,13 @@ def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path,
 
 
 def gradient_norms(checkpoint, baseline, data):
-    """Return how many parameters were added, and the two norms that scripts/gradient_norms.py prints."""
+    """Return how many parameters were added, and the two sizes that scripts/gradient_norms.py prints."""
     program = [sys.executable, REPOSITORY / "scripts" / "gradient_norms.py"]
     finished = subprocess.run(
         [*program, checkpoint, "--baseline", baseline, "--data", data], check=True, capture_output=True, text=True
     )
-    count, *norms = re.match(r"added \(([\d,]+) parameters\) (\S+), others (\S+): ", finished.stdout).groups()
-    return int(count.replace(",", "")), *map(float, norms)
+    count, *sizes = re.match(r"added \(([\d,]+) parameters\) (\S+), others (\S+): ", finished.stdout).groups()
+    return int(count.replace(",", "")), *map(float, sizes)
 
 
 def test_hydra_trains_it(data, tmp_path, baselines):
