@@ -2,9 +2,10 @@
 
 import itertools
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
 
 import yaml
 
@@ -144,6 +145,9 @@ def load_table(name: str) -> Table:
         for label, spec in specs.items()
         for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
     )
+    for label, number in Counter(row.label for row in rows).items():
+        if number > 1:
+            raise UserError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
     table = Table(
         path,
         content["title"],
@@ -186,10 +190,23 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], template)
 
 
+class _Loader(TEXT_LOADER):
+    """Refuses a repeated key. PyYAML keeps only the last of its values."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Dict[Any, Any]:
+        found: Set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in found:
+                line = key.start_mark.line + 1
+                raise yaml.YAMLError(f"line {line}: the key {key.value!r} is repeated; rename or delete one")
+            found.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path) -> Dict[str, Any]:
     """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
     try:
-        return _without_null(yaml.load(path.read_text(encoding="utf-8"), TEXT_LOADER))
+        return _without_null(yaml.load(path.read_text(encoding="utf-8"), _Loader))
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: {' '.join(str(error).split())}") from error
 

@@ -175,6 +175,10 @@ def test_a_template_is_filled_once():
             "A needs B needs A: the rows need each other",
         ),
         ("title: T\npaper: duan\ncolumns: {}\nrows: {'{n}': {run: x, grid: {k: [1]}}}\n", "no value for n"),
+        ("title: T\ncolumns: {}\nrows:\n  A: {run: x}\n  A: {run: y}\n", "line 5: the key 'A' is repeated; rename"),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x, run: y}}\n", "line 3: the key 'run' is repeated"),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x, grid: {k: [1, 2]}}}\n", "2 rows are named 'A'; .*of its grid"),
+        ("title: T\ncolumns: {}\nrows: {A 1: {run: x}, 'A {k}': {run: x, grid: {k: [1]}}}\n", "2 rows are named 'A 1'"),
     ],
 )
 def test_a_broken_definition_is_refused(tmp_path, text, message):
