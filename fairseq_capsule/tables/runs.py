@@ -59,7 +59,7 @@ class Run:
         words = [self.config, *sorted([*words, *groups])]
         words += [f"on={self.baseline.title}"] if self.baseline else []
         words += [f"teacher={self.teacher.title}"] if self.teacher else []
-        return "+".join(words).replace("=", "-").replace(",", "_")
+        return "+".join(words).replace("=", "-").replace(",", "_").replace("/", "@")
 
     @property
     def has_other_architecture(self) -> bool:

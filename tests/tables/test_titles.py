@@ -17,3 +17,10 @@ def test_overrides_that_differ_only_in_their_group_have_different_names():
     for one, other in combinations(runs, 2):
         assert one.name != other.name
     assert runs[0].title == "transformer+dropout-1"
+
+
+def test_a_path_in_an_override_is_one_folder():
+    setting = load_scale("smoke").setting("duan", "toy", False)
+    runs = [Run("smoke", setting, "transformer", (f"checkpoint.restore_file={path}",), 1) for path in ("/a/b", "-a-b")]
+    assert runs[0].title == "transformer+checkpoint.restore_file-@a@b"
+    assert runs[0].title != runs[1].title
