@@ -160,6 +160,9 @@ def load_table(name: str) -> Table:
     )
     for row in rows:
         _require_an_end(table, row, ())
+    for key, found in (("columns", columns), ("rows", rows)):
+        if not found:
+            raise UserError(f"{path}: the table has no {key}; add one")
     return table
 
 

@@ -179,6 +179,12 @@ def test_a_template_is_filled_once():
         ("title: T\ncolumns: {}\nrows: {A: {run: x, run: y}}\n", "line 3: the key 'run' is repeated"),
         ("title: T\ncolumns: {}\nrows: {A: {run: x, grid: {k: [1, 2]}}}\n", "2 rows are named 'A'; .*of its grid"),
         ("title: T\ncolumns: {}\nrows: {A 1: {run: x}, 'A {k}': {run: x, grid: {k: [1]}}}\n", "2 rows are named 'A 1'"),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x}}\n", "the table has no columns; add one"),
+        ("title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\nrows: {}\n", "the table has no rows; add one"),
+        (
+            "title: T\ncolumns: {B: {corpus: toy, measure: bleu}}\nrows: {'{k}': {run: x, grid: {k: []}}}\n",
+            "the table has no rows; add one",
+        ),
     ],
 )
 def test_a_broken_definition_is_refused(tmp_path, text, message):
