@@ -77,7 +77,10 @@ def _require_result(place, member):
 
 def _reduced(file, runs):
     """The content of a file that is kept."""
-    text = file.read_text(encoding="utf-8")
+    if file.name == "manifest.json":
+        starts = RunFolder(file.parent).manifest()["starts"]
+        return _json({"starts": [{key: start[key] for key in START if key in start} for start in starts]}, runs)
+    text = _text(file)
     if file.name == "generate.out":
         return "".join(f"{found[0]}\n" for found in HYPOTHESIS.finditer(text))
     if file.name == "train.log":
@@ -85,11 +88,19 @@ def _reduced(file, runs):
     if file.suffix != ".json":
         return text
     try:
-        found = json.loads(text)
+        return _json(json.loads(text), runs)
     except ValueError as error:
         raise RunError(f"{file}: not JSON; delete it and run its command again") from error
-    if file.name == "manifest.json":
-        found = {"starts": [{key: start[key] for key in START if key in start} for start in found["starts"]]}
+
+
+def _text(file):
+    try:
+        return file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise RunError(f"{file}: not UTF-8; restore the file, or delete it and run its command again") from error
+
+
+def _json(found, runs):
     return json.dumps(_without_places(found, runs), indent=1) + "\n"
 
 
@@ -156,7 +167,7 @@ def _is_same(path, content, runs):
     """Whether a file has this content, itself or as `pack` reduces it."""
     try:
         return path.is_file() and (path.read_bytes() == content or _reduced(path, runs).encode() == content)
-    except (RunError, UnicodeDecodeError):
+    except RunError:
         return False
 
 
@@ -165,12 +176,12 @@ def _add_text(file, split, settings, data):
     # It takes seconds, and `pack` does not need it.
     from fairseq_capsule.data.dictionaries import read_dictionary
 
-    found = HYPOTHESIS.findall(file.read_text(encoding="utf-8"))
+    found = HYPOTHESIS.findall(_text(file))
     lines = [f"H-{number}\t{text}" for number, text in found]
     for kind, side in (("S", "source"), ("T", "target")):
         language = settings.name(f"task.{side}_lang", "")
         dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
-        text = (data / "bpe" / f"{split}.{language}").read_text(encoding="utf-8").rstrip("\n").split("\n")
+        text = _text(data / "bpe" / f"{split}.{language}").rstrip("\n").split("\n")
         if len(text) != len(found):
             raise RunError(
                 f"{file}: {len(found)} translations, but {data}/bpe/{split}.{language} has {len(text)} lines; "
@@ -198,7 +209,7 @@ def main():
             pack(args.runs, args.archive)
         else:
             unpack(args.archive, args.runs, args.data)
-    except (OSError, UnicodeDecodeError, RunError, tarfile.TarError) as error:
+    except (OSError, RunError, tarfile.TarError) as error:
         sys.exit(f"share_results.py: {error}")
 
 

@@ -323,8 +323,21 @@ def test_a_folder_without_finished_runs_is_refused(tmp_path):
     assert not (tmp_path / "a.tar.xz").exists()
 
 
-def test_a_damaged_report_is_named(runs, tmp_path):
-    (runs / "small/multi30k/transformer/seed1/measures/nll.json").write_text("")
-    refused = run("pack", runs, tmp_path / "a.tar.xz")
-    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and "nll.json: not JSON" in refused.stderr
-    assert not (tmp_path / "a.tar.xz").exists()
+@pytest.mark.parametrize(
+    "name, content, message",
+    [
+        ("measures/nll.json", b"", "nll.json: not JSON; "),
+        ("manifest.json", b"{}", "manifest.json: no manifest of train.sh; "),
+        ("train.log", b"\xff", "train.log: not UTF-8; "),
+    ],
+)
+def test_a_damaged_file_is_named(runs, tmp_path, name, content, message):
+    archive, file = tmp_path / "a.tar.xz", runs / "small/multi30k/transformer/seed1" / name
+    run("pack", runs, archive)
+    file.write_bytes(content)
+    refused = run("unpack", archive, runs)
+    assert refused.returncode == 1 and f"{name}: exists with another content" in refused.stderr
+    archive.unlink()
+    refused = run("pack", runs, archive)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and message in refused.stderr
+    assert not archive.exists()
