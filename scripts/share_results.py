@@ -120,6 +120,8 @@ def unpack(archive, runs, data):
     runs = runs.resolve()
     files = _read(archive)
     _require_free(runs, files)
+    if data:
+        _require_data(data, files)
     for name, content in files.items():
         path = runs / name
         if not path.exists():
@@ -149,6 +151,19 @@ def _read(archive):
     except (EOFError, lzma.LZMAError, tarfile.TarError) as error:
         raise RunError(f"{archive}: damaged or cut short; download it again") from error
     return files
+
+
+def _require_data(data, files):
+    """Refuse a folder that is not the prepared data of a run in the archive."""
+    if not (data / "bin").is_dir():
+        raise RunError(f"{data}/bin: no such folder; name prepared data, such as data/multi30k")
+    folders = [PurePosixPath(name).parents[2] for name in files if PurePosixPath(name).name == "generate.out"]
+    if not any(data.resolve().name in folder.parts for folder in folders):
+        systems = (folder.parent if folder.name.startswith("seed") else folder for folder in folders)
+        corpora = ", ".join(sorted({system.parent.name for system in systems} - {""}))
+        raise RunError(
+            f"{data}: the archive has no translations of this corpus; it has: {corpora or 'none'}; name its data"
+        )
 
 
 def _require_free(runs, files):

@@ -115,6 +115,22 @@ def test_data_of_another_length_are_refused(runs, data, tmp_path):
     assert "2 translations, but" in refused.stderr and "has 1 lines" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    "name, message",
+    [
+        ("multi30k/bin", "multi30k/bin/bin: no such folder; name prepared data, such as data/multi30k"),
+        ("nothing", "nothing/bin: no such folder; name prepared data"),
+        ("toy", "toy: the archive has no translations of this corpus; it has: multi30k; name its data"),
+    ],
+)
+def test_data_that_the_archive_does_not_need_are_refused(runs, data, tmp_path, name, message):
+    run("pack", runs, tmp_path / "a.tar.xz")
+    (tmp_path / "data/toy/bin").mkdir(parents=True)
+    refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", tmp_path / "data" / name)
+    assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and message in refused.stderr
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_damaged_dictionary_is_named(runs, data, tmp_path):
     run("pack", runs, tmp_path / "a.tar.xz")
     (data / "bin" / "dict.en.txt").write_text("a\n")
