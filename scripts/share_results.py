@@ -192,15 +192,16 @@ def _add_text(file, split, settings, data):
     from fairseq_capsule.data.dictionaries import read_dictionary
 
     found = HYPOTHESIS.findall(_text(file))
+    sentences = len({number for number, _ in found})  # with --nbest, a sentence has several lines
     lines = [f"H-{number}\t{text}" for number, text in found]
     for kind, side in (("S", "source"), ("T", "target")):
         language = settings.name(f"task.{side}_lang", "")
         dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
         text = _text(data / "bpe" / f"{split}.{language}").rstrip("\n").split("\n")
-        if len(text) != len(found):
+        if len(text) != sentences:
             raise RunError(
-                f"{file}: {len(found)} translations, but {data}/bpe/{split}.{language} has {len(text)} lines; "
-                "name the data that the runs were evaluated on"
+                f"{file}: translations of {sentences} sentences, but {data}/bpe/{split}.{language} has {len(text)} "
+                "lines; name the data that the runs were evaluated on"
             )
         for number, line in enumerate(text):
             words = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)

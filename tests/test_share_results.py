@@ -112,7 +112,7 @@ def test_data_of_another_length_are_refused(runs, data, tmp_path):
     (data / "bpe" / "test.en").write_text("a house\n")
     refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1
-    assert "2 translations, but" in refused.stderr and "has 1 lines" in refused.stderr
+    assert "translations of 2 sentences, but" in refused.stderr and "has 1 lines" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -129,6 +129,16 @@ def test_data_that_the_archive_does_not_need_are_refused(runs, data, tmp_path, n
     refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", tmp_path / "data" / name)
     assert refused.returncode == 1 and refused.stderr.count("\n") == 1 and message in refused.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_the_sentences_of_several_hypotheses_are_added(runs, data, tmp_path):
+    outputs = runs / "small/multi30k/transformer/seed1/evaluation/test/generate.out"
+    outputs.write_text(outputs.read_text() + "H-0\t-0.7\tdas haus\nH-1\t-0.7\tdas haus\n")
+    run("pack", runs, tmp_path / "a.tar.xz")
+    unpacked = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
+    assert unpacked.returncode == 0, unpacked.stderr
+    text = (tmp_path / "out" / outputs.relative_to(runs)).read_text()
+    assert (text.count("H-"), text.count("S-"), text.count("T-")) == (4, 2, 2)
 
 
 def test_a_damaged_dictionary_is_named(runs, data, tmp_path):
