@@ -28,6 +28,7 @@ class Measure:
         read: finds the figure in the report.
         score: the name of a score of evaluate.sh.
         compared: a report's figure is compared with that of the other row, seed by seed.
+        by_words: it has several figures, by the number of source words.
     """
 
     source: Optional[str]
@@ -35,6 +36,7 @@ class Measure:
     digits: int = 2
     score: Optional[str] = None
     compared: bool = False
+    by_words: bool = False
 
 
 def composed_of(run: Run) -> DictConfig:
@@ -113,8 +115,8 @@ def _row(key: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
     return lambda found: factor * found["rows"][0][key]
 
 
-def _by_words(key: str) -> Callable[[Dict[str, Any]], Dict[str, float]]:
-    return lambda found: {row["words"]: row[key] for row in found["rows"]}
+def _by_words(source: str, key: str, digits: int = 2) -> Measure:
+    return Measure(source, lambda found: {row["words"]: row[key] for row in found["rows"]}, digits, by_words=True)
 
 
 def _first(key: str) -> Callable[[Dict[str, Any]], float]:
@@ -154,22 +156,29 @@ MEASURES: Dict[str, Measure] = {
     # The first row of the report is about the whole target.
     "overlap_past": Measure("overlap", _row("past"), 3),
     "overlap_future": Measure("overlap", _row("future"), 3),
-    "bleu_by_length": Measure("lengths", _by_words("bleu")),
-    "ratio_by_length": Measure("lengths", _by_words("length_ratio"), 3),
-    "bleu_by_length_group": Measure("length-groups", _by_words("bleu")),
-    "bleu_longer_than": Measure("longer-than", _by_words("bleu")),
+    "bleu_by_length": _by_words("lengths", "bleu"),
+    "ratio_by_length": _by_words("lengths", "length_ratio", 3),
+    "bleu_by_length_group": _by_words("length-groups", "bleu"),
+    "bleu_longer_than": _by_words("longer-than", "bleu"),
 }
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
 
 
 def require_measures(table: Table) -> None:
-    """Raise a UserError if a column has an unknown measure."""
+    """Raise a UserError if a column has an unknown measure, or if the figure needs a column that is missing."""
     for column in table.columns:
         if column.measure not in MEASURES:
             raise UserError(
                 f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
             )
+    axis = table.figure.get("x", "rows")
+    by_words = any(MEASURES[column.measure].by_words for column in table.columns)
+    if not by_words and axis != "rows" and not {"y", "series"} & set(table.figure):
+        raise UserError(
+            f"{table.source}: figure: no column has several points over {axis!r}; add one, such as bleu_by_length, "
+            "or give y or series"
+        )
 
 
 def applies(measure: str, run: Run) -> bool:

@@ -98,10 +98,13 @@ def plot(results: Results) -> Optional[Plot]:
         return _over_a_column(results, axis, table.figure["y"])
     if "series" in table.figure:
         return _grid(results, axis, table.figure["series"])
-    panels, ticks = {}, [point for point in _points(results, 0) if point]
+    panels, ticks = {}, next(filter(any, (_points(results, c) for c, _ in columns)), None)
+    if not ticks:
+        return None
     for c, column in columns:
         series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
-        panels[column.label] = {label: values for label, values in series.items() if any(v is not None for v in values)}
+        drawn = {label: values for label, values in series.items() if any(v is not None for v in values)}
+        panels.update({column.label: drawn} if drawn else {})
     return lines(panels, ticks, axis, table.title)
 
 

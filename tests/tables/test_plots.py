@@ -1,9 +1,13 @@
 """Plots of tables, drawn from figures."""
 
+import pytest
+
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.tables.definitions import load_table
-from fairseq_capsule.tables.gathering import Figures, Results
+from fairseq_capsule.tables.gathering import Figures, Results, gather
 from fairseq_capsule.tables.printing import plot
 from fairseq_capsule.tables.scales import load_scale
+from fairseq_capsule.tables.targets import targets
 
 TABLE = """
 title: T
@@ -26,3 +30,31 @@ def test_rows_without_figures_or_without_a_place_are_not_drawn(tmp_path):
     [line] = axis.get_lines()
     assert list(line.get_ydata()) == [30.0, 31.0]
     assert [label.get_text() for label in axis.get_xticklabels()] == ["1", "3"]
+
+
+BY_LENGTH = """
+title: T
+columns: {BLEU: {corpus: multi30k, measure: bleu}, by length: {corpus: multi30k, measure: bleu_by_length}}
+figure: {x: source words}
+rows: {A: {run: transformer}}
+"""
+
+
+def test_columns_with_one_figure_are_not_drawn_by_length(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(BY_LENGTH)
+    by_length = {"≤ 10": Figures((40.0,)), "> 10": Figures((30.0,))}
+    cells = {"A": ({"": Figures((35.0,))}, by_length)}
+    [axis] = plot(Results(load_table(str(path)), load_scale("small"), cells, ("", ""), (None, None))).axes
+    assert axis.get_ylabel() == "by length"
+    assert [list(line.get_ydata()) for line in axis.get_lines()] == [[40.0, 30.0]]
+    cells = {"A": ({"": Figures((35.0,))}, {"": Figures(missing="not trained")})}
+    assert plot(Results(load_table(str(path)), load_scale("small"), cells, ("", ""), (None, None))) is None
+
+
+def test_a_figure_by_length_without_such_a_column_is_refused(tmp_path, places):
+    path = tmp_path / "mine.yaml"
+    path.write_text(BY_LENGTH.replace("bleu_by_length", "chrf"))
+    for use in (gather, targets):
+        with pytest.raises(UserError, match="figure: no column has several points over 'source words'; add one, such"):
+            use(load_table(str(path)), load_scale("smoke"), places)
