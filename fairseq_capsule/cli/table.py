@@ -33,8 +33,12 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
+    writing = [f"--{name}" for name in ("figure", "curves", "out") if getattr(args, name)]
+    if writing and not args.table:
+        raise UserError(f"{' '.join(writing)}: no table to write; name a TABLE")
     written = args.runs / args.scale / "tables" / f"{args.table}.md"
-    if args.table and not definitions.CONFIGS.is_dir() and args.scale in SCALES and written.is_file():
+    can_print = not definitions.CONFIGS.is_dir() and args.scale in SCALES and written.is_file()
+    if args.table and can_print and not writing:
         print(written.read_text(encoding="utf-8"))  # an installation without the definitions
     elif args.table:
         show(args.table, args.scale, args.runs, args.out, args.figure, args.curves)

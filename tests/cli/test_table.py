@@ -18,6 +18,12 @@ def test_tables_are_listed(capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == table_names()
 
 
+def test_options_of_no_table_are_refused(tmp_path, capsys):
+    message = refused(capsys, "table", "--figure", "--curves", "--out", tmp_path / "out")
+    assert "--figure --curves --out: no table to write; name a TABLE" in message
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_table_without_runs_is_printed_and_written(tmp_path, capsys):
     assert (
         main(["table", "weng-table2", "--scale", "small", "--runs", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
@@ -96,3 +102,6 @@ def test_written_tables_are_read_without_a_checkout(capsys, monkeypatch, tmp_pat
     written.write_text("# Effect\n")
     assert main(["table", "duan-table2", "--scale", "small", "--runs", str(tmp_path / "runs")]) == 0
     assert capsys.readouterr().out.startswith("# Effect\n")
+    for option in (["--figure"], ["--curves"], ["--out", tmp_path / "out"]):
+        message = refused(capsys, "table", "duan-table2", "--scale", "small", "--runs", tmp_path / "runs", *option)
+        assert "no tables; they belong to a checkout" in message
