@@ -63,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="accept a REF that is another text than the T- lines of OUT",
     )
     lengths.add_argument(
-        "--lang", type=language_code, help="language of the translations, for Moses (default: the suffix of REF)"
+        "--lang",
+        type=language_code,
+        help="language of the translations, for Moses; required if they are not tokenised (default: the suffix of REF)",
     )
     lengths.add_argument("--lowercase", action="store_true", help="ignore case")
 
@@ -149,6 +151,12 @@ def _lengths(args: argparse.Namespace) -> Report:
 
 def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
     """The measure that `score` reports under the same name."""
+    if not args.reference:
+        if args.other_reference:
+            raise UserError("--other-reference: there is no --reference; give one, or omit the option")
+        untokenised = next((output.path for output in outputs if not output.tokenised), None)
+        if untokenised and not args.lang:
+            raise UserError(f"{untokenised}: not tokenised, and its language is unknown; give --lang, or --reference")
     name, reference = "tokenised_bleu", outputs[0].targets
     if args.reference:
         name, reference = "detokenised_bleu", read_lines(args.reference)

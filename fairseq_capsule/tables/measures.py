@@ -53,10 +53,10 @@ SOURCES = {
     "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
     "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
     "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
-    "lengths": "fairseq-capsule analyze lengths {generated} {case} --out {out} --json",
-    "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} --out {out} --json",
-    "longer-than": "fairseq-capsule analyze lengths {generated} {case} --longer-than 0,10,20,30,40,50 --out {out}"
-    " --json",
+    "lengths": "fairseq-capsule analyze lengths {generated} {case} {lang} --out {out} --json",
+    "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} {lang} --out {out} --json",
+    "longer-than": "fairseq-capsule analyze lengths {generated} {case} {lang} --longer-than 0,10,20,30,40,50"
+    " --out {out} --json",
     "throughput-train": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode train {throughput} --json",
     "throughput-generate": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode generate {throughput}"
     " --json",
@@ -79,6 +79,7 @@ def command(source: str, run: Run, places: Places) -> List[str]:
         "source": [corpus / "tokenised" / f"train.{task.source_lang}"],
         "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
         "case": ["--lowercase"] if "--lowercase" in setting.decode else [],
+        "lang": ["--lang", task.target_lang],
         "python": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules of their folder
         "plugin": plugin_option(run, places),
         "arch": [arch],

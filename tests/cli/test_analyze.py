@@ -161,6 +161,16 @@ class TestRefusals:
             "words and punctuation are not separated; generate it without --tokenizer"
         )
 
+    def test_untokenised_text_of_an_unknown_language_is_refused(self, refused, command, first, tmp_path):
+        line = refused("lengths", first, "--tokenized", "no")
+        assert line == f"{first}: not tokenised, and its language is unknown; give --lang, or --reference"
+        result = command("analyze", "lengths", first, "--tokenized", "no", "--lang", "de", "--out", tmp_path / "out")
+        assert result.status == 0 and "Moses tokens of de" in result.out
+
+    def test_the_option_for_another_reference_needs_one(self, refused, first):
+        line = refused("lengths", first, "--other-reference")
+        assert line == "--other-reference: there is no --reference; give one, or omit the option"
+
     def test_training_texts_of_different_lengths_are_refused(self, refused, first, second):
         (first.parent / "one").write_text("a\n")
         (first.parent / "two").write_text("a\nb\n")
