@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairseq_capsule.cli.arguments import input_folder, percentage, positive_int
-from fairseq_capsule.data.binarised_folder import check_binarised_folder
+from fairseq_capsule.data.binarised_folder import check_binarised_folder, is_train
 from fairseq_capsule.data.folder_checks import Checked, Limits, check_folder, final_text
 
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return 1 if findings else 0
     for name, split in checked.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
-        overlap = "" if name == "train" else f", {split.overlap} of them in train"
+        overlap = "" if is_train(name) else f", {split.overlap} of them in train"
         print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
     for note in checked.notes:
         print(f"note: {note}")

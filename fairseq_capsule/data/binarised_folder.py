@@ -98,7 +98,7 @@ class _BinarisedFolderCheck:
             elif nameless:
                 found.setdefault((nameless["split"], ""), []).append(File(path, None))
         several = len({pair for _, pair in found}) > 1
-        ordered = sorted(found, key=lambda key: (_is_train(key[0]), *key))
+        ordered = sorted(found, key=lambda key: (is_train(key[0]), *key))
         return {f"{split}.{pair}" if several and pair else split: found[split, pair] for split, pair in ordered}
 
     def _absent(self) -> Iterator[str]:
@@ -149,7 +149,7 @@ class _BinarisedFolderCheck:
                 lines = number
                 if len(texts) == len(files):  # otherwise a language of the pair is missing
                     same = tuple(each.astype(np.int64).tobytes() for each in pair)  # the types of the files may differ
-                    overlap.see("train" if _is_train(name) else name, number, same)
+                    overlap.see("train" if is_train(name) else name, number, same)
                 for side, sentence in enumerate(pair):
                     tokens[side] += len(sentence)
                     unknown[side] += int(np.count_nonzero(sentence == texts[side][2].unk()))
@@ -187,7 +187,8 @@ class _BinarisedFolderCheck:
         return None
 
 
-def _is_train(split: str) -> bool:
+def is_train(split: str) -> bool:
+    """Whether a split is a part of the training set: `train`, `train1`, `train.en-de`."""
     return re.match(r"train\d*(\.|$)", split) is not None
 
 

@@ -1,6 +1,7 @@
 """`fairseq-capsule check-data` on folders of fairseq-preprocess without text."""
 
 import json
+import shutil
 
 import pytest
 
@@ -104,3 +105,12 @@ def test_a_missing_language_of_a_split_is_named(command, tmp_path):
     data = preprocess(tmp_path, f"-s en -t de {SETS}")
     (data / "test.en-de.de.idx").unlink()
     assert "test.en-de.de.idx: missing, but the other language is there" in command("check-data", data).out
+
+
+def test_further_parts_of_the_training_set_are_not_compared_with_it(command, tmp_path):
+    data = preprocess(tmp_path, f"-s en -t de {SETS}")
+    for path in list(data.glob("train.*")):
+        shutil.copy(path, data / path.name.replace("train.", "train1."))
+    lines = command("check-data", data).out.splitlines()
+    assert any(line.startswith("train1   12 pairs; unknown tokens: ") for line in lines), lines
+    assert any(line.startswith("test     3 pairs, 0 of them in train; ") for line in lines)
