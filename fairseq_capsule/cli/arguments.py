@@ -149,13 +149,22 @@ def output_folder(text: str) -> Path:
 
 
 def output_file(text: str) -> Path:
-    """An argparse type: a writable file, or a new file in an existing writable folder."""
+    """An argparse type: a file in an existing writable folder, or a writable device.
+
+    A file is written under a temporary name in its folder, also if it exists.
+    """
     path = _path(text)
     if path.is_dir():
         raise UserError(f"{path}: a folder; name a file")
     if not path.parent.is_dir():
         raise UserError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
-    _require(os.W_OK, path if path.exists() else path.parent, "written")
+    if path.exists() and not path.is_file():
+        _require(os.W_OK, path, "written")
+        return path
+    folder = Path(os.path.realpath(path)).parent
+    if not folder.is_dir():
+        raise UserError(f"{path}: a link to a folder that does not exist; create it or choose another")
+    _require(os.W_OK | os.X_OK, folder, "written")
     return path
 
 

@@ -4,6 +4,7 @@ The arguments are found in the parsers, and each type of argument has its wrong 
 automatically.
 """
 
+import os
 import shutil
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fairseq_capsule.cli import COMMANDS, arguments, build_parser, main
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.figures import plot_view
 
 # --- valid values ----------------------------------------------------------------------------------------------------
@@ -314,3 +316,19 @@ def test_user_dir_without_a_value_is_refused(capsys):
 def test_every_argument_has_a_type(names, parser):
     """An argument without a type is checked late or not at all."""
     assert not [action.dest for action in taking_values(parser) if action.type is None and not action.choices]
+
+
+def test_an_output_file_needs_a_writable_folder(monkeypatch, tmp_path):
+    """It is written under a temporary name beside its place, also if it exists. A device is written to."""
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "there/file")
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path / "there" and may(path, mode))
+    for name in ("there/file", "there/new", "link"):
+        with pytest.raises(UserError, match="there: cannot be written; change its permissions"):
+            arguments.output_file(str(tmp_path / name))
+    assert arguments.output_file("/dev/null") == Path("/dev/null")
+    (tmp_path / "dangling").symlink_to(tmp_path / "new/file")
+    with pytest.raises(UserError, match="dangling: a link to a folder that does not exist"):
+        arguments.output_file(str(tmp_path / "dangling"))
