@@ -35,11 +35,11 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
     Raises:
         UserError: the file could not be written. An older file of that name is unchanged.
     """
-    target = Path(os.path.realpath(path))
+    path = Path(path)
     try:
-        if target.exists() and not target.is_file():  # a device such as /dev/stdout is written to, not replaced
-            target.write_bytes(content)
+        if path.exists() and not path.is_file():  # a device such as /dev/stdout is written to, not replaced
+            path.write_bytes(content)
         else:
-            replace_file(target, content)
+            replace_file(Path(os.path.realpath(path)), content)
     except OSError as error:
         raise UserError(f"{path}: not written: {error.strerror}; choose another place for the output") from error

@@ -54,6 +54,12 @@ def test_links_and_pipes_are_written_to_and_not_replaced(tmp_path):
     assert os.read(reader, 100) == b"content"
     os.close(reader)
     assert (tmp_path / "pipe").is_fifo()
+    reader, writer = os.pipe()  # /dev/stdout is such a link if the output goes to a pipe
+    (tmp_path / "stdout").symlink_to(f"/proc/self/fd/{writer}")
+    write_whole(tmp_path / "stdout", b"content")
+    assert os.read(reader, 100) == b"content"
+    os.close(reader)
+    os.close(writer)
 
 
 def test_a_planted_link_is_not_followed(tmp_path):
