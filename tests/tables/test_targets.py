@@ -279,3 +279,9 @@ def test_no_model_has_a_ratio_to_itself(measure, places):
             assert any(applies(measure, run) for run in runs)
             found += 1
     assert found
+
+
+def test_the_language_of_lengths_is_that_of_the_corpus(places):
+    """Outputs that are not tokenised need it."""
+    words = of("weng-figure5", SMALL, places).measure(step(TRANSFORMER, source="length-groups"))
+    assert words[words.index("--lang") + 1] == "de"
