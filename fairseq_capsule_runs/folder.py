@@ -132,11 +132,10 @@ class RunFolder:
             shown: the name of the folder in messages.
 
         Raises:
-            RunError: the folder belongs to another training.
+            RunError: the folder belongs to another training or another program.
         """
         if not self.last_checkpoint.exists() and not self.is_finished:
-            for file in (self.settings_file, self.former_settings_file, self.manifest_file, self.path / "manifest.tsv"):
-                file.unlink(missing_ok=True)
+            self._unbind(shown)
         if not self.is_bound:
             if self.last_checkpoint.exists():
                 raise RunError(f"{shown} has checkpoints that are not of this script; name another folder")
@@ -152,6 +151,29 @@ class RunFolder:
                 f"{shown} was trained with {there or 'other settings'}{wanted and f', not {wanted}'}; "
                 "name another folder"
             )
+
+    def _unbind(self, shown: str) -> None:
+        """Delete the settings and the manifest of a training that failed before its first checkpoint."""
+        former_manifest = self.path / "manifest.tsv"
+        records = (self.settings_file, self.manifest_file, former_manifest, self.former_settings_file)
+        for file in records:
+            if file.exists() and not self._is_record(file):
+                raise RunError(f"{shown}/{file.name} is not of this script; name another folder")
+        for file in records:
+            file.unlink(missing_ok=True)
+
+    def _is_record(self, file: Path) -> bool:
+        """Whether train.sh wrote a file that has the name of settings or of a manifest."""
+        try:
+            if file == self.settings_file:
+                Settings.from_json(file.read_text(encoding="utf-8"))
+            elif file == self.manifest_file:
+                self.manifest()
+            else:  # the prepare scripts write files of these names too; their first lines differ
+                return self.former_settings_file.read_bytes().startswith(b"script train.sh\n")
+        except (RunError, UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            return False
+        return True
 
     def _bound_lines(self) -> set[str]:
         if self.settings_file.exists():

@@ -210,6 +210,36 @@ def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
     assert "has checkpoints that are not of this script" in refused(folder.bind, Settings({"x": 1}), "out")
 
 
+def test_a_start_that_failed_in_the_former_format_does_not_bind_the_folder(folder):
+    folder.former_settings_file.write_text(FORMER)
+    (folder.path / "manifest.tsv").write_text("command\ttrain.sh\n")
+    folder.bind(Settings({"x": 1}), "out")
+    assert [path.name for path in folder.path.iterdir()] == ["settings.json"]
+
+
+@pytest.mark.parametrize(
+    "files, named",
+    [
+        ({"settings": "script prepare.sh\nlimit none\n", "manifest.tsv": "command\tprepare.sh\n"}, "manifest.tsv"),
+        ({"manifest.tsv": "command\tprepare.sh\n"}, "manifest.tsv"),
+        ({"settings": FORMER, "manifest.json": '{"name": "my page"}'}, "manifest.json"),
+        ({"settings.json": '{"editor": "vi"}'}, "settings.json"),
+        ({"settings.json": '{"config": {}}', "manifest.json": "[]"}, "manifest.json"),
+        ({"settings": b"\xff"}, "settings"),
+        ({"settings/x": "y"}, "settings"),
+    ],
+)
+def test_files_of_other_programs_are_not_deleted(folder, files, named):
+    for name, content in files.items():
+        (folder.path / name).parent.mkdir(exist_ok=True)
+        (folder.path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    before = {path: path.is_file() and path.read_bytes() for path in folder.path.rglob("*")}
+    assert refused(folder.bind, Settings({"x": 1}), "out") == (
+        f"out/{named} is not of this script; name another folder"
+    )
+    assert {path: path.is_file() and path.read_bytes() for path in folder.path.rglob("*")} == before
+
+
 def test_a_damaged_last_checkpoint_is_replaced(folder):
     for number in (1, 2):
         with zipfile.ZipFile(folder.path / f"checkpoint{number}.pt", "w") as archive:
