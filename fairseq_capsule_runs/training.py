@@ -41,7 +41,10 @@ class Machines:
 
 @dataclass(frozen=True)
 class Plan:
-    """The plan of a training. `command` starts it; `where` and `batch` describe it in the log and the manifest."""
+    """The plan of a training. `command` starts it; `where` and `batch` describe it in the log and the manifest.
+
+    `resumes` is True if the run folder has a checkpoint from which the command continues.
+    """
 
     machines: Machines
     data: Path
@@ -51,6 +54,7 @@ class Plan:
     batch: str
     max_update: int
     seed: int
+    resumes: bool
 
 
 def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
@@ -69,6 +73,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         for name, key in (("CONFIG", "config"), ("DATA", "data"), ("the plugin", "plugin"))
     )
     out = place("OUT", asked["out"])
+    resumes = (out / LAST).exists()
     _require_files(config, data, asked)
     if asked["precision"] not in PRECISIONS:
         raise RunError(f"--precision must be fp32, fp16 or bf16, not '{asked['precision']}'")
@@ -88,7 +93,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         _require_languages(data, settings)
         _require_one_dictionary(data, settings, config)
         _require_start("task.init_from_baseline", settings)
-        if not (out / LAST).exists():
+        if not resumes:
             _require_start("checkpoint.restore_file", settings)
         max_update = settings.whole("optimization.max_update", 0, low=0)
         seed = settings.whole("common.seed", 1, low=0)
@@ -97,7 +102,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
 
     device = "GPU" if machines.gpus else "CPU"
     options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
-    options += _own_checkpoint(settings) if (out / LAST).exists() else []
+    options += _own_checkpoint(settings) if resumes else []
     return Plan(
         machines,
         data,
@@ -107,6 +112,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         batch,
         max_update,
         seed,
+        resumes,
     )
 
 
@@ -330,4 +336,5 @@ def fields(found: Plan) -> dict[str, str]:
         "batch": found.batch,
         "max_update": str(found.max_update),
         "seed": str(found.seed),
+        "resumes": "yes" if found.resumes else "",
     }

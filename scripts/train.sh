@@ -50,9 +50,12 @@ plugin=$(realpath "$scripts/../fairseq_capsule")
 need_tools fairseq-hydra-train flock python torchrun
 
 # Python computes all values and quotes them for Hydra. `words` is then the command of the training.
-read_plan plan-training config="${places[0]}" data="${places[1]}" out="$out" plugin="$plugin" gpus="$gpus" \
-    processes="$processes" nodes="$nodes" effective-tokens="$tokens" precision="$precision" \
-    like-baseline="$baseline" visible="$(visible_gpus | paste -sd , -)" -- "${overrides[@]}"
+plan() {
+    read_plan plan-training config="${places[0]}" data="${places[1]}" out="$out" plugin="$plugin" gpus="$gpus" \
+        processes="$processes" nodes="$nodes" effective-tokens="$tokens" precision="$precision" \
+        like-baseline="$baseline" visible="$(visible_gpus | paste -sd , -)" -- "${overrides[@]}"
+}
+plan
 export CUDA_VISIBLE_DEVICES=${fields[gpus]}
 if [[ ${fields[device]} == GPU ]]; then
     python -c 'import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))' "${fields[gpu_count]}" ||
@@ -68,7 +71,13 @@ else
     need_plain "$out"
     log=train.node$node.log
 fi
-run=$PWD
+run=$PWD resumes=''
+[[ ! -e checkpoint_last.pt ]] || resumes=yes
+if [[ $resumes != "${fields[resumes]}" ]]; then # another start wrote its first checkpoint before this one had the lock
+    cd "$here"
+    plan
+    cd "$run"
+fi
 
 # --- the training ------------------------------------------------------------------------------------------------------
 

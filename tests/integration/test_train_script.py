@@ -1,9 +1,11 @@
 """`scripts/train.sh` on a CPU. For GPUs and nodes, stubs record the arguments of fairseq and torchrun."""
 
+import fcntl
 import os
 import re
 import shutil
 import signal
+import zipfile
 
 import pytest
 from fairseq import checkpoint_utils
@@ -247,6 +249,24 @@ def test_a_failure_before_the_first_checkpoint_does_not_bind_the_folder(place, d
     process = place.prepare(*SCRIPTED, "model.dropout=0.2", data, "out")
     assert place.refused(process, "killed by signal 9")
     assert RunFolder(place.out).settings().get("model.dropout") == 0.2
+
+
+def test_a_start_that_waited_continues_from_the_own_checkpoint(place, asked, data):
+    """Another start of the same command wrote a checkpoint while this one waited for the folder."""
+    (place.root / "first.pt").touch()
+    options = ("checkpoint.restore_file=first.pt", "checkpoint.reset_optimizer=true")
+    assert options[0] in asked(*options)
+    lock = os.open(place.out, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    process = place.start("scripts/train.sh", SCRIPTED[0], data, "out", *options)
+    assert process.stdout.readline() == "waiting for another run in out\n"
+    with zipfile.ZipFile(place.out / "checkpoint_last.pt", "w") as archive:
+        archive.writestr("x", "1")
+    os.close(lock)
+    process.output, process.errors = process.communicate(timeout=60)
+    assert place.refused(process, "ValueError: out of luck")
+    found = [line for line in read(place.root / "asked") if line.startswith("checkpoint.re")]
+    assert found[-2:] == ["checkpoint.restore_file=checkpoint_last.pt", "checkpoint.reset_optimizer=false"]
 
 
 def test_an_error_of_the_command_advises_no_second_start(place, data):
