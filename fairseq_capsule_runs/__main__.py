@@ -1,7 +1,7 @@
 """The commands by which the scripts read and write a run folder.
 
     python -m fairseq_capsule_runs SCRIPT plan-training|plan-evaluation|plan-plugin NAME=VALUE... [-- OVERRIDE...]
-    python -m fairseq_capsule_runs SCRIPT check|start|end|last-update|adopt NAME=VALUE...
+    python -m fairseq_capsule_runs SCRIPT check|start|end|resume-update|adopt NAME=VALUE...
 
 The plans print `NAME=VALUE` fields, an empty field, and the words of a command. Each ends with a NUL, so that a shell
 reads any text unchanged. `check` refuses a working directory with links, pipes or devices; the scripts call it when
@@ -65,9 +65,10 @@ def start(asked: Mapping[str, str], _: Sequence[str]) -> int:
         recovered = RUN.recover_last(asked["out"])
         if recovered:
             print(f"checkpoint_last.pt was truncated by an interruption: continuing from {one_line(recovered.name)}")
-    if 0 < int(asked["max_update"]) <= RUN.last_update:
-        RUN.finish()  # if it started again, fairseq would make one more update
-    if RUN.is_finished:
+    # If all updates are saved and it started again, fairseq would make one more update.
+    if RUN.is_finished or 0 < int(asked["max_update"]) <= RUN.resume_update:
+        if first and not RUN.is_finished:
+            RUN.finish()
         print(f"{one_line(asked['out'])}: finished, nothing to do")
         return NOTHING_TO_DO
     if first:
@@ -89,15 +90,15 @@ def start(asked: Mapping[str, str], _: Sequence[str]) -> int:
 
 def end(asked: Mapping[str, str], _: Sequence[str]) -> int:
     """Record how the last start ended, and print the last update."""
-    print(RUN.last_update)
+    print(RUN.resume_update)
     RUN.note_end(_now(), asked["how"])
     if asked["how"] == "finished":
         RUN.finish()
     return 0
 
 
-def last_update(_: Mapping[str, str], __: Sequence[str]) -> int:
-    print(RUN.last_update)
+def resume_update(_: Mapping[str, str], __: Sequence[str]) -> int:
+    print(RUN.resume_update)
     return 0
 
 
@@ -114,7 +115,7 @@ COMMANDS: dict[str, Callable[[Mapping[str, str], Sequence[str]], int]] = {
     "check": check,
     "start": start,
     "end": end,
-    "last-update": last_update,
+    "resume-update": resume_update,
     "adopt": adopt,
 }
 

@@ -212,7 +212,7 @@ class RunFolder:
 
     @property
     def last_update(self) -> int:
-        """The last update with a saved checkpoint; 0 without checkpoints."""
+        """The last update that was saved according to the log; 0 if there is none. Its checkpoint may be deleted."""
         last = 0
         with contextlib.suppress(OSError), open(self.path / "train.log", "rb") as log:
             while line := log.readline(_LONGEST_LINE):
@@ -220,6 +220,11 @@ class RunFolder:
                 found = _SAVED.findall(line.partition(b"Saved checkpoint ")[2])
                 last = int(found[-1]) if found else last
         return last
+
+    @property
+    def resume_update(self) -> int:
+        """The update from which a new start continues; 0 without checkpoint_last.pt."""
+        return self.last_update if self.last_checkpoint.exists() else 0
 
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
@@ -290,7 +295,7 @@ class RunFolder:
         """Record how the last start ended."""
         manifest = self.manifest()
         if manifest["starts"]:
-            manifest["starts"][-1]["end"] = {"time": time, "after_update": self.last_update, "how": how}
+            manifest["starts"][-1]["end"] = {"time": time, "after_update": self.resume_update, "how": how}
             _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
 
     # --- evaluations ------------------------------------------------------------------------------------------------

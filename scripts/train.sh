@@ -139,7 +139,7 @@ echo "$program: ${fields[where]}; effective batch: ${fields[batch]}"
 { echo "$program: ${fields[where]}; effective batch: ${fields[batch]}" >>"$log"; } 2>/dev/null ||
     die "cannot write in $out, which is read-only or on a full disk: make it writable, or free some space"
 train || status=$?
-[[ ! $interrupted ]] || failed interrupted "the same command resumes from update $(run_folder last-update)"
+[[ ! $interrupted ]] || failed interrupted "the same command resumes from update $(run_folder resume-update)"
 if [[ $node != 0 ]]; then
     [ $status -eq 0 ] || failed "$(reason $status)" "see the first node"
     exit

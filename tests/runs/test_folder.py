@@ -278,6 +278,40 @@ def test_the_last_update_is_read_from_the_log(folder, place):
     assert folder.last_update == 34
 
 
+@pytest.fixture
+def start(folder):
+    """Start a training of three updates, as train.sh does, in a folder whose log says that all are saved."""
+    given = {"command": "", "plugin": ".", "processes": "", "batch": "", "data": "", "seed": "1"}
+    (folder.path / "train.log").write_bytes(LOGGED % (b"out/checkpoint1.pt", 3))
+
+    def run(node):
+        asked = {"node": node, "out": "out", "max_update": 3, **given}
+        words = [sys.executable, "-m", "fairseq_capsule_runs", "train.sh", "start"]
+        words += [f"{name}={value}" for name, value in asked.items()]
+        found = subprocess.run(words, cwd=folder.path, input=Settings({}).to_json(), capture_output=True, text=True)
+        assert not found.stderr
+        return found.returncode
+
+    return run
+
+
+def test_a_training_whose_checkpoints_were_deleted_starts_again(folder, start):
+    assert start(node=0) == 0 and not folder.is_finished
+    folder.note_end("now", "interrupted")
+    assert folder.manifest()["starts"][-1]["end"]["after_update"] == 0 == folder.resume_update
+    assert folder.last_update == 3  # a report of a run folder without checkpoints reads it
+
+
+def test_only_the_first_node_marks_a_training_as_finished_and_only_once(folder, start):
+    folder.write_settings(Settings({}))
+    with zipfile.ZipFile(folder.last_checkpoint, "w") as archive:
+        archive.writestr("x", "1")
+    assert start(node=1) == 3 and not folder.is_finished
+    assert start(node=0) == 3 and folder.is_finished
+    os.utime(folder.finished_file, (1, 1))
+    assert start(node=0) == 3 and folder.finished_file.stat().st_mtime == 1  # the folder may be read-only
+
+
 @pytest.mark.parametrize("text", [b"Saved checkpoint ", b"Saved checkpoint @ 1 ", b" @ 1", b"1", b"\n"])
 def test_the_last_update_is_found_in_linear_time(folder, text):
     program = "from pathlib import Path; from fairseq_capsule_runs import RunFolder; RunFolder(Path('.')).last_update"
