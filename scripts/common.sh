@@ -177,13 +177,16 @@ need_plain() { # OUT: refuses the current folder, which is OUT, if a link in it 
     run_folder check out="$1" || exit 1
 }
 
+cannot_write() { # FOLDER: exits
+    die "cannot write in $1, which is read-only or on a full disk: make it writable, or free some space"
+}
+
 keep_settings() { # OUT SETTING...: refuses the current folder, which is OUT, if it was prepared with other settings
     local settings
     settings=$(printf '%s\n' "script $program" "${@:2}")
     if [[ ! -e settings ]]; then
         # The first finished stage renames it. Until then the folder may be prepared with other settings.
-        { echo "$settings" >settings.part; } 2>/dev/null ||
-            die "cannot write in $1, which is read-only or on a full disk: make it writable, or free some space"
+        { echo "$settings" >settings.part; } 2>/dev/null || cannot_write "$1"
     elif [[ $settings != "$(<settings)" ]]; then
         local there wanted hash='[0-9a-f]{12}( [0-9a-f]{12})*$' # means nothing to the user
         there=$(grep -vxFf <(echo "$settings") settings |

@@ -100,8 +100,9 @@ evaluate() { # SPLIT
     stage generate.out translate
     # Keep the translations. Score again if the scoring options have changed.
     told="${scoring[*]} ${against:+$(fingerprint "$against/$results/$split/generate.out")}"
-    [[ $told == "$(cat scoring 2>/dev/null)" ]] || rm -f scores.txt scores.json
-    echo "$told" >scoring
+    if [[ $told != "$(cat scoring 2>/dev/null)" ]]; then
+        { rm -f scores.txt scores.json && echo "$told" >scoring; } 2>/dev/null || cannot_write "$PWD"
+    fi
     stage scores.txt score
     stage scores.json tail_of scores.txt
     head -n -1 scores.txt

@@ -137,7 +137,7 @@ begin || status=$?
 first=$(calculate "$(stat -c %s "$log" 2>/dev/null || echo 0)" + 1)
 echo "$program: ${fields[where]}; effective batch: ${fields[batch]}"
 { echo "$program: ${fields[where]}; effective batch: ${fields[batch]}" >>"$log"; } 2>/dev/null ||
-    die "cannot write in $out, which is read-only or on a full disk: make it writable, or free some space"
+    cannot_write "$out"
 train || status=$?
 [[ ! $interrupted ]] || failed interrupted "the same command resumes from update $(run_folder resume-update)"
 if [[ $node != 0 ]]; then

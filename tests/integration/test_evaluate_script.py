@@ -83,6 +83,15 @@ def test_a_second_run_does_nothing(place, prepared):
     assert contents(place.out) == before
 
 
+def test_a_folder_that_cannot_be_written_needs_no_write_unless_the_options_change(place, prepared):
+    command = ("scripts/evaluate.sh", "--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
+    limited = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-")  # no file may have a byte
+    process = place.run(*limited, *command)
+    assert (process.returncode, process.errors) == (0, "")
+    process = place.run(*limited, *command, "--lowercase")
+    assert place.refused(process, "evaluate.sh: cannot write in ", "/out/evaluation/test, which is read-only or on a")
+
+
 LINKS = [
     "evaluation",
     "evaluation/test",
