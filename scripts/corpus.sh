@@ -112,7 +112,8 @@ archive() { # PART URL: prints the path of an archive, in the folder of --from o
 }
 
 remember() { # PART FILE: notes its hash for the manifest
-    grep -qsF "  ${2##*/}" "$1/SHA256SUMS" || (cd "$(dirname "$2")" && sha256sum "${2##*/}") >>"$1/SHA256SUMS"
+    grep -qxFe "${2##*/}" <(cut -c 67- "$1/SHA256SUMS" 2>/dev/null) ||
+        (cd "$(dirname "$2")" && sha256sum "${2##*/}") >>"$1/SHA256SUMS"
 }
 
 unpack() { # PART MEMBERS URL...: extracts members, named without their folders, from an archive or its parts to PART/members

@@ -270,6 +270,14 @@ def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workpla
         assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()
 
 
+def test_the_hash_of_each_download_is_noted_once(workplace):
+    """One name is the beginning of another."""
+    code = """source scripts/corpus.sh
+    for name in a.en.gz a.en a.en; do echo $name >$name; remember . $name; done; cut -c 67- SHA256SUMS"""
+    process = workplace.run("bash", "-c", code)
+    assert (process.output, process.errors) == ("a.en.gz\na.en\n", "")
+
+
 def test_without_a_limit_sentences_of_any_length_are_kept(texts, workplace):
     options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT, "--tokenise", "none"]
     workplace.stub("fairseq-preprocess", "exit 1")
