@@ -126,8 +126,8 @@ take_tokenisers() { # sets `source_tokeniser` and `target_tokeniser` by --tokeni
     export source source_tokeniser=$first target_tokeniser=$second
 }
 
-is_chinese() { # LANG
-    [[ $1 == @(zh|zho|cmn|yue)?(_*) ]]
+is_chinese() { # LANG: as `fairseq-capsule score` decides it, whose import takes seconds
+    [[ ${1,,} == @(zh|zho|chi|cmn|yue)?(_*) ]]
 }
 
 fingerprint_of_texts() { # prints a hash of lines of `texts` from standard input: of the content of files, and of addresses

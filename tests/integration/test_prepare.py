@@ -3,6 +3,7 @@
 import gzip
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import sys
 import pytest
 
 from fairseq_capsule.cli import main
+from fairseq_capsule.evaluation.scoring import rules_of
 from tests.integration.commands import REPOSITORY, wait_for
 from tests.integration.preparing import Workplace, contents, read
 
@@ -276,6 +278,16 @@ def test_the_hash_of_each_download_is_noted_once(workplace):
     for name in a.en.gz a.en a.en; do echo $name >$name; remember . $name; done; cut -c 67- SHA256SUMS"""
     process = workplace.run("bash", "-c", code)
     assert (process.output, process.errors) == ("a.en.gz\na.en\n", "")
+
+
+@pytest.mark.parametrize(
+    "language", ["zh", "zho", "chi", "cmn", "yue", "ZH", "zh_Hans", "Cmn_CN", "ja", "chin", "z", "en"]
+)
+def test_the_languages_that_are_cut_as_chinese_are_scored_as_chinese(language):
+    text = (REPOSITORY / "scripts/prepare.sh").read_text(encoding="utf-8")
+    function = re.search(r"^is_chinese\(\) .*?^}$", text, re.DOTALL | re.MULTILINE)[0]
+    done = subprocess.run(["bash", "-c", f'{function}; is_chinese "$1"', "-", language])
+    assert (done.returncode == 0) == (rules_of(language) == "zh")
 
 
 def test_without_a_limit_sentences_of_any_length_are_kept(texts, workplace):
