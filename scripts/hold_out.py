@@ -25,7 +25,7 @@ def number_of(sentence, seed):
 
 
 def is_short(pair):
-    return max(map(len, pair)) <= MOST_LENGTH
+    return max(len(line.rstrip("\n")) for line in pair) <= MOST_LENGTH
 
 
 def smallest(pairs, count, seed):

@@ -320,6 +320,11 @@ def test_without_numbers_nothing_is_held_out(tmp_path):
     assert hold_out(tmp_path / "texts", pairs) == {"train": pairs}
 
 
+def test_sentences_of_at_most_500_characters_are_held_out(tmp_path):
+    pairs = [("a" * 500, "b" * 500), ("c" * 501, "d"), ("e", "f" * 501)]
+    assert hold_out(tmp_path / "texts", pairs, "--valid", 1) == {"train": pairs[1:], "valid": pairs[:1]}
+
+
 def test_no_source_sentence_is_on_both_sides_whatever_the_order(tmp_path):
     rng = random.Random(1)
     pairs = [(rng.choice(["A  dog", "a dog", "cat", "Cat "]) + f" {rng.randint(0, 40)}", str(n)) for n in range(300)]
