@@ -5,20 +5,22 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 required=$(cat constraints.txt pyproject.toml scripts/install.sh | cksum)
+die() { echo "install: error: $*" >&2; exit 1; }
+
 # A copied or linked .venv runs the code of the checkout that it was made in.
-if [ -x .venv/bin/python ]; then
-    installed=$(.venv/bin/python -I -c '
+installed=$(.venv/bin/python -I -c '
 from importlib.util import find_spec
 found = find_spec("fairseq_capsule")
 print(found.origin if found else "")' 2>/dev/null) || installed=
-    if [ -n "$installed" ] && [ "$(realpath "$installed")" != "$(realpath fairseq_capsule/__init__.py)" ]; then
-        echo "install: warning: .venv belongs to another checkout: its commands run the code of ${installed%/*};" \
-            "remove .venv and run make install" >&2
-    fi
+if [ -n "$installed" ] && [ "$(realpath "$installed")" != "$(realpath fairseq_capsule/__init__.py)" ]; then
+    echo "install: warning: .venv belongs to another checkout: its commands run the code of ${installed%/*};" \
+        "remove .venv and run make install" >&2
 fi
-if [ "$(cat .venv/installed 2>/dev/null)" = "$required" ]; then exit 0; fi
-
-die() { echo "install: error: $*" >&2; exit 1; }
+if [ "$(cat .venv/installed 2>/dev/null)" = "$required" ]; then
+    [ -n "$installed" ] || # the checkout was moved, for example
+        die ".venv belongs to another place or is damaged, and its commands may fail; remove .venv and run make install"
+    exit 0
+fi
 
 find_python() {
     local python
