@@ -102,7 +102,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
         "cfg": OmegaConf.to_container(checkpoint["cfg"], resolve=True, enum_to_str=True),
         "model": _tied(parameters),
         "last_optimizer_state": None,
-        "extra_state": {**extra_state, "val_loss": None, "averaged": [str(path) for path in paths]},
+        "extra_state": {**extra_state, "val_loss": None, "averaged": [path.name for path in paths]},
     }
 
 

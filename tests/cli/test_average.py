@@ -1,6 +1,7 @@
 """`fairseq-capsule average`: the choice of checkpoints, their mean, and what is refused."""
 
 import re
+import shutil
 from argparse import Namespace
 from collections import OrderedDict
 
@@ -147,8 +148,17 @@ def test_the_checkpoint_keeps_config_and_history(command, run_dir):
         "train_iterator": {"epoch": 2},
         "best": 0.5,
         "val_loss": None,
-        "averaged": [str(run_dir / "checkpoint10.pt"), str(run_dir / "checkpoint11.pt")],
+        "averaged": ["checkpoint10.pt", "checkpoint11.pt"],
     }
+
+
+def test_the_average_of_a_copied_run_is_the_same_file(command, run_dir, tmp_path_factory):
+    """evaluate.sh refuses to continue with another file."""
+    copy = shutil.copytree(run_dir, tmp_path_factory.mktemp("elsewhere") / "copy")
+    for folder in (run_dir, copy):
+        assert command("average", folder, "--last", 2).status == 0
+    first, second = ((folder / "checkpoint_avg_last2.pt").read_bytes() for folder in (run_dir, copy))
+    assert first == second
 
 
 def test_given_files_are_averaged(command, tmp_path):
