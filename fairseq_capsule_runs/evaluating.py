@@ -39,7 +39,6 @@ class Plan:
     run: Path
     data: Path
     against: Path | None
-    results: str
     splits: tuple[str, ...]
     task: str
     source: str
@@ -94,7 +93,6 @@ def plan(asked: Mapping[str, str]) -> Plan:
         run,
         data,
         against,
-        results,
         splits,
         _of(folder.path, settings.name, "task._name", "translation"),
         source,
@@ -248,7 +246,6 @@ def fields(found: Plan) -> dict[str, str]:
         "run": str(found.run),
         "data": str(found.data),
         "against": str(found.against or ""),
-        "results": found.results,
         "splits": ",".join(found.splits),
         "task": found.task,
         "source": found.source,

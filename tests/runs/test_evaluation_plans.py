@@ -147,7 +147,7 @@ def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
         found = evaluated({**run, option: text})
         assert isinstance(found, evaluating.Plan) or option in found or values.one_line(text)[:9] in found
         if isinstance(found, evaluating.Plan):
-            folder = Path(run["run"], found.results, found.splits[0]).resolve()
+            folder = Path(run["run"], {**run, option: text}["results"], found.splits[0]).resolve()
             assert folder.parent.parent == Path(run["run"]).resolve()
 
     plan()
