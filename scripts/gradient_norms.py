@@ -41,9 +41,7 @@ def gradient_sizes(checkpoint, baseline, data, split):
         if parameter.grad is not None:
             squares[name in common] += float(parameter.grad.double().square().sum())
             counts[name in common] += parameter.numel()
-    ours, others = (
-        math.sqrt(squares[known] / max(1, counts[known])) / tokens / math.log(2) for known in (False, True)
-    )
+    ours, others = (math.sqrt(squares[known] / max(1, counts[known])) / tokens / math.log(2) for known in (False, True))
     return ours, others, counts[False]
 
 

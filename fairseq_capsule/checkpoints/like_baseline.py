@@ -1,9 +1,10 @@
-"""Transfer of the sizes and the shared embeddings of a trained baseline to a model that starts from it."""
+"""The options of a trained baseline: their transfer to a model that starts from it, and their comparison."""
 
 import logging
 import re
 from argparse import Namespace
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Dict, List
 
 from fairseq import checkpoint_utils
@@ -11,6 +12,7 @@ from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.mechanism import mechanisms
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +22,11 @@ POSITIONS = re.compile(r"max_(source|target)_positions")
 CHOICE = re.compile(
     r"(encoder|decoder)_(normalize_before|learned_pos|attention)|share_(all_embeddings|decoder_input_output_embed)"
     r"|activation_fn|layernorm_embedding|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
+)
+# Those that change the computation and no parameter's name or shape.
+COMPUTATION = re.compile(
+    r"(encoder|decoder)_(attention_heads|normalize_before|learned_pos)|activation_fn|cross_self_attention"
+    r"|layernorm_embedding|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
 )
 # If the model has one of these options and the checkpoint does not, the checkpoint is of another kind of model.
 NEEDED = re.compile(r"(encoder|decoder)_(layers|embed_dim|hidden_size|attention_heads)")
@@ -40,7 +47,7 @@ def take_architecture(config: Any, path: str) -> None:
     state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{label}: it contains no model")
-    found = _options(state)
+    found = _flat((state.get("cfg") or {}).get("model") or state.get("args"))
     # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter.
     parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
     largest = max((side for parameter in parameters for side in parameter.shape), default=0)
@@ -61,12 +68,39 @@ def take_architecture(config: Any, path: str) -> None:
     logger.info(f"{path}: took {', '.join(f'{name}={value}' for name, value in taken.items())}")
 
 
-def _options(state: Dict[str, Any]) -> Dict[str, Any]:
-    """Return the model options of a checkpoint, under the names of this package."""
-    found = (state.get("cfg") or {}).get("model") or state.get("args") or {}
-    if isinstance(found, Namespace):
-        found = vars(found)
+def refuse_other_computation(label: str, state: Dict[str, Any], config: Any) -> None:
+    """Refuse a baseline that computes something else with the same parameters, such as another number of heads.
+
+    Options that a checkpoint does not have, or that have no value, are not compared.
+
+    Args:
+        label: the name of the checkpoint in an error.
+        state: the loaded checkpoint.
+        config: the options of the model.
+
+    Raises:
+        UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
+    """
+    found, own = _flat((state.get("cfg") or {}).get("model") or state.get("args")), _flat(config)
+    compared = {name for name in own if COMPUTATION.fullmatch(name)}
+    for mechanism in mechanisms():
+        if mechanism.is_on(Namespace(**found)):
+            compared.update(option.name for option in fields(mechanism.options) if not option.name.startswith("_"))
+    for name in sorted(compared & found.keys() & own.keys()):
+        if None not in (found[name], own[name]) and str(found[name]) != str(own[name]):
+            raise UserError(
+                f"{label}: its {name} is {str(found[name])[:40]!r}, but that of the model is {str(own[name])[:40]!r}; "
+                "use the options of the baseline"
+            )
+
+
+def _flat(options: Any) -> Dict[str, Any]:
+    """Return the options of a model under the names of this package."""
+    found = vars(options) if isinstance(options, Namespace) else options
     found = dict(found) if isinstance(found, Mapping) else {}
+    for side in ("encoder", "decoder"):  # the nested config of fairseq's Transformer
+        if isinstance(found.get(side), Mapping):
+            found.update({f"{side}_{name}": value for name, value in found[side].items()})
     if "encoder_bidirectional" in found:  # fairseq's LSTM
         found = {"encoder_directions": 2 if found["encoder_bidirectional"] is True else 1, **found}
     return found

@@ -1,9 +1,9 @@
 """Loading of fairseq's checkpoints under torch >= 2.6, with `weights_only` on.
 
 torch's restricted unpickler refuses all classes that are not allowed explicitly. fairseq's checkpoints need a few
-harmless ones, which this module allows. Anything else, such as a malicious pickle, is refused before it runs. Other
-modules of `fairseq_capsule.checkpoints` then check the content before fairseq reads it, because fairseq evaluates
-several options as Python.
+harmless ones, which this module allows. Arrays of numbers are read by `checkpoints/arrays.py`. Anything else, such as a
+malicious pickle, is refused before it runs. Other modules of `fairseq_capsule.checkpoints` then check the content
+before fairseq reads it, because fairseq evaluates several options as Python.
 
 Only this module patches fairseq. It changes seven places:
 
@@ -40,6 +40,7 @@ from omegaconf.nodes import AnyNode
 
 from fairseq_capsule.checkpoints import literals
 from fairseq_capsule.checkpoints.archives import unpack
+from fairseq_capsule.checkpoints.arrays import ARRAYS
 from fairseq_capsule.checkpoints.config import check_config
 from fairseq_capsule.checkpoints.contents import check_archive, check_contents
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -86,8 +87,9 @@ def _checking(load):
     def checked(path, *args, **kwargs):
         local_path = PathManager.get_local_path(path)  # a local copy of a remote file
         try:
-            _check(local_path)
-            return load(local_path, *args, **kwargs)
+            with torch.serialization.safe_globals(ARRAYS):
+                _check(local_path)
+                return load(local_path, *args, **kwargs)
         except UserError as error:
             raise UserError(f"{path}: not loaded: {error}") from error
         except OSError as error:

@@ -24,11 +24,10 @@ def load_split(task: FairseqTask, split: str) -> None:
     folder = Path(utils.split_paths(task.cfg.data)[0])
     dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
     empty = UserError(f"--split {split}: no sentences; name another split, or binarise the text again")
-    for language, text in require_whole(folder, split).items():
+    for language, text in require_whole(folder, split, task.cfg.source_lang, task.cfg.target_lang).items():
         if not text.sentences:  # fairseq cannot open such a file
             raise empty
-        if language in dictionaries:
-            text.require_known_tokens(len(dictionaries[language]))
+        text.require_known_tokens(len(dictionaries[language]))
     try:
         task.load_dataset(split)
     except FileNotFoundError as error:

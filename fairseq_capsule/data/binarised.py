@@ -128,20 +128,25 @@ class BinarisedText:
         return tokens
 
 
-def require_whole(folder: Path, split: str) -> Dict[str, BinarisedText]:
-    """Return the texts of a split, by language, and check that all their files are complete.
+def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
+    """Return the two texts of a split, by language, and check that all their files are complete.
 
     Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq.
 
     Args:
-        folder: a folder that fairseq-preprocess made.
+        folder: a folder that fairseq-preprocess made. It may also have other pairs of languages.
         split: the name of the split.
+        source, target: the languages. If the folder has files of both directions, those of this one are read.
 
     Raises:
         BrokenFile: a file is incomplete, or the languages have different numbers of sentences.
     """
     texts: Dict[str, BinarisedText] = {}
-    for index in binarised_texts(folder, split):
+    pairs = [
+        [index for index in binarised_texts(folder, split) if f".{pair}." in index.name]
+        for pair in (f"{source}-{target}", f"{target}-{source}")
+    ]
+    for index in pairs[0] or pairs[1]:
         with open(index, "rb") as stream:
             if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
                 texts[language_of(index)] = BinarisedText(index)

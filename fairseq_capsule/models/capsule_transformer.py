@@ -129,7 +129,8 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         """
         for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
             trained = _numbers(state_dict, f"{side}.layers.")
-            if len(trained) > len(part.layers):
+            # A checkpoint with another number of layers is left as it is, and refused.
+            if len(trained) == self.cfg.trained_layers[side] > len(part.layers):
                 names = ("layers", *(name for mechanism in part.mechanisms for name in mechanism.layer_lists))
                 # A list with fewer modules belongs to the last layer, or the last one that is kept.
                 lists = tuple(name for name in names if _numbers(state_dict, f"{side}.{name}.") == trained)

@@ -76,7 +76,7 @@ class CapsuleTranslationTask(TranslationTask):
         """
         paths = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(paths) if split == self.cfg.train_subset else 0
-        require_whole(Path(paths[shard]), split)
+        require_whole(Path(paths[shard]), split, self.cfg.source_lang, self.cfg.target_lang)
         super().load_dataset(split, epoch, combine, **kwargs)
 
     def can_reuse_epoch_itr(self, dataset):
@@ -106,7 +106,7 @@ class CapsuleTranslationTask(TranslationTask):
         if self.cfg.eval_overlap and not knows_bags(model):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
-            init_from_baseline(model, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
+            init_from_baseline(model, cfg, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
         return model
 
     def build_criterion(self, cfg, from_checkpoint=False):

@@ -102,6 +102,7 @@ VALUES = {
     "numpy number": np.float64(1),
     "numpy text": np.str_(OPEN),
     "numpy objects": np.array([Calling(os.system, f"touch {MARKER}")], dtype=object),
+    "numpy numbers": np.arange(3),
     "enum": Colour.RED,
     "text of a class": Words("x"),
     "Namespace of a class": Options(),

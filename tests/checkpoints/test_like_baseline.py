@@ -178,3 +178,44 @@ def test_a_checkpoint_without_options_is_refused(tmp_path, options):
     save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
     with pytest.raises(UserError, match="it has no option |it is not a fairseq checkpoint"):
         take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"encoder_attention_heads": 1},
+        {"decoder_attention_heads": 1},
+        {"activation_fn": "relu"},
+        {"no_scale_embedding": True},
+        {"no_token_positional_embeddings": True},
+    ],
+)
+@pytest.mark.parametrize("saved", ["cfg", "args"])
+def test_a_baseline_that_computes_something_else_is_refused(tmp_path, options, saved):
+    """Its parameters have the names and shapes of the model's, so only the options tell."""
+    words, sizes = dictionaries({}), {**TRANSFORMER, "decoder_learned_pos": False}
+    save_baseline(tmp_path / "baseline.pt", "transformer", sizes, words, saved)
+    task = CapsuleTranslationTask(CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "baseline.pt")), *words)
+    assert task.build_model(config_of("gdr_transformer_base", **sizes))
+    [name] = options
+    with pytest.raises(UserError, match=f"its {name} is .*; use the options of the baseline"):
+        task.build_model(config_of("gdr_transformer_base", **{**sizes, **options}))
+
+
+def test_a_baseline_with_another_routing_is_refused(tmp_path):
+    """Horizontal routing has no parameters."""
+    words = dictionaries({})
+    task = CapsuleTranslationTask(CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "baseline.pt")), *words)
+    routing = {"encoder_routing": "horizontal", "decoder_routing": "none"}
+    config = config_of("capsule_transformer", **TRANSFORMER, **routing)
+    save(
+        tmp_path / "baseline.pt",
+        model=task.build_model(config, from_checkpoint=True).state_dict(),
+        cfg={"task": {}, "model": Namespace(**OmegaConf.to_container(config, enum_to_str=True))},
+        args=None,
+    )
+    assert task.build_model(config_of("capsule_transformer", **TRANSFORMER, **routing))
+    with pytest.raises(UserError, match="its encoder_routing is 'horizontal', but that of the model is 'none'"):
+        task.build_model(config_of("gdr_transformer_base", **TRANSFORMER))
+    with pytest.raises(UserError, match="its routing_iterations is '3', but that of the model is '2'"):
+        task.build_model(config_of("capsule_transformer", **TRANSFORMER, **routing, routing_iterations=2))

@@ -182,6 +182,16 @@ class TestData:
         line = refused("probe", world / "model.pt", "--data", data)
         assert "test.en-de.en.idx: 4 sentences, but test.en-de.de.idx has 5" in line
 
+    def test_other_language_pairs_in_the_folder_are_not_read(self, command, world, data):
+        """fairseq's multilingual tasks keep all pairs in one folder."""
+        for ending in ("idx", "bin"):
+            for split in ("test", "valid", "train"):
+                shutil.copy(data / f"{split}.en-de.en.{ending}", data / f"{split}.en-fr.en.{ending}")
+                (data / f"{split}.en-fr.fr.{ending}").write_bytes(b"cut short")
+        assert command("nll", world / "model.pt", "--data", data, "--split", "test").status == 0
+        hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))
+        hub.task.load_dataset("test")
+
     def test_the_tasks_report_the_same_errors(self, world, data):
         """Users of fairseq's commands see these errors."""
         hub = CapsuleTransformerModel.from_pretrained(str(world), "model.pt", str(data))

@@ -49,6 +49,16 @@ def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 
+@pytest.mark.parametrize("task", ["translation", "capsule_translation"])
+def test_a_training_that_translates_resumes(data, tmp_path, task):
+    """`--eval-bleu` adds arrays of numpy to the metrics that fairseq saves."""
+    bleu = ("--task", task, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}', *SHORT_BATCHES)
+    train(data, tmp_path, *bleu, "--max-update", 3)
+    output = train(data, tmp_path, *bleu, "--max-update", 6)
+    assert "@ 3 updates" in output and re.search(r"epoch 00\d \| valid on .* \| bleu \d", output)
+    assert "BLEU4 = " in run("generate", data, "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--beam", 1, *ALL)
+
+
 def test_checkpoints_are_averaged_and_translate_and_validate(data, trained, tmp_path, capsys):
     average = tmp_path / "average.pt"
     assert main(["average", str(trained), "--last", "2", "--output", str(average)]) == 0

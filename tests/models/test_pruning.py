@@ -48,6 +48,14 @@ def test_a_pruned_checkpoint_is_not_pruned_again():
     assert torch.equal(logits_of(first, BATCH), logits_of(second, BATCH))
 
 
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gdr_transformer_base", "gret_transformer_base"])
+@pytest.mark.parametrize("fewer", [{"encoder_layers": 3}, {"decoder_layers": 2}])
+def test_a_checkpoint_of_more_layers_is_not_pruned_without_the_option(arch, fewer):
+    trained, smaller = build(arch, OPTIONS), build(arch, {**OPTIONS, **fewer})
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\) in state_dict"):
+        smaller.load_state_dict(trained.state_dict())
+
+
 def test_layers_that_route_keep_their_numbers():
     options = {**OPTIONS, "encoder_routing_layers": "2,4", "encoder_layers_to_keep": "0,3"}
     layers = build("capsule_transformer", options).encoder.layers

@@ -1,0 +1,82 @@
+"""Arrays of numbers in checkpoints, and pickles that describe other arrays."""
+
+import pickle
+
+import numpy as np
+import pytest
+from fairseq import checkpoint_utils
+
+from fairseq_capsule.checkpoints.arrays import CODES
+from fairseq_capsule.errors import UserError
+from tests.tasks.test_capsule_translation import save
+
+
+class Called:
+    """Pickled as a call with a state."""
+
+    def __init__(self, *reduced):
+        self.reduced = reduced
+
+    def __reduce__(self):
+        return self.reduced
+
+
+def reconstruct(kind=np.ndarray, shape=(0,), code=b"b"):
+    return np.empty(0).__reduce__()[0], (kind, shape, code)
+
+
+def kind(code="i8", state=(3, "<", None, None, None, -1, -1, 0)):
+    return Called(np.dtype, (code, False, True), state)
+
+
+HOSTILE = {
+    "objects": np.array([[1]], dtype=object),
+    "text": np.array(["a"]),
+    "records": np.zeros(2, dtype=[("a", "i4"), ("b", "f8")]),
+    "dates": np.array(["2020-01-01"], dtype="datetime64[D]"),
+    "big-endian": np.arange(3, dtype=">i4"),
+    "a scalar": np.float64(1),
+    "a type alone": np.dtype("i8"),
+    "too few bytes": Called(*reconstruct(), (1, (1000,), kind(), False, b"12345678")),
+    "too many bytes": Called(*reconstruct(), (1, (1,), kind(), False, bytes(80))),
+    "a negative size": Called(*reconstruct(), (1, (-1, -1), kind(), False, bytes(8))),
+    "a large size": Called(*reconstruct(), (1, (10**30,), kind(), False, bytes(8))),
+    "a size that is no number": Called(*reconstruct(), (1, ("a",), kind(), False, bytes(8))),
+    "a type that is none": Called(*reconstruct(), (1, (1,), "i8", False, bytes(8))),
+    "content that is none": Called(*reconstruct(), (1, (1,), kind(), False, [1])),
+    "a short state": Called(*reconstruct(), (1, (1,))),
+    "no tuple as state": Called(*reconstruct(), 5),
+    "a type with fields": Called(*reconstruct(), (1, (1,), kind("V8"), False, bytes(8))),
+    "a type with a list as code": Called(*reconstruct(), (1, (1,), kind(["i8"]), False, bytes(8))),
+    "a state of a type": Called(*reconstruct(), (1, (1,), kind("i8", ()), False, bytes(8))),
+    "a call": Called(np.ndarray, ((10**6,),)),
+    "another class": Called(*reconstruct(kind=np.dtype)),
+    "a key": {np.dtype("i8"): 1},
+}
+
+
+def load(path, value):
+    save(path, cfg=None, args=None, model={}, extra_state={"train_iterator": {"epoch": 1}, "metrics": value})
+    return checkpoint_utils.load_checkpoint_to_cpu(str(path))["extra_state"]["metrics"]
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3)])
+def test_arrays_of_numbers_are_loaded(tmp_path, code, shape):
+    array = np.arange(np.prod(shape)).reshape(shape).astype(code)
+    once = load(tmp_path / "once.pt", [array, array.T])
+    for found, saved in zip([*once, *load(tmp_path / "twice.pt", once)], [array, array.T] * 2):
+        np.testing.assert_array_equal(found, saved)
+        assert (found.dtype, (found + found).shape) == (saved.dtype, shape if saved is array else shape[::-1])
+
+
+def test_a_loaded_array_is_saved_as_one_of_numpy(tmp_path):
+    assert b"fairseq_capsule" not in pickle.dumps(load(tmp_path / "model.pt", np.arange(3)))
+    assert b"fairseq_capsule" not in pickle.dumps(load(tmp_path / "model.pt", np.arange(3)) + 1, protocol=5)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_other_arrays_are_refused(tmp_path, name):
+    with pytest.raises(UserError, match="not loaded: (it|its) [^ ]+") as error:
+        load(tmp_path / "model.pt", HOSTILE[name])
+    assert str(error.value).isprintable()
