@@ -37,13 +37,15 @@ class CapsuleModel(BaseFairseqModel):
         loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)
         return loaded
 
-    def set_num_updates(self, num_updates: int) -> None:
-        """Called by fairseq's trainer before every update. On a CPU it also calls `keep_memory`.
+    def train(self, mode: bool = True):
+        """Set the mode, as in PyTorch. With `mode` True on a CPU it also calls `keep_memory`.
 
-        Importing the package, building a model and translating with a hub interface do not change process settings.
+        fairseq's tasks call it before every update. Importing the package, building or loading a model and translating
+        with a hub interface do not change process settings.
         """
-        self._keep_memory_of_a_cpu()
-        super().set_num_updates(num_updates)
+        if mode:
+            self._keep_memory_of_a_cpu()
+        return super().train(mode)
 
     def set_beam_size(self, beam_size: int) -> None:
         """Called by a generator before it decodes: `beam_size` consecutive rows of a batch are one sentence."""

@@ -33,9 +33,10 @@ def main():
         model.prepare_for_inference_(OmegaConf.create(settings))
 
     prepare(None)
+    model.set_num_updates(1)  # fairseq calls it when it loads a checkpoint
     print(is_mapped())
     if sys.argv[1] == "trains":
-        model.set_num_updates(1)
+        build("capsnmt_tiny").train()
     else:
         prepare("model.pt")
     print(is_mapped())

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_capsule.models import capsule_model
+from tests.checkpoints.ways_in import Place
 from tests.processes import run_forked
 
 REPOSITORY = Path(__file__).parents[2]
@@ -44,3 +46,17 @@ def test_large_tensors_are_mapped_again_unless_memory_is_kept(monkeypatch, comma
     else:
         said = run_forked("tests.models.memory_program", "main", [command], REPOSITORY, settings).stdout
     assert said.split() == ["True", str(mapped)]
+
+
+def test_training_keeps_memory_and_loading_a_trained_model_does_not(monkeypatch, tmp_path):
+    """fairseq also calls `set_num_updates` when it loads a checkpoint."""
+    calls = []
+    monkeypatch.setattr(capsule_model, "keep_memory", lambda: calls.append("kept"))
+    place = Place(tmp_path)  # trains one update
+    assert calls
+    assert place.state()["optimizer_history"][-1]["num_updates"] == 1
+    calls.clear()
+    place.from_pretrained(place.good)
+    place.hub_load(place.good)
+    place.inspect(place.good)
+    assert not calls
