@@ -10,7 +10,8 @@ from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
 from fairseq_capsule.models.presets import Presets
 
 
-def _check(config: FlatTransformerConfig) -> None:
+def _check(given: FlatTransformerConfig) -> None:
+    config = given.with_decoder_sizes()
     config.kept_layers("encoder"), config.kept_layers("decoder")
     for side, heads, embed_dim in (
         ("encoder", config.encoder_attention_heads, config.encoder_embed_dim),
@@ -33,14 +34,20 @@ Building the model raises a UserError that names an option with a wrong value.
 """
 
 
-def _dimensions(**sizes: int) -> Dict[str, int]:
+def _both_sides(**sizes: int) -> Dict[str, int]:
     return {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
 
 
+# The decoder's embedding and FFN have the encoder's sizes.
 SIZES: Dict[str, Dict[str, Any]] = {
     "base": {},
-    "big": {**_dimensions(embed_dim=1024, ffn_embed_dim=4096, attention_heads=16), "dropout": 0.3},
-    "tiny": _dimensions(embed_dim=128, ffn_embed_dim=256, attention_heads=4, layers=4),
+    "big": {
+        **_both_sides(attention_heads=16),
+        "encoder_embed_dim": 1024,
+        "encoder_ffn_embed_dim": 4096,
+        "dropout": 0.3,
+    },
+    "tiny": {**_both_sides(attention_heads=4, layers=4), "encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256},
 }
 
 

@@ -4,6 +4,7 @@ A preset must be a flat dataclass, because a nested one breaks `--arch`. The fie
 every option of fairseq's Transformer is available here under its command-line name.
 """
 
+from copy import copy
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
 from typing import Any, Iterator, List, Optional, Tuple, Type
 
@@ -32,8 +33,12 @@ def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> T
 
 
 # These fields are redefined below. In fairseq the decoder's input and output sizes are interpolations between nested
-# configs, which a flat config cannot express. fairseq declares the layers to keep as lists, but splits them as text.
-OWN = ("decoder_input_dim", "decoder_output_dim", "encoder_layers_to_keep", "decoder_layers_to_keep")
+# configs, which a flat config cannot express. With fairseq's `--arch transformer` the decoder's other sizes follow the
+# encoder's, but its dataclass has constants. fairseq declares the layers to keep as lists, but splits them as text.
+OWN = (
+    *("decoder_embed_dim", "decoder_ffn_embed_dim", "decoder_input_dim", "decoder_output_dim"),
+    *("encoder_layers_to_keep", "decoder_layers_to_keep"),
+)
 _Flat: Any = _flatten("_Flat", TransformerConfig(), without=OWN)
 
 
@@ -41,6 +46,12 @@ _Flat: Any = _flatten("_Flat", TransformerConfig(), without=OWN)
 class FlatTransformerConfig(_Flat):
     """All options of fairseq's Transformer in one flat dataclass."""
 
+    decoder_embed_dim: Optional[int] = field(
+        default=None, metadata={"help": "decoder embedding dimension (default: --encoder-embed-dim)"}
+    )
+    decoder_ffn_embed_dim: Optional[int] = field(
+        default=None, metadata={"help": "decoder embedding dimension for FFN (default: --encoder-ffn-embed-dim)"}
+    )
     decoder_input_dim: Optional[int] = field(
         default=None, metadata={"help": "decoder input dimension (default: --decoder-embed-dim)"}
     )
@@ -75,11 +86,22 @@ class FlatTransformerConfig(_Flat):
             raise UserError(f"{option(name)}: {text!r} must name different layers from 0 to {layers - 1}, such as 0,2")
         return kept
 
+    def with_decoder_sizes(self) -> "FlatTransformerConfig":
+        """Return a copy in which the decoder's sizes that were not given are those of the encoder.
+
+        The config itself keeps None, because fairseq merges the options of the user into a preset's object.
+        """
+        config = copy(self)
+        for name in ("embed_dim", "ffn_embed_dim"):
+            if getattr(self, f"decoder_{name}") is None:
+                setattr(config, f"decoder_{name}", getattr(self, f"encoder_{name}"))
+        return config
+
     def nested(self) -> TransformerConfig:
         """Return fairseq's nested config. It holds the additional options of this config under their flat names."""
-        config = TransformerConfig.from_namespace(self)
-        config.decoder.input_dim = self.decoder_input_dim or self.decoder_embed_dim
-        config.decoder.output_dim = self.decoder_output_dim or self.decoder_embed_dim
+        config = TransformerConfig.from_namespace(self.with_decoder_sizes())
+        config.decoder.input_dim = self.decoder_input_dim or config.decoder.embed_dim
+        config.decoder.output_dim = self.decoder_output_dim or config.decoder.embed_dim
         # fairseq overwrites the numbers of layers with the numbers of kept layers.
         config.trained_layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
         config.kept_layers = {side: self.kept_layers(side) for side in config.trained_layers}

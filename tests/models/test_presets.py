@@ -9,10 +9,12 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.models.transformer.transformer_config import TransformerConfig
+from omegaconf import OmegaConf
 
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig
 from fairseq_capsule.models.mechanism import options_off
+from fairseq_capsule.models.options import validated
 from tests.integration.commands import PLUGIN
 from tests.zoo import ARCHITECTURES
 
@@ -36,15 +38,42 @@ def test_the_command_line_uses_the_values_of_the_preset(arch):
     assert config._name == arch
 
 
-@pytest.mark.parametrize("size, width, layers", [("base", 512, 6), ("big", 1024, 6), ("tiny", 128, 4)])
-def test_presets_have_their_sizes_and_mechanisms(size, width, layers):
+def sizes_of(arch, config):
+    nested = validated(config, MODEL_DATACLASS_REGISTRY[arch]).nested()
+    encoder, decoder = nested.encoder, nested.decoder
+    widths = (encoder.embed_dim, encoder.ffn_embed_dim, decoder.embed_dim, decoder.ffn_embed_dim)
+    return (*widths, decoder.input_dim, decoder.output_dim)
+
+
+@pytest.mark.parametrize("arch", ["capsule_transformer", "gret_transformer_tiny"])
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ({"encoder_embed_dim": 64, "encoder_ffn_embed_dim": 96}, (64, 96, 64, 96, 64, 64)),
+        ({"encoder_embed_dim": 64, "decoder_embed_dim": 64, "decoder_ffn_embed_dim": 48}, (64, None, 64, 48, 64, 64)),
+    ],
+)
+def test_the_sizes_of_the_decoder_follow_the_encoder_as_in_fairseq_s_transformer(arch, given, expected):
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    inner = MODEL_DATACLASS_REGISTRY[arch]().encoder_ffn_embed_dim
+    expected = tuple(inner if size is None else size for size in expected)
+    assert sizes_of(arch, from_command_line("--arch", arch, *words)) == expected
+    config = OmegaConf.merge(OmegaConf.structured(MODEL_DATACLASS_REGISTRY[arch]()), given)  # as Hydra does
+    assert sizes_of(arch, config) == expected
+
+
+@pytest.mark.parametrize(
+    "size, width, inner, layers", [("base", 512, 2048, 6), ("big", 1024, 4096, 6), ("tiny", 128, 256, 4)]
+)
+def test_presets_have_their_sizes_and_mechanisms(size, width, inner, layers):
     for mechanism, past_future, encoder_routing in (
         ("capsule", "none", "both"),
         ("gdr", "gdr", "none"),
         ("gret", "none", "none"),
     ):
-        config = from_command_line("--arch", f"{mechanism}_transformer_{size}")
-        assert (config.encoder_embed_dim, config.decoder_embed_dim) == (width, width)
+        arch = f"{mechanism}_transformer_{size}"
+        config = from_command_line("--arch", arch)
+        assert sizes_of(arch, config) == (width, inner, width, inner, width, width)
         assert (config.encoder_layers, config.decoder_layers) == (layers, layers)
         assert (config.past_future, config.encoder_routing) == (past_future, encoder_routing)
 
