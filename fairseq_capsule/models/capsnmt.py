@@ -127,7 +127,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.max_target_positions = max_target_positions
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None):
-        """Return logits `[B, T, V]`, and a dict `{"attn": [None]}`, as fairseq's decoders do."""
+        """Return logits `[B, T, V]`, and a dict `{"attn": None}`: it has no attention to source words."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return self.output_layer(features), extra
 
@@ -156,7 +156,7 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
             states[f"hidden{number}"], states[f"cell{number}"] = state
         if incremental_state is not None:
             self.set_incremental_state(incremental_state, "states", states)
-        return features, {"attn": [None]}
+        return features, {"attn": None}
 
     def output_layer(self, features: Tensor) -> Tensor:
         embeddings, rows = self.output_embeddings, features.flatten(0, -2)

@@ -5,6 +5,8 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
+from fairseq.sequence_generator import SequenceGenerator
+from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 
 from fairseq_capsule.errors import UserError
@@ -15,6 +17,23 @@ def test_alignments_of_the_generator_are_refused():
     """fairseq's generator with alignments checks this before it reads attention."""
     with pytest.raises(UserError, match="CapsNMT has no attention to source words for --print-alignment"):
         getattr(build("capsnmt"), "full_context_alignment", False)
+
+
+@pytest.mark.parametrize("archs", [("capsule_transformer", "capsnmt"), ("capsnmt", "capsule_transformer")])
+def test_an_ensemble_with_attention_scores_and_translates(archs):
+    """fairseq averages the attention of the models that have it."""
+    task = make_task()
+    models = [build(arch, task=task) for arch in archs]
+    batch = make_batch(make_sentences(LENGTHS))
+    padding = task.target_dictionary.pad()
+    scored = SequenceScorer(task.target_dictionary).generate(models, batch)
+    probabilities = sum(model.get_normalized_probs(model(**batch["net_input"]), False) for model in models) / 2
+    for row, [hypothesis] in enumerate(scored):
+        target = batch["target"][row][batch["target"][row] != padding]
+        expected = probabilities[row, : len(target)].gather(1, target[:, None]).log().mean()
+        torch.testing.assert_close(hypothesis["score"], expected)
+    translated = SequenceGenerator(models, task.target_dictionary, beam_size=2, max_len_b=4).generate(models, batch)
+    assert [len(hypotheses) for hypotheses in translated] == [2] * len(LENGTHS)
 
 
 @pytest.mark.parametrize(
