@@ -36,8 +36,8 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
     steps, for any `--bow-steps`.
 
     Raises:
-        UserError: a weight is below 0, the share of steps is outside (0, 1], or a weight is above 0 and the model has
-            no such head.
+        UserError: a weight is below 0, the share of steps is outside (0, 1], a weight is above 0 and the model has no
+            such head, or PyTorch looks for unused parameters.
     """
 
     logged = {"bow": LoggedLoss("ntokens", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
@@ -60,7 +60,10 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
         """
         part: Any = getattr(model.decoder, "past_future", None)
         require_heads(part, self.weights)
-        routed: Any = net_output[1].get("past_future") if any(self.weights[name] for name in HEADS) else None
+        uses_heads = any(self.weights[name] for name in HEADS)
+        if uses_heads:
+            _refuse_search_for_unused_parameters(model)
+        routed: Any = net_output[1].get("past_future") if uses_heads else None
         target = sample["target"]
         padding_mask = target.eq(self.padding_idx)
         losses = {}
@@ -94,6 +97,16 @@ def require_heads(part: Optional[nn.Module], weights: Mapping[str, float]) -> No
                 f"--{name}-weight {weight:g} needs a model with --guided-heads {name} or both; "
                 f"set --{name}-weight 0 to train without"
             )
+
+
+def _refuse_search_for_unused_parameters(model: BaseFairseqModel) -> None:
+    # The heads are applied outside of the model's forward, so PyTorch would mark them unused. Then their gradients are
+    # an error: "Expected to mark a variable ready only once".
+    if getattr(model, "find_unused_parameters", False):
+        raise UserError(
+            "--find-unused-parameters does not work with the guided losses; leave it out, or use "
+            "--ddp-backend legacy_ddp"
+        )
 
 
 def freeze_unused_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:

@@ -5,7 +5,10 @@ import math
 import pytest
 import torch
 from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.distributed import LegacyDistributedDataParallel, ModuleProxyWrapper
 from fairseq.logging import metrics
+from torch import distributed
+from torch.nn.parallel import DistributedDataParallel
 
 from fairseq_capsule.criterions import GuidedLossesCriterion, guided_losses
 from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
@@ -101,3 +104,26 @@ def test_wrong_values_are_named(options, message):
 def test_a_model_without_the_head_is_named(arch, options):
     with pytest.raises(UserError, match="--bow-weight 1 needs a model with --guided-heads bow or both"):
         criterion()(build(arch, options), BATCH)
+
+
+@pytest.fixture
+def process_group():
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield distributed.group.WORLD
+    distributed.destroy_process_group()
+
+
+def test_the_search_for_unused_parameters_is_refused(process_group):
+    """The heads are outside of the model's forward. The error names two ways without the search."""
+    model = model_of().train()
+    searching = ModuleProxyWrapper(DistributedDataParallel(model, find_unused_parameters=True))
+    with pytest.raises(UserError, match="--find-unused-parameters .* leave it out, or use --ddp-backend legacy_ddp"):
+        criterion()(searching, BATCH)
+    criterion(bow_weight=0, bca_weight=0)(searching, BATCH)  # the heads are not used
+    for wrapped in (
+        DistributedDataParallel(model_of().train()),
+        LegacyDistributedDataParallel(model_of().train(), process_group),
+    ):
+        criterion()(ModuleProxyWrapper(wrapped), BATCH)[0].backward()
+        heads = wrapped.module.decoder.past_future
+        assert all(pair[name].weight.grad.abs().sum() > 0 for pair in (heads.bow, heads.bca) for name in pair)
