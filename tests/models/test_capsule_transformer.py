@@ -67,6 +67,7 @@ def test_sets_of_layers_are_read(text, expected):
         ({"encoder_routing_layers": "top"}, "write all, 1-3 or 1,4-6"),
         ({"encoder_attention_heads": 3}, "--encoder-attention-heads 3 must divide --encoder-embed-dim 32"),
         ({"cross_self_attention": True}, "--cross-self-attention needs --decoder-routing none"),
+        ({"base_layers": 1}, "--base-layers needs --decoder-routing none"),
         ({"encoder_routing": "sideways"}, "--encoder-routing must be one of both, vertical, horizontal, none"),
     ],
 )

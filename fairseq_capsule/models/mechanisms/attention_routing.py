@@ -145,6 +145,8 @@ class RoutedAttention(Mechanism):
                 raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
         if config.cross_self_attention and config.decoder_routing != "none":
             raise UserError("--cross-self-attention needs --decoder-routing none, because its keys are not its queries")
+        if config.base_layers and config.decoder_routing != "none":
+            raise UserError("--base-layers needs --decoder-routing none, because a BASE layer has no attention")
 
     def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
         parts = config.encoder_routing
