@@ -5,9 +5,10 @@ from argparse import Namespace
 import pytest
 import torch
 from fairseq.models import build_model
+from fairseq.quantization_utils import quantize_model_scalar
 
 from fairseq_capsule.errors import UserError
-from tests.zoo import LENGTHS, build, logits_of, make_batch, make_sentences, make_task
+from tests.zoo import LENGTHS, build, logits_of, make_batch, make_criterion, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
 SOURCE = BATCH["net_input"]["src_tokens"], BATCH["net_input"]["src_lengths"]
@@ -86,6 +87,7 @@ def test_a_new_model_equals_its_baseline(options):
         ({"global_iterations": 0}, "--global-iterations must be at least 1, not 0"),
         ({"global_pooling": "max"}, "--global-pooling must be one of attentive, mean, concat, not max"),
         ({"encoder_layers": 1}, "--global-aggregation gru needs at least 2 encoder layers; for 1 use"),
+        ({"quant_noise_scalar": 0.1}, "--quant-noise-scalar does not work with .* use --global-aggregation none"),
         ({"encoder_layerdrop": 0.1}, "--encoder-layerdrop needs --global-representation none"),
         ({"decoder_output_dim": 16}, "the encoder's size 32 to the decoder's output of size 16; make them equal"),
     ],
@@ -93,3 +95,12 @@ def test_a_new_model_equals_its_baseline(options):
 def test_wrong_options_are_named(options, message):
     with pytest.raises(UserError, match=message):
         build("gret_transformer_base", options)
+
+
+def test_scalar_quantization_noise_works_without_the_aggregation(monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda tensor: tensor)  # fairseq's noise is only for GPUs
+    model = build("gret_transformer_base", {"global_aggregation": "none", "quant_noise_scalar": 0.1}).train()
+    noisy = quantize_model_scalar(model, Namespace(quant_noise_scalar=0.1))
+    loss, _, _ = make_criterion(noisy, make_task())(noisy, BATCH)
+    loss.backward()
+    assert loss.isfinite()

@@ -134,6 +134,11 @@ class GlobalVector(Mechanism):
             raise UserError(
                 "--encoder-layerdrop needs --global-representation none, because every layer contributes to the vector"
             )
+        if config.global_aggregation == "gru" and config.quant_noise_scalar:
+            raise UserError(
+                "--quant-noise-scalar does not work with --global-aggregation gru, because fairseq cannot quantize it; "
+                "leave it out, or use --global-aggregation none"
+            )
         if config.global_aggregation == "gru" and len(config.kept_layers("encoder")) < 2:
             raise UserError(
                 "--global-aggregation gru needs at least 2 encoder layers; for 1 use --global-aggregation none"
