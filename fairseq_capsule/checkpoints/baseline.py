@@ -1,14 +1,13 @@
 """Initialisation of a model from the checkpoint of a trained baseline."""
 
 import logging
-from typing import Any, Dict, List, Set
+from typing import Dict, List, Set
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from fairseq_capsule.checkpoints.like_baseline import refuse_other_computation
 from fairseq_capsule.checkpoints.reading import read_checkpoint
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
@@ -20,21 +19,20 @@ WITHOUT_MEANING = ("version", "_float_tensor")
 
 
 def init_from_baseline(
-    model: BaseFairseqModel, config: Any, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary
+    model: BaseFairseqModel, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary
 ):
     """Copy all parameters of a baseline into a model. The other parameters of the model keep their initialisation.
 
     Both numbers of parameters are logged.
 
     Args:
-        config: the options that the model was built with.
         path: the checkpoint of the baseline.
         source_dictionary, target_dictionary: the dictionaries of the data.
 
     Raises:
-        UserError: the baseline has another dictionary, other dimensions, other options of the computation, parameters
-            that the model does not have, or separate embeddings that the model shares. Or the model has parameters that
-            are not in the baseline and that no mechanism adds.
+        UserError: the baseline has another dictionary, other dimensions, parameters that the model does not have, or
+            separate embeddings that the model shares. Or the model has parameters that are not in the baseline and that
+            no mechanism adds.
     """
     state = read_checkpoint(path)
     if not isinstance(state.get("model"), dict):
@@ -55,7 +53,6 @@ def init_from_baseline(
                 f"--init-from-baseline {path}: {name} has the shape {tuple(value.shape)} there and "
                 f"{tuple(own[name].shape)} in the model; use the dimensions of the baseline"
             )
-    refuse_other_computation(f"--init-from-baseline {path}", state, config)
     parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     new = [name for name in parameters if name not in baseline]
     added = _added_parameters(model)

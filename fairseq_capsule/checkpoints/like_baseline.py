@@ -4,15 +4,13 @@ import logging
 import re
 from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import fields
-from typing import Any, Dict, List
+from typing import Any, Callable, Dict, List, Set
 
 from fairseq import checkpoint_utils
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.mechanism import mechanisms
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +45,7 @@ def take_architecture(config: Any, path: str) -> None:
     state = checkpoint_utils.load_checkpoint_to_cpu(path)
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{label}: it contains no model")
-    found = _flat((state.get("cfg") or {}).get("model") or state.get("args"))
+    found = _flat(_options(state))
     # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter.
     parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
     largest = max((side for parameter in parameters for side in parameter.shape), default=0)
@@ -68,30 +66,32 @@ def take_architecture(config: Any, path: str) -> None:
     logger.info(f"{path}: took {', '.join(f'{name}={value}' for name, value in taken.items())}")
 
 
-def refuse_other_computation(label: str, state: Dict[str, Any], config: Any) -> None:
+def refuse_other_computation(config: Any, path: str, routing_options: Callable[[Any], Set[str]]) -> None:
     """Refuse a baseline that computes something else with the same parameters, such as another number of heads.
 
     Options that a checkpoint does not have, or that have no value, are not compared.
 
     Args:
-        label: the name of the checkpoint in an error.
-        state: the loaded checkpoint.
         config: the options of the model.
+        path: the checkpoint of the baseline.
+        routing_options: returns the names of the options of all mechanisms that a model with the given config contains.
 
     Raises:
         UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
     """
-    found, own = _flat((state.get("cfg") or {}).get("model") or state.get("args")), _flat(config)
-    compared = {name for name in own if COMPUTATION.fullmatch(name)}
-    for mechanism in mechanisms():
-        if mechanism.is_on(Namespace(**found)):
-            compared.update(option.name for option in fields(mechanism.options) if not option.name.startswith("_"))
+    found, own = _flat(_options(checkpoint_utils.load_checkpoint_to_cpu(path))), _flat(config)
+    compared = routing_options(Namespace(**found)).union(filter(COMPUTATION.fullmatch, own))
     for name in sorted(compared & found.keys() & own.keys()):
-        if None not in (found[name], own[name]) and str(found[name]) != str(own[name]):
+        theirs, ours = found[name], own[name]
+        if theirs is not None and ours is not None and str(theirs) != str(ours):
             raise UserError(
-                f"{label}: its {name} is {str(found[name])[:40]!r}, but that of the model is {str(own[name])[:40]!r}; "
-                "use the options of the baseline"
+                f"--init-from-baseline {path}: its {name} is {str(theirs)[:40]!r}, but that of the model is "
+                f"{str(ours)[:40]!r}; use the options of the baseline"
             )
+
+
+def _options(state: Dict[str, Any]) -> Any:
+    return (state.get("cfg") or {}).get("model") or state.get("args")
 
 
 def _flat(options: Any) -> Dict[str, Any]:

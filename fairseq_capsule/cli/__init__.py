@@ -5,6 +5,7 @@ called, so that `doctor` also runs in an environment where the libraries of anot
 """
 
 import argparse
+import codecs
 import importlib
 import io
 import logging
@@ -65,8 +66,9 @@ def main(argv: Optional[List[str]] = None) -> int:
         has ended.
     """
     logging.getLogger().setLevel(logging.WARNING)  # fairseq sets INFO, at which libraries report details
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a notebook has another kind
-        sys.stdout.reconfigure(errors="backslashreplace")  # for an encoding that lacks a character
+    # A notebook has another kind of output, and UTF-8 lacks no character.
+    if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
+        sys.stdout.reconfigure(errors="backslashreplace")
     plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
     command = next((argument for argument in argv if not argument.startswith("-")), None)
     try:

@@ -5,6 +5,7 @@ everything that the package knows about it. The models, presets, commands, table
 registry and do not name any mechanism.
 """
 
+from dataclasses import fields
 from typing import (
     Any,
     Callable,
@@ -16,6 +17,7 @@ from typing import (
     NamedTuple,
     Optional,
     Sequence,
+    Set,
     Tuple,
     Type,
     Union,
@@ -200,6 +202,11 @@ def mechanisms() -> List[Mechanism]:
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
     """Return the mechanisms that a model with this config contains."""
     return tuple(mechanism for mechanism in mechanisms() if mechanism.is_on(config))
+
+
+def routing_options(config: Any) -> Set[str]:
+    """Return the names of the options of the mechanisms that a model with this config contains."""
+    return {option.name for mechanism in active_mechanisms(config) for option in fields(mechanism.options)} - {"_name"}
 
 
 def add_parts(

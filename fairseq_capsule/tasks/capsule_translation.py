@@ -12,13 +12,13 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
-from fairseq_capsule.checkpoints.like_baseline import take_architecture
+from fairseq_capsule.checkpoints.like_baseline import refuse_other_computation, take_architecture
 from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
-from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.models.mechanism import active_mechanisms, routing_options
 from fairseq_capsule.models.options import option
 from fairseq_capsule.models.past_future import bag_inputs, knows_bags
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
@@ -106,7 +106,8 @@ class CapsuleTranslationTask(TranslationTask):
         if self.cfg.eval_overlap and not knows_bags(model):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
-            init_from_baseline(model, cfg, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
+            refuse_other_computation(cfg, self.cfg.init_from_baseline, routing_options)
+            init_from_baseline(model, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
         return model
 
     def build_criterion(self, cfg, from_checkpoint=False):
