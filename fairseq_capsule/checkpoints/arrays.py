@@ -40,7 +40,8 @@ class NumberArray(np.ndarray):
             array = np.frombuffer(content, kind.code).reshape(shape, order="F" if fortran is True else "C")
         except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"it contains a damaged array ({str(error)[:80]})") from error
-        super().__setstate__((1, array.shape, array.dtype, fortran is True, content))
+        checked: Any = (1, array.shape, array.dtype, fortran is True, content)
+        super().__setstate__(checked)
 
     def __reduce_ex__(self, protocol):
         return np.asarray(self).__reduce_ex__(protocol)
