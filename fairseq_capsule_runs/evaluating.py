@@ -174,7 +174,7 @@ def _scoring(data: Path, source: str) -> tuple[str, ...]:
     lines = prepared.read_text(encoding="utf-8", errors="replace").splitlines() if prepared.is_file() else []
     said = dict(line.split(" ", 1) for line in lines if " " in line)
     if "tokenise" not in said and said.get("bpe", "").startswith("sentencepiece"):
-        # Only prepare.sh has --tokenise. The other scripts split the words of tokenised text into pieces.
+        # The settings of prepare.sh have this line. The other scripts split the words of tokenised text into pieces.
         return SCORING["none" if said.get("script") == "prepare.sh" else "moses"]
     ways = said.get("tokenise", "").split(",")
     # Two values belong to --source and --target of prepare.sh. Either can be the target here.

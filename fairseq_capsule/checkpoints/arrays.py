@@ -1,7 +1,8 @@
-"""Arrays of numbers in checkpoints, such as the statistics that `--eval-bleu` adds to the metrics that fairseq saves.
+"""Arrays of numbers in checkpoints: `--eval-bleu` adds them to the metrics that fairseq saves.
 
-numpy's own classes trust the state that a pickle gives them. torch's restricted unpickler calls the classes of this
-module in their place, which accept numbers only.
+numpy's own classes trust the state that a pickle gives them, and share their memory with torch's tensors. torch's
+restricted unpickler calls the classes of this module in their place. They accept numbers only, and `with_arrays`
+replaces them when the whole checkpoint has been checked.
 """
 
 from typing import Any, Tuple
@@ -26,38 +27,49 @@ class NumberType:
             raise UserError("it contains an array in another byte order; save it again on this kind of machine")
 
 
-class NumberArray(np.ndarray):
-    """An array from a checkpoint. It is saved as a plain array of numpy."""
+class Numbers:
+    """The description of an array in a pickle. It is no array, so nothing that the pickle calls can use it as one."""
 
-    def __new__(cls, *_):  # a pickle could call it with any size
-        raise UserError("it contains an array without numbers")
+    array = np.empty(0)
 
     def __setstate__(self, state: Any) -> None:
         try:
             _, shape, kind, fortran, content = state
             if type(kind) is not NumberType or type(content) is not bytes:
                 raise TypeError("no numbers")
-            array = np.frombuffer(content, kind.code).reshape(shape, order="F" if fortran is True else "C")
+            order: Any = "F" if fortran is True else "C"
+            self.array = np.frombuffer(content, kind.code).reshape(shape, order=order).copy()
         except (TypeError, ValueError, OverflowError) as error:
             raise UserError(f"it contains a damaged array ({str(error)[:80]})") from error
-        checked: Any = (1, array.shape, array.dtype, fortran is True, content)
-        super().__setstate__(checked)
-
-    def __reduce_ex__(self, protocol):
-        return np.asarray(self).__reduce_ex__(protocol)
 
 
-def _empty(kind: Any, shape: Any, code: Any) -> NumberArray:
-    """Make an array for `__setstate__`."""
-    if kind is not NumberArray:
-        raise UserError("it contains an array of an unknown class")
-    return np.ndarray.__new__(NumberArray, (0,), "b")
+def _describe(*_: Any) -> Numbers:
+    return Numbers()
 
 
 # What torch's unpickler calls for the names in a pickle. The first is that of numpy 1.
 ARRAYS = [
-    (_empty, "numpy.core.multiarray._reconstruct"),
-    (_empty, "numpy._core.multiarray._reconstruct"),
-    (NumberArray, "numpy.ndarray"),
+    (_describe, "numpy.core.multiarray._reconstruct"),
+    (_describe, "numpy._core.multiarray._reconstruct"),
+    (Numbers, "numpy.ndarray"),
     (NumberType, "numpy.dtype"),
 ]
+
+
+def with_arrays(state: Any) -> Any:
+    """Return a loaded checkpoint, with numpy's arrays in its metrics instead of their descriptions."""
+    extra_state = state.get("extra_state") if isinstance(state, dict) else None
+    if isinstance(extra_state, dict) and "metrics" in extra_state:
+        extra_state["metrics"] = _replaced(extra_state["metrics"])
+    return state
+
+
+def _replaced(value: Any) -> Any:
+    if type(value) is Numbers:
+        return value.array
+    if type(value) in (list, tuple):
+        return type(value)(map(_replaced, value))
+    if isinstance(value, dict):
+        for key in value:
+            value[key] = _replaced(value[key])
+    return value

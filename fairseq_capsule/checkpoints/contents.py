@@ -8,7 +8,7 @@ from typing import Any, Dict, Optional, Set, Tuple
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.checkpoints.arrays import NumberArray
+from fairseq_capsule.checkpoints.arrays import Numbers
 from fairseq_capsule.errors import UserError
 
 DEEPEST, LONGEST_NAME = 60, 200
@@ -43,7 +43,7 @@ def check_archive(path: str) -> bool:
 def check_contents(state: Dict[str, Any]) -> None:
     """Check that everything except the config is tensors and plain data, and that each parameter is a tensor.
 
-    Arrays of numbers are plain data too. The key of an entry is a number, or a text of at most `LONGEST_NAME`
+    The metrics may have arrays of numbers. The key of an entry is a number, or a text of at most `LONGEST_NAME`
     characters.
 
     Raises:
@@ -78,7 +78,7 @@ def _check(place: Place, value: Any, depth: int, seen: Set[int]) -> None:
         raise UserError(f"its {_name(place)} has more than {DEEPEST} levels of nesting")
     if kind in (Tensor, nn.Parameter):
         _check_tensor(place, value)
-    elif kind is NumberArray:
+    elif kind is Numbers and _name(place).startswith("extra_state.metrics"):
         return
     elif kind in LISTS:
         for index, item in enumerate(value):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Callable, Dict, List, Set
 
 from fairseq import checkpoint_utils
+from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
@@ -74,7 +75,7 @@ def refuse_other_computation(config: Any, path: str, routing_options: Callable[[
     Args:
         config: the options of the model.
         path: the checkpoint of the baseline.
-        routing_options: returns the names of the options of all mechanisms that a model with the given config contains.
+        routing_options: returns the names of the options that a config's mechanisms set.
 
     Raises:
         UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
@@ -95,9 +96,13 @@ def _options(state: Dict[str, Any]) -> Any:
 
 
 def _flat(options: Any) -> Dict[str, Any]:
-    """Return the options of a model under the names of this package."""
-    found = vars(options) if isinstance(options, Namespace) else options
-    found = dict(found) if isinstance(found, Mapping) else {}
+    """Return the options of a model that have a value, under the names of this package."""
+    if isinstance(options, Namespace):
+        options = vars(options)
+    elif isinstance(options, DictConfig):
+        options = OmegaConf.to_container(options)
+    given = options.items() if isinstance(options, Mapping) else ()
+    found = {name: value for name, value in given if isinstance(name, str) and value != MISSING}
     for side in ("encoder", "decoder"):  # the nested config of fairseq's Transformer
         if isinstance(found.get(side), Mapping):
             found.update({f"{side}_{name}": value for name, value in found[side].items()})

@@ -17,8 +17,8 @@ Only this module patches fairseq. It changes seven places:
   states what is wrong with a broken dictionary.
 - `eval` in fairseq's modules parses only literals (`checkpoints/literals.py`), in case a string arrives by another way.
   `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and about twenty models, criterions and optimisers use it.
-- `distributed.utils._broadcast_object_slow` reads the config that rank 0 broadcasts when several processes resume. The
-  classes of a config are allowed only for this call, because no checkpoint needs them.
+- `distributed.utils._broadcast_object_slow` reads the checkpoint that rank 0 broadcasts when several processes resume.
+  fairseq has made a config of its options, whose classes are allowed only for this call.
 """
 
 import functools
@@ -40,7 +40,7 @@ from omegaconf.nodes import AnyNode
 
 from fairseq_capsule.checkpoints import literals
 from fairseq_capsule.checkpoints.archives import unpack
-from fairseq_capsule.checkpoints.arrays import ARRAYS
+from fairseq_capsule.checkpoints.arrays import ARRAYS, with_arrays
 from fairseq_capsule.checkpoints.config import check_config
 from fairseq_capsule.checkpoints.contents import check_archive, check_contents
 from fairseq_capsule.data.dictionaries import read_dictionary
@@ -89,7 +89,7 @@ def _checking(load):
         try:
             with torch.serialization.safe_globals(ARRAYS):
                 _check(local_path)
-                return load(local_path, *args, **kwargs)
+                return with_arrays(load(local_path, *args, **kwargs))
         except UserError as error:
             raise UserError(f"{path}: not loaded: {error}") from error
         except OSError as error:
@@ -176,7 +176,7 @@ def _reason(error: Exception) -> str:
 
 def _allowing_configs(broadcast):
     def _broadcast_object_slow(*args, **kwargs):
-        with torch.serialization.safe_globals(BROADCAST_CLASSES):
-            return broadcast(*args, **kwargs)
+        with torch.serialization.safe_globals([*BROADCAST_CLASSES, *ARRAYS]):
+            return with_arrays(broadcast(*args, **kwargs))
 
     return _broadcast_object_slow

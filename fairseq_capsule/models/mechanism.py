@@ -205,8 +205,13 @@ def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
 
 
 def routing_options(config: Any) -> Set[str]:
-    """Return the names of the options of the mechanisms that a model with this config contains."""
-    return {option.name for mechanism in active_mechanisms(config) for option in fields(mechanism.options)} - {"_name"}
+    """Return the names of the options of the mechanisms that this config turns on, without those that are off."""
+    return {
+        option.name
+        for mechanism in active_mechanisms(config)
+        for option in fields(mechanism.options)
+        if str(getattr(config, option.name, None)) != str(mechanism.off.get(option.name))
+    } - {"_name"}
 
 
 def add_parts(

@@ -219,3 +219,27 @@ def test_a_baseline_with_another_routing_is_refused(tmp_path):
         task.build_model(config_of("gdr_transformer_base", **TRANSFORMER))
     with pytest.raises(UserError, match="its routing_iterations is '3', but that of the model is '2'"):
         task.build_model(config_of("capsule_transformer", **TRANSFORMER, **routing, routing_iterations=2))
+
+
+def test_a_mechanism_may_be_added_to_a_baseline_that_routes(tmp_path):
+    words = dictionaries({})
+    for name, arch, without, with_it in (
+        ("a", "gdr_transformer_base", {"guided_heads": "none"}, {"guided_heads": "both"}),
+        ("b", "capsule_transformer", {"decoder_routing": "none"}, {"decoder_routing": "horizontal"}),
+    ):
+        path = tmp_path / f"{name}.pt"
+        task = CapsuleTranslationTask(CapsuleTranslationConfig(init_from_baseline=str(path)), *words)
+        config = config_of(arch, **TRANSFORMER, **without)
+        options = Namespace(**OmegaConf.to_container(config, enum_to_str=True))
+        model = task.build_model(config, from_checkpoint=True)
+        save(path, model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
+        assert task.build_model(config_of(arch, **TRANSFORMER, **with_it))
+
+
+@pytest.mark.parametrize("unusual", [{"encoder_xformers_att_config": "???"}, {1: 2}])
+def test_options_without_a_value_or_a_name_are_not_compared(tmp_path, unusual):
+    words = dictionaries({})
+    model = save_baseline(tmp_path / "baseline.pt", "transformer", TRANSFORMER, words)
+    save(tmp_path / "baseline.pt", model=model.state_dict(), cfg={"task": {}, "model": unusual}, args=None)
+    task = CapsuleTranslationTask(CapsuleTranslationConfig(init_from_baseline=str(tmp_path / "baseline.pt")), *words)
+    assert task.build_model(config_of("gdr_transformer_base", **TRANSFORMER))

@@ -49,16 +49,6 @@ def test_resuming_equals_an_uninterrupted_training(data, tmp_path, arch):
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
 
 
-@pytest.mark.parametrize("task", ["translation", "capsule_translation"])
-def test_a_training_that_translates_resumes(data, tmp_path, task):
-    """`--eval-bleu` adds arrays of numpy to the metrics that fairseq saves."""
-    bleu = ("--task", task, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}', *SHORT_BATCHES)
-    train(data, tmp_path, *bleu, "--max-update", 3)
-    output = train(data, tmp_path, *bleu, "--max-update", 6)
-    assert "@ 3 updates" in output and re.search(r"epoch 00\d \| valid on .* \| bleu \d", output)
-    assert "BLEU4 = " in run("generate", data, "--path", tmp_path / "checkpoint_last.pt", "--cpu", "--beam", 1, *ALL)
-
-
 def test_checkpoints_are_averaged_and_translate_and_validate(data, trained, tmp_path, capsys):
     average = tmp_path / "average.pt"
     assert main(["average", str(trained), "--last", "2", "--output", str(average)]) == 0
@@ -139,6 +129,19 @@ def test_two_processes_train_stop_and_resume(data, tmp_path, arch):
     assert "epoch 1 @ 3 updates" in output and "epoch 002" in output
     train_with_two_processes(data, tmp_path / "straight", *ours, "--max-update", 8, arch=arch)
     assert_same_parameters(tmp_path / "stopped/checkpoint_last.pt", tmp_path / "straight/checkpoint_last.pt")
+
+
+@pytest.mark.parametrize("task, processes", [("translation", 1), ("capsule_translation", 2)])
+def test_a_training_that_translates_resumes(data, tmp_path, task, processes):
+    """`--eval-bleu` adds arrays of numpy to the metrics that fairseq saves."""
+    start = train if processes == 1 else train_with_two_processes
+    bleu = ("--task", task, "--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 5}', *SHORT_BATCHES)
+    run_folder, arch = tmp_path / "run", "capsule_transformer_tiny"
+    start(data, run_folder, *bleu, "--max-update", 3, arch=arch)
+    output = start(data, run_folder, *bleu, "--max-update", 6, arch=arch)
+    assert "@ 3 updates" in output and re.search(r"epoch 00\d \| valid on .* \| bleu \d", output)
+    translated = run("generate", data, "--path", run_folder / "checkpoint_last.pt", "--cpu", "--beam", 1, *ALL)
+    assert "BLEU4 = " in translated
 
 
 def test_the_plugin_can_be_named_by_any_path(data, tmp_path):
