@@ -78,7 +78,7 @@ def _check(place: Place, value: Any, depth: int, seen: Set[int]) -> None:
         raise UserError(f"its {_name(place)} has more than {DEEPEST} levels of nesting")
     if kind in (Tensor, nn.Parameter):
         _check_tensor(place, value)
-    elif kind is Numbers and _name(place).startswith("extra_state.metrics"):
+    elif kind is Numbers and _name(place).split(".")[:2] == ["extra_state", "metrics"]:
         return
     elif kind in LISTS:
         for index, item in enumerate(value):

@@ -12,7 +12,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
-from fairseq_capsule.checkpoints.like_baseline import refuse_other_computation, take_architecture
+from fairseq_capsule.checkpoints.baseline_options import refuse_other_computation, take_architecture
 from fairseq_capsule.criterions import freeze_unused_heads
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from fairseq_capsule.checkpoints.like_baseline import take_architecture
+from fairseq_capsule.checkpoints.baseline_options import take_architecture
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.tasks.test_capsule_translation import save

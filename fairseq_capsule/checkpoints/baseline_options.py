@@ -18,15 +18,16 @@ logger = logging.getLogger(__name__)
 # The options of fairseq's Transformer and LSTM that determine the parameters and the computation.
 SIZE = re.compile(r"(encoder|decoder)_(layers|((ffn|out)_)?embed_dim|(input|output)_dim|hidden_size|attention_heads)")
 POSITIONS = re.compile(r"max_(source|target)_positions")
+WITHOUT_PARAMETERS = (
+    r"(encoder|decoder)_normalize_before|activation_fn"
+    r"|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
+)
 CHOICE = re.compile(
-    r"(encoder|decoder)_(normalize_before|learned_pos|attention)|share_(all_embeddings|decoder_input_output_embed)"
-    r"|activation_fn|layernorm_embedding|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
+    rf"{WITHOUT_PARAMETERS}|(encoder|decoder)_(learned_pos|attention)|layernorm_embedding"
+    r"|share_(all_embeddings|decoder_input_output_embed)"
 )
-# Those that change the computation and no parameter's name or shape.
-COMPUTATION = re.compile(
-    r"(encoder|decoder)_(attention_heads|normalize_before|learned_pos)|activation_fn|cross_self_attention"
-    r"|layernorm_embedding|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
-)
+# Options with which the same parameters can compute something else.
+COMPUTATION = re.compile(rf"{WITHOUT_PARAMETERS}|(encoder|decoder)_attention_heads|cross_self_attention")
 # If the model has one of these options and the checkpoint does not, the checkpoint is of another kind of model.
 NEEDED = re.compile(r"(encoder|decoder)_(layers|embed_dim|hidden_size|attention_heads)")
 
