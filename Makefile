@@ -1,4 +1,4 @@
-# Each target creates .venv and installs what it needs there, unless that is done.
+# A target installs what it needs in .venv, unless that is done. A prerequisite install-SET is an extra of pyproject.toml.
 .PHONY: help install demo demo-summarization test test-integration test-all test-browser coverage docs package \
 	lint lint-python lint-types lint-shell lint-prose clean
 
@@ -14,50 +14,53 @@ PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Ma
 help:            ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1\t/' | expand -t 28
 
-install:         ## create .venv with the pinned versions
-	@scripts/install.sh
+install:         ## create .venv with the pinned versions of all that the targets need
+	@scripts/install.sh dev
 
-demo: install    ## train a small capsule-Transformer on the embedded corpus, translate with it, draw its attention
+install-%:
+	@scripts/install.sh $(subst -, ,$*)
+
+demo: install-train-plot    ## train a small capsule-Transformer on the embedded corpus, translate with it, draw its attention
 	@scripts/demo.sh demo
 
-demo-summarization: install  ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
+demo-summarization: install-train-summarization ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
 	@scripts/demo-summarization.sh demo-summarization
 
-test: install    ## the test suite, without whole commands; the tests of pages are skipped where there is no browser
+test: install-test    ## the test suite, without whole commands; the tests of pages are skipped where there is no browser
 	$(PYTEST) -m "not slow" --ignore tests/integration
 
-test-integration: install  ## the tests of whole commands: they prepare data, train, translate, score, make tables
+test-integration: install-test  ## the tests of whole commands: they prepare data, train, translate, score, make tables
 	$(PYTEST) -m "not slow" tests/integration
 
-test-all: install  ## both test suites, and the slow tests
+test-all: install-test  ## both test suites, and the slow tests
 	$(PYTEST)
 
-test-browser: install  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
+test-browser: install-test  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
 	@scripts/install-browser.sh
 	.venv/bin/python -m pytest tests/inspector/test_browser.py tests/inspector/server/test_browser.py \
 		tests/analysis/run_report/test_browser.py
 
-coverage: install  ## both test suites with the lines and branches that it covers: htmlcov/index.html
+coverage: install-test  ## both test suites with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html
 
-docs: install    ## build the site in site/, warnings are errors; npm installs KaTeX for its equations
+docs: install-docs ## build the site in site/, warnings are errors; npm installs KaTeX for its equations
 	@scripts/docs.sh site
 
-package: install ## build the wheel and the sdist in dist/, check them, train a step with the installed wheel
+package: install-package ## build the wheel and the sdist in dist/, check them, train a step with the installed wheel
 	@scripts/check-package.sh dist
 
 lint: lint-python lint-types lint-shell lint-prose  ## the static checks, which pre-commit runs too
 
-lint-python: install
+lint-python: install-lint
 	.venv/bin/ruff check .
 
-lint-types: install
+lint-types: install-lint
 	.venv/bin/mypy
 
-lint-shell: install
+lint-shell: install-lint
 	.venv/bin/shellcheck scripts/*.sh .ci/run workflow/profiles/*/*.sh
 
-lint-prose: install
+lint-prose: install-lint
 	.venv/bin/codespell
 	.venv/bin/codespell --dictionary docs/banned-words.txt --ignore-regex '`[^`]*`' --skip '*/lexicon/*' $(PROSE)
 

@@ -94,9 +94,9 @@ need_tools() { # TOOL...
     done
 }
 
-need_module() { # MODULE: of Python
+need_module() { # MODULE EXTRA: a Python module, and the extra of the package that installs it
     python -c "import $1" 2>/dev/null ||
-        die "$1 is not installed: run 'make install', or activate the environment that has it"
+        die "$1 is not installed: pip install 'fairseq-capsule[$2]', or activate the environment that has it"
 }
 
 need_codes_of_sentencepiece() { # FILE: refuses what is not a SentencePiece model

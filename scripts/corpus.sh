@@ -35,8 +35,8 @@ take_corpus_options() { # NAMES ARGUMENT...: sets the options of these names and
         from=$(realpath "$from")
     fi
     need_tools fairseq-preprocess flock gzip python sacremoses subword-nmt tar
-    [[ " ${languages[*]} " != *" zh "* ]] || need_module jieba
-    [[ $bpe == subword-nmt ]] || need_module sentencepiece
+    [[ " ${languages[*]} " != *" zh "* ]] || need_module jieba chinese
+    [[ $bpe == subword-nmt ]] || need_module sentencepiece sentencepiece
 }
 
 need_earlier_files() { # refuses wrong --codes and --dict

@@ -208,7 +208,7 @@ if [[ ! $tokenise ]]; then
     [[ $bpe == subword-nmt ]] || tokenise=none
 fi
 take_tokenisers
-[[ $tokenise != *jieba* ]] || need_module jieba
+[[ $tokenise != *jieba* ]] || need_module jieba chinese
 [[ ! $from || ${addresses[*]} ]] || die "--from $from is the folder of downloaded files, so give addresses with --train, --valid or --test"
 [[ ${addresses[*]} ]] || option_names=${option_names#from }
 if [[ ! $bound ]]; then

@@ -3,11 +3,13 @@
 import pickle
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_capsule import cli
 from fairseq_capsule.data.binarised import BrokenFile
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.errors import UserError, missing_library
 
 
 @given(st.text())
@@ -17,3 +19,25 @@ def test_any_message_is_one_printable_line(text):
     assert message == f"a {text}" or not text.isprintable()
     assert str(BrokenFile(Path("x"), text)).isprintable()
     assert str(pickle.loads(pickle.dumps(UserError(text)))) == str(UserError(text))
+
+
+@pytest.mark.parametrize("library, extra", [("matplotlib.figure", "plot"), ("rouge_score", "summarization")])
+def test_a_missing_library_is_named_with_the_extra_that_installs_it(library, extra):
+    error = missing_library(ModuleNotFoundError(f"No module named {library!r}", name=library))
+    assert str(error) == f"{library.split('.')[0]} is not installed: pip install 'fairseq-capsule[{extra}]'"
+
+
+def test_other_missing_modules_lead_to_doctor():
+    error = missing_library(ModuleNotFoundError("No module named 'fairseq'", name="fairseq"))
+    assert str(error) == "No module named 'fairseq'; 'fairseq-capsule doctor' states what to install"
+
+
+def test_a_command_names_the_extra_that_it_needs(monkeypatch, capsys):
+    def without_matplotlib(name):
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+    monkeypatch.setattr(cli.importlib, "import_module", without_matplotlib)
+    assert cli.main(["picture", "model.pt"]) == 1
+    assert capsys.readouterr().err == (
+        "fairseq-capsule picture: error: matplotlib is not installed: pip install 'fairseq-capsule[plot]'\n"
+    )

@@ -1,5 +1,6 @@
-"""scripts/install.sh finds an environment that cannot work here. Nothing is installed."""
+"""scripts/install.sh, in a checkout whose Python is a stub. Nothing is installed."""
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -9,46 +10,125 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = "fairseq_capsule/__init__.py"
+WHEELS = REPOSITORY / "scripts/fairseq-wheels.sha256"
+WHEEL = WHEELS.read_text().split()[1]
+
+# PLACE is where the package is installed, SYSTEM_WHEEL what fits this system, INSTALLED which distributions there are.
+PYTHON = """#!/bin/bash
+case "$*" in
+    -I*) echo "$PLACE" ;;
+    "- "*) cat >/dev/null; echo "$SYSTEM_WHEEL" ;;
+    *" show "*) [[ " $INSTALLED " == *" ${!#} "* ]] ;;
+    *" download "*) while [ "$1" != --dest ]; do shift; done; echo "a wheel" >"$2/$SYSTEM_WHEEL" ;;
+    *" install "* | *" uninstall "*) echo "$*" >>pip.log ;;
+esac
+"""
 
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout whose .venv is up to date. Its Python is a stub that prints FOUND as the place of the package."""
+    """A checkout with a stub as the Python of .venv. It writes the calls of pip to pip.log."""
     for name in ("scripts/install.sh", "constraints.txt", "pyproject.toml", PACKAGE):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
-    python = tmp_path / ".venv/bin/python"
-    python.parent.mkdir(parents=True)
-    python.write_text('#!/bin/sh\necho "$FOUND"\n')
-    python.chmod(0o755)
-    required = "cat constraints.txt pyproject.toml scripts/install.sh | cksum >.venv/installed"
-    subprocess.run(["bash", "-c", required], cwd=tmp_path, check=True)
+    digest = hashlib.sha256(b"a wheel\n").hexdigest()  # the wheel that the stub downloads
+    (tmp_path / "scripts" / WHEELS.name).write_text(f"{digest}  {WHEEL}\n")
+    for name, program in {"python": PYTHON, "fairseq-capsule": "#!/bin/sh\n"}.items():
+        path = tmp_path / ".venv/bin" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(program)
+        path.chmod(0o755)
     return tmp_path
 
 
-def installed(checkout, found):
-    environment = {**os.environ, "FOUND": str(found)}
-    done = subprocess.run(["scripts/install.sh"], cwd=checkout, env=environment, capture_output=True, text=True)
-    return done.returncode, done.stderr
+def install(checkout, *sets, place=None, wheel=WHEEL, there="", **variables):
+    environment = {
+        **os.environ, "PLACE": str(place or checkout / PACKAGE), "SYSTEM_WHEEL": wheel, "INSTALLED": there, **variables
+    }  # fmt: skip
+    words = ["scripts/install.sh", *sets]
+    done = subprocess.run(words, cwd=checkout, env=environment, capture_output=True, text=True)
+    log = checkout / "pip.log"
+    calls = log.read_text().splitlines() if log.exists() else []
+    log.unlink(missing_ok=True)
+    return done.returncode, done.stderr, calls
 
 
-def test_an_environment_that_is_up_to_date_is_kept(checkout):
-    assert installed(checkout, checkout / PACKAGE) == (0, "")
+def test_a_set_is_installed_once(checkout):
+    status, errors, calls = install(checkout, "train", "plot")
+    assert (status, errors) == (0, "")
+    assert "--editable .[train,plot]" in calls[-1]
+    assert install(checkout, "train") == (0, "", [])
+    assert "--editable .[lint]" in install(checkout, "train", "lint")[2][-1]
+    assert "--editable .[dev]" in install(checkout)[2][-1]
+    assert install(checkout, "docs") == (0, "", [])  # dev contains all sets
+
+
+def test_a_changed_constraint_installs_again(checkout):
+    install(checkout, "train")
+    with open(checkout / "constraints.txt", "a") as file:
+        file.write("six==1.0\n")
+    assert "--editable .[train]" in install(checkout, "train")[2][-1]
+
+
+def test_an_unknown_set_is_refused(checkout):
+    assert install(checkout, "tarin") == (1, "install: error: tarin is no extra of pyproject.toml (see --help)\n", [])
+
+
+def test_fairseq_comes_from_the_wheel_that_fits(checkout):
+    _, _, calls = install(checkout, "train")
+    assert [call for call in calls if call.endswith(f"/{WHEEL}")]
+    assert not [call for call in calls if "fairseq-fixed" in call]
+
+
+def test_a_wheel_with_other_bytes_is_refused(checkout):
+    (checkout / "scripts" / WHEELS.name).write_text(WHEELS.read_text())
+    status, errors, calls = install(checkout, "train")
+    assert status == 1 and "the wheel of ve-fairseq has another SHA-256" in errors
+    assert not [call for call in calls if call.endswith(f"/{WHEEL}")]
+
+
+@pytest.mark.parametrize("arguments", [{"wheel": ""}, {"FAIRSEQ": "source"}, {"there": "fairseq-fixed"}])
+def test_fairseq_is_compiled_without_a_wheel_or_on_request_or_if_it_was_before(checkout, arguments):
+    status, _, calls = install(checkout, "train", **arguments)
+    assert status == 0
+    assert [call for call in calls if call.endswith("--no-build-isolation fairseq-fixed")]
+
+
+def test_a_compiler_is_needed_only_where_fairseq_is_compiled(checkout, tmp_path):
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("bash", "cat", "cksum", "realpath", "flock", "grep", "rm", "mkdir", "mktemp", "sha256sum", "dirname"):
+        (programs / name).symlink_to(shutil.which(name))
+    assert install(checkout, "train", PATH=str(programs))[:2] == (0, "")
+    status, errors, _ = install(checkout, "plot", PATH=str(programs), wheel="")
+    assert status == 1
+    assert errors.startswith("install: error: no C++ compiler, which fairseq is built with; install one")
+
+
+@pytest.mark.parametrize("there, wheel", [("fairseq-fixed", WHEEL), ("fairseq ve-fairseq", WHEEL), ("ve-fairseq", "")])
+def test_another_fairseq_is_removed_first(checkout, there, wheel):
+    _, _, calls = install(checkout, "train", there=there, wheel=wheel, FAIRSEQ="wheel" if wheel else "source")
+    removal = next(number for number, call in enumerate(calls) if call.endswith("ve-fairseq fairseq-fixed fairseq"))
+    installation = next(n for n, call in enumerate(calls) if call.endswith((f"/{WHEEL}", "-isolation fairseq-fixed")))
+    assert "uninstall" in calls[removal] and removal < installation
 
 
 def test_the_environment_of_another_checkout_is_a_warning(checkout):
+    install(checkout, "train")
     (checkout / "other/fairseq_capsule").mkdir(parents=True)
-    status, errors = installed(checkout, checkout / "other" / PACKAGE)
+    status, errors, _ = install(checkout, "train", place=checkout / "other" / PACKAGE)
     assert status == 0 and errors.startswith("install: warning: .venv belongs to another checkout: ")
 
 
 @pytest.mark.parametrize("has_python", [True, False])
 def test_an_environment_whose_checkout_was_moved_is_refused(checkout, has_python):
     """Its commands begin with the former path of its Python."""
+    install(checkout, "train")
     if not has_python:
         (checkout / ".venv/bin/python").unlink()
-    assert installed(checkout, "") == (
+    assert install(checkout, "train", PLACE="") == (
         1,
         "install: error: .venv belongs to another place or is damaged, and its commands may fail; "
         "remove .venv and run make install\n",
+        [],
     )

@@ -5,7 +5,7 @@ import sys
 import tempfile
 from typing import List, Sequence, Set, Tuple
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.errors import missing_library
 
 # (source word, target word), both counted from 0
 Links = Set[Tuple[int, int]]
@@ -27,8 +27,8 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
     """
     try:
         from eflomal import Aligner
-    except ImportError as error:
-        raise UserError(f"word alignments need eflomal ({error}): pip install 'eflomal>=2.0'") from error
+    except ModuleNotFoundError as error:
+        raise missing_library(error) from error
     with tempfile.TemporaryDirectory() as folder:
         files = [os.path.join(folder, name) for name in ("forward", "backward")]
         Aligner().align(

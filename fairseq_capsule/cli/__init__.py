@@ -16,7 +16,7 @@ import traceback
 from typing import List, Optional, Tuple
 
 from fairseq_capsule.cli.arguments import input_folder
-from fairseq_capsule.errors import UserError, one_line
+from fairseq_capsule.errors import UserError, missing_library, one_line
 from fairseq_capsule_runs import RunError
 
 COMMANDS = {
@@ -87,6 +87,8 @@ def main(argv: Optional[List[str]] = None) -> int:
     except BrokenPipeError:  # the reader of the output has ended, such as `head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes the output again when it ends
         return 141  # as a shell reports SIGPIPE
+    except ModuleNotFoundError as error:
+        message = one_line(str(missing_library(error)))
     except ImportError as error:
         message = one_line(f"{error}; 'fairseq-capsule doctor' states what to install")
     except OSError as error:  # a full disk, a missing folder: the message names the file

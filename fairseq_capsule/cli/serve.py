@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from fairseq_capsule.cli.arguments import input_file, label, whole_number
 from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
-from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspector.origin import describe_model
 from fairseq_capsule.inspector.server.bodies import MOST_BEAM
 from fairseq_capsule.inspector.server.translator import System, Translator
@@ -67,10 +66,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def run(args: Namespace) -> None:
-    try:
-        from fairseq_capsule.inspector.server import application, running
-    except ImportError as error:
-        raise UserError(f"serving needs {error.name}: pip install 'fairseq-capsule[serve]'") from error
+    from fairseq_capsule.inspector.server import application, running  # they need the libraries of the extra "serve"
+
     with running.bound(args.host, args.port) as listening:
         translator = _translator(args)
         names = frozenset(name.lower() for name in args.name)

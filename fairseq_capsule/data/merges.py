@@ -4,10 +4,8 @@ import re
 from pathlib import Path
 from typing import Dict, Union
 
-from sentencepiece import SentencePieceProcessor
-
 from fairseq_capsule.data.files import read_lines
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.errors import UserError, missing_library
 
 VERSION = re.compile(r"#version: \d+(\.\d+)*", re.ASCII)
 MERGE = re.compile(r"[^ ]+ [^ ]+")
@@ -36,7 +34,7 @@ def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
     """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece.
 
     Raises:
-        UserError: the file is neither.
+        UserError: the file is neither, or it is a model and SentencePiece is not installed.
         OSError: the file cannot be read.
     """
     with open(path, "rb") as file:
@@ -44,6 +42,10 @@ def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
     if first != b"\n":  # each model of SentencePiece starts with this byte: the tag of its first field
         require_codes(path)
         return {"bpe": "subword_nmt", "bpe_codes": str(path)}
+    try:
+        from sentencepiece import SentencePieceProcessor
+    except ModuleNotFoundError as error:
+        raise missing_library(error) from error
     try:
         SentencePieceProcessor(model_file=str(path))
     except RuntimeError as error:

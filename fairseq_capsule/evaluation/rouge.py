@@ -3,6 +3,8 @@
 import re
 from typing import Dict, List, Sequence
 
+from fairseq_capsule.errors import missing_library
+
 ROUGE_TYPES = ("rouge1", "rouge2", "rougeL")
 # An unknown word is one token. In text that is split into characters, ▁ stands for a space.
 _CHARACTER = re.compile(r"<unk>|[^\s▁]")
@@ -17,11 +19,18 @@ class CharacterTokenizer:
 
 
 class CharacterRouge:
-    """ROUGE-1, ROUGE-2 and ROUGE-L of single sentences."""
+    """ROUGE-1, ROUGE-2 and ROUGE-L of single sentences.
+
+    Raises:
+        UserError: rouge-score is not installed.
+    """
 
     def __init__(self) -> None:
         # Imported here because it imports nltk, which takes over a second and which most commands do not need.
-        from rouge_score.rouge_scorer import RougeScorer
+        try:
+            from rouge_score.rouge_scorer import RougeScorer
+        except ModuleNotFoundError as error:
+            raise missing_library(error) from error
 
         self._scorer = RougeScorer(ROUGE_TYPES, tokenizer=CharacterTokenizer())
 

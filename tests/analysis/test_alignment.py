@@ -7,6 +7,7 @@ import pytest
 
 from fairseq_capsule.analysis.alignment import align, grow_diag_final_and
 from fairseq_capsule.errors import UserError
+from tests.libraries import library
 
 
 @pytest.mark.parametrize(
@@ -32,7 +33,7 @@ def test_grow_diag_final_and_equals_a_result_by_hand(forward, backward, both):
 
 
 def test_eflomal_aligns_words_in_reverse_order():
-    pytest.importorskip("eflomal")
+    library("eflomal")
     generator = random.Random(1)
     sources = [" ".join(generator.sample("abcdefgh", 4)) for _ in range(300)]
     targets = [" ".join(reversed(line.upper())).replace("   ", " ") for line in sources]

@@ -6,6 +6,8 @@ import json
 import pytest
 import sacrebleu
 
+from tests.libraries import library
+
 SOURCES = ["a dog runs in the park", "two kids", "a cat", "a man in a red hat looks at the big hou@@ se"]
 TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze", "ein mann mit rotem hut sieht das große haus an"]
 FIRST = ["ein hund läuft im", "zwei kinder", "eine katze", "ein mann mit hut sieht das große haus an"]
@@ -84,7 +86,7 @@ def test_lengths_can_use_the_raw_reference(analyze, first, tmp_path):
 
 
 def test_coverage_is_computed_with_training_text(analyze, first, second, tmp_path):
-    pytest.importorskip("eflomal")
+    library("eflomal")
     for language, lines in (("en", SOURCES), ("de", TARGETS)):
         text = "\n".join(lines * 50).replace("@@ ", "") + "\n"
         (tmp_path / f"train.{language}").write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@ import pytest
 
 from fairseq_capsule.cli import report
 from tests.analysis.run_report.runs import make_data, make_run, write
+from tests.libraries import library
 
 
 @pytest.fixture
@@ -198,6 +199,6 @@ def test_coverage_learns_from_the_training_text_in_the_direction_of_the_run(
 
 
 def test_coverage_is_a_table_of_the_page(command, words, place):
-    pytest.importorskip("eflomal", reason="no eflomal: pip install -e '.[alignment]'")
+    library("eflomal")
     assert command(*words, "--coverage", 1).status == 0
     assert 'id="coverage-table"' in (place / "out/report.html").read_text()

@@ -10,6 +10,7 @@ from fairseq_capsule.inspector.folder import summary_of, write_lists
 from fairseq_capsule.inspector.page import page_html
 from tests.inspector.accessibility import SCHEMES, needs_axe, serious_problems
 from tests.inspector.inspections import SOURCE, make_inspection
+from tests.libraries import library
 
 LONG = tuple(f"word{number}" for number in range(100))
 # The dimension of a base model.
@@ -19,7 +20,7 @@ WIDE = {"encoder_embed_dim": 512, "decoder_embed_dim": 512}
 @pytest.fixture(scope="session")
 def browser():
     """Debian's Chromium and its driver, if they are installed. Nothing is downloaded."""
-    webdriver = pytest.importorskip("selenium.webdriver", reason="no selenium: pip install -e '.[dev]'")
+    webdriver = library("selenium.webdriver")
     from selenium.webdriver.chrome.service import Service
 
     program, driver = (shutil.which(name) for name in ("chromium", "chromedriver"))

@@ -7,9 +7,10 @@ import pytest
 
 from tests.cli.world import make_world
 from tests.integration.commands import REPOSITORY
+from tests.libraries import library
 
-nbformat = pytest.importorskip("nbformat", reason="no nbformat: pip install -e '.[notebook]'")
-nbclient = pytest.importorskip("nbclient", reason="no nbclient: pip install -e '.[notebook]'")
+nbformat = library("nbformat")
+nbclient = library("nbclient")
 NOTEBOOK = REPOSITORY / "examples/tour.ipynb"
 
 

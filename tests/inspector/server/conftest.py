@@ -10,8 +10,10 @@ from types import SimpleNamespace
 import pytest
 from omegaconf import open_dict
 
-pytest.importorskip("starlette", reason="no starlette: pip install -e '.[serve]'")
-uvicorn = pytest.importorskip("uvicorn", reason="no uvicorn: pip install -e '.[serve]'")
+from tests.libraries import library
+
+library("starlette")
+uvicorn = library("uvicorn")
 
 from fairseq_capsule.hub import load  # noqa: E402
 from fairseq_capsule.inspector.server.application import application  # noqa: E402
