@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from fairseq import checkpoint_utils
 
 from fairseq_capsule.errors import UserError
@@ -50,6 +51,24 @@ def test_hostile_checkpoints_are_refused_by_every_entry_point(place, written, no
     for kind in kinds:
         with nothing_starts(), pytest.raises((UserError, SystemExit), match="not loaded: "):
             getattr(place, way)(written[kind])
+
+
+class _TorchOfUpstream:
+    """torch as upstream's main calls it: it reads every checkpoint with `weights_only=False`."""
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+    def load(self, *args, **kwargs):
+        return torch.load(*args, **{**kwargs, "weights_only": False})
+
+
+def test_a_fork_that_turns_weights_only_off_changes_nothing(place, written, nothing_starts, monkeypatch):
+    monkeypatch.setattr(checkpoint_utils, "torch", _TorchOfUpstream())
+    for kind in list(hostile.HOSTILE)[::8]:
+        with nothing_starts(), pytest.raises(UserError, match="not loaded: "):
+            checkpoint_utils.load_checkpoint_to_cpu(str(written[kind]))
+    assert checkpoint_utils.load_checkpoint_to_cpu(str(place.good))["cfg"] is not None
 
 
 def test_all_kinds_and_entry_points_are_covered():
