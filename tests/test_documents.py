@@ -111,13 +111,8 @@ def test_the_page_about_pytorch_needs_no_fairseq():
 
 
 def commands():
-    """Yield every command in the shell blocks of the documents as words, with the name of its document.
-
-    docs/results-one-seed.md is left out: it records earlier runs, with shell functions and code of that time.
-    """
+    """Yield every command in the shell blocks of the documents as words, with the name of its document."""
     for name, text in TEXTS.items():
-        if name == "docs/results-one-seed.md":
-            continue
         for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL):
             for line in unrolled(block.replace("\\\n", " ")).splitlines():
                 for words in commands_of_line(line):
