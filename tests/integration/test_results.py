@@ -1,8 +1,7 @@
-"""The figures of docs/results.md come from results/multi30k.tar.xz, by one command and without training."""
+"""The tables in results/ come from results/multi30k.tar.xz, by one command and without training."""
 
 import csv
 import os
-import re
 import subprocess
 from itertools import chain
 
@@ -54,31 +53,3 @@ def test_every_plot_is_drawn(rebuilt, name):
 
 def test_the_archive_is_small():
     assert (RESULTS / "multi30k.tar.xz").stat().st_size < LARGEST
-
-
-def rows(text):
-    """The cells of each row of the tables in a text, by label; a minus sign is written as a hyphen."""
-    found = {}
-    for line in text.replace("−", "-").splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split(" | ")]
-        if line.startswith("| ") and len(cells) > 1:
-            found.setdefault(cells[0].strip(), set()).update(cells[1:])
-    return found
-
-
-@pytest.mark.parametrize("document", ["docs/results.md", "README.md"])
-def test_the_tables_of_the_documents_have_these_figures(document):
-    """Each cell with a figure is a cell of the same row in results/."""
-    known = {}
-    for table in TABLES:
-        for label, cells in rows((RESULTS / f"{table}.md").read_text()).items():
-            known.setdefault(label, set()).update(cells)
-    checked = 0
-    for label, cells in rows((REPOSITORY / document).read_text()).items():
-        if not label or label not in known:
-            continue
-        for cell in cells:
-            if re.search(r"\d", cell):
-                assert cell in known[label], (label, cell)
-                checked += 1
-    assert checked > 20
