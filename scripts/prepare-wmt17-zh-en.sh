@@ -7,7 +7,8 @@
 #                  training-parallel-nc-v12.tgz, UNv1.0.en-zh.tar.gz.00 and .01, dev.tgz and test.tgz (of WMT17)
 #   --cwmt DIR     the folder of CWMT's files (casia2015_ch.txt, casia2015_en.txt, …; subfolders are searched). They are available
 #                  only on registration and never downloaded
-#   --parts LIST   some of nc,un,cwmt (all three). No public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of GRET
+#   --parts LIST   some of nc,un,cwmt (all three). No public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of GRET, which
+#                  fit nc,cwmt best
 #   --merges N     BPE merges (32,000)
 #   --bpe HOW      subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe
 #   --share HOW    separate (default): merges and a dictionary for each language; or joint: the same for both
