@@ -1,13 +1,25 @@
 #!/usr/bin/env bash
-# Build the sdist and the wheel in OUT and check them: their metadata, that no file is missing, and that the wheel works
-# outside a checkout. Usage: scripts/check-package.sh OUT
-set -euo pipefail
-[ $# -eq 1 ] || { echo "usage: scripts/check-package.sh OUT" >&2; exit 2; }
-out=$(realpath -m "$1")
-cd "$(dirname "$0")/.."
+# Build the sdist and the wheel, and check them: their metadata, that no file is missing, and that the wheel works outside a
+# checkout. Then move them to OUT.
+#
+#     check-package.sh OUT
+#
+# Files of the same names in OUT are replaced. Nothing else in OUT is touched.
 
-die() { echo "check-package: error: $*" >&2; exit 1; }
-say() { echo "check-package: $*"; }
+source "$(dirname "$0")/common.sh"
+
+take_options "" "$@"
+take_folder
+[[ ! -e $out || -d $out ]] || die "$out is not a folder: name a folder, or a new name"
+out=$(realpath -m "$out")
+cd "$scripts/.."
+
+say() { echo "$program: $*"; }
+
+failed() { # MESSAGE LOG: prints the end of the log and exits
+    tail -n 20 "$2" >&2
+    die "$1"
+}
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -15,14 +27,13 @@ python=$PWD/.venv/bin/python
 export OMP_NUM_THREADS=1
 
 say "build the sdist, and the wheel from it"
-rm -rf "$out" build
-"$python" -m build --no-isolation --outdir "$out" . >"$work/log" 2>&1 || die "python -m build failed: $(tail -n 20 "$work/log")"
-"$python" -m twine check --strict "$out"/*
+"$python" -m build --no-isolation --outdir "$work/dist" . >"$work/log" 2>&1 || failed "python -m build failed" "$work/log"
+"$python" -m twine check --strict "$work"/dist/*
 
 say "compare the wheel with the sources"
 sources() { find fairseq_capsule* -name '*.egg-info' -prune -o -type f ! -name '*.pyc' -print | LC_ALL=C sort; }
-packed() { "$python" -m zipfile --list "$out"/*.whl | awk '$1 ~ /^fairseq_capsule[^.]*\// {print $1}' | LC_ALL=C sort; }
-diff <(sources) <(packed) >"$work/diff" || die "the wheel's files (>) differ from the checkout's (<): $(cat "$work/diff")"
+packed() { "$python" -m zipfile --list "$work"/dist/*.whl | awk '$1 ~ /^fairseq_capsule[^.]*\// {print $1}' | LC_ALL=C sort; }
+diff <(sources) <(packed) >"$work/diff" || failed "the wheel's files (>) differ from the checkout's (<)" "$work/diff"
 
 # The dependencies come from .venv, by a path file: installing torch again would take minutes. What .venv has of this
 # package itself is found there only after what the wheel installs.
@@ -30,7 +41,7 @@ say "install the wheel in an environment of its own"
 "$python" -m venv --without-pip "$work/env"
 site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 site "$python" >"$(site "$work/env/bin/python")/dependencies.pth"
-"$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" install --quiet --no-index --no-deps "$out"/*.whl
+"$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" install --quiet --no-index --no-deps "$work"/dist/*.whl
 "$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" check
 cd "$work"
 PATH=$work/env/bin:$PATH
@@ -41,10 +52,12 @@ fairseq-capsule doctor
 say "train one step by --user-dir $package, and inspect a sentence"
 fairseq-capsule toy-corpus --train 20 --valid 8 --test 8 text
 python -m fairseq_cli.preprocess -s en -t de --trainpref text/train --validpref text/valid --testpref text/test \
-    --joined-dictionary --destdir bin >log 2>&1 || die "fairseq-preprocess failed: $(tail -n 20 log)"
+    --joined-dictionary --destdir bin >log 2>&1 || failed "fairseq-preprocess failed" log
 python -m fairseq_cli.train bin --user-dir "$package" --arch capsule_transformer_tiny --criterion label_smoothed_cross_entropy \
     --optimizer adam --max-tokens 400 --max-update 1 --num-workers 0 --cpu --save-dir run >log 2>&1 ||
-    die "fairseq-train failed: $(tail -n 20 log)"
+    failed "fairseq-train failed" log
 fairseq-capsule inspect run/checkpoint_last.pt bin --ids 0 --beam 1 --out pages
 [ -s pages/index.html ] || die "inspect wrote no pages/index.html"
-say "passed: $(printf "%s " "$out"/*)"
+mkdir -p "$out"
+mv -f dist/* "$out"
+say "passed, and moved to $out"

@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
-# Build the site of docs/ in OUT, with warnings as errors. Requires npm, which installs KaTeX.
-# Usage: scripts/docs.sh OUT
-set -euo pipefail
-[ $# -eq 1 ] || { echo "usage: scripts/docs.sh OUT" >&2; exit 2; }
-out=$(realpath -m "$1")
-cd "$(dirname "$0")/.."
+# Build the site of docs/ in OUT, with warnings as errors. Requires npm, which installs KaTeX in .venv/site.
+#
+#     docs.sh OUT
+#
+# An earlier site in OUT is replaced.
 
-die() { echo "docs: error: $*" >&2; exit 1; }
+source "$(dirname "$0")/common.sh"
+
+take_options "" "$@"
+take_folder
+# mkdocs deletes what is in OUT.
+[[ ! -e $out || -e $out/sitemap.xml ]] || die "$out is not a site that this script made: delete it, or name another folder"
+out=$(realpath -m "$out")
+cd "$scripts/.."
 
 command -v npm >/dev/null || die "no npm, which installs KaTeX; install Node.js 18 or later (Debian: apt install npm)"
 log=$(mktemp)
@@ -24,4 +30,4 @@ if ! NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --strict --site-dir 
     grep -vE "^INFO|^$" "$log" >&2
     die "the site was not built"
 fi
-echo "docs: $out/index.html"
+echo "$out/index.html"
