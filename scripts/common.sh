@@ -33,10 +33,6 @@ die() { # MESSAGE...: prints one line, without control characters, and exits
     exit 1
 }
 
-usage() { # prints the comment at the top of the script
-    sed -n '2,/^$/s/^# \{0,1\}//p' "$0"
-}
-
 python() { # lets a program of this folder import its neighbours
     if [[ $1 == "$scripts"/* ]]; then PYTHONSAFEPATH='' command python "$@"; else command python "$@"; fi
 }
@@ -44,6 +40,11 @@ export scripts
 export -f python # other shells run filters
 
 # --- arguments ---------------------------------------------------------------------------------------------------------
+
+# The help of a script is the comment at its top. It is printed before the script does anything.
+for argument; do
+    [[ $argument != @(-h|--help) ]] || { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit; }
+done
 
 value() { # OPTION [VALUE]...: the option's value
     [[ ${2:-} ]] || die "$1 requires a value (see --help)"
@@ -56,7 +57,6 @@ take_options() { # NAMES ARGUMENT...: `--NAME VALUE` sets the variable NAME (wit
     places=()
     while [ $# -gt 0 ]; do
         case $1 in
-            -h | --help) usage; exit ;;
             --?*)
                 [[ $1 =~ ^--[a-z-]+$ && $names == *" ${1#--} "* ]] || die "unknown option $1 (see --help)"
                 given=$(value "$@")

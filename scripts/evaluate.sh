@@ -41,7 +41,6 @@ while [ $# -gt 0 ]; do
         --against) against=$(value "$@"); shift ;;
         --user-dir) user_dir=$(value "$@"); shift ;;
         --results) results=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
         -*) die "unknown option $1 (see --help)" ;;
         *) places+=("$1") ;;
     esac

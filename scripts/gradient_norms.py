@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Compare the gradient of the parameters that a mechanism added to its baseline with the gradient of all others.
 
 The gradient is that of the training loss over a split, in bits per token, without dropout. The root mean square over
@@ -10,12 +11,7 @@ import math
 import sys
 from pathlib import Path
 
-from fairseq.modules import FairseqDropout
-
-from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule.checkpoints.reading import read_checkpoint
-from fairseq_capsule.data.batches import batches
-from fairseq_capsule.errors import UserError
+from fairseq_capsule_runs import RunError
 
 
 def gradient_sizes(checkpoint, baseline, data, split):
@@ -24,6 +20,13 @@ def gradient_sizes(checkpoint, baseline, data, split):
     Raises:
         UserError: a checkpoint is damaged or does not fit the data.
     """
+    # Their import takes seconds, and --help does not need it.
+    from fairseq.modules import FairseqDropout
+
+    from fairseq_capsule.checkpoints.models import load_with_data
+    from fairseq_capsule.checkpoints.reading import read_checkpoint
+    from fairseq_capsule.data.batches import batches
+
     model, cfg, task = load_with_data(checkpoint, data)
     criterion = task.build_criterion(cfg.criterion)
     model.train()  # fairseq has a fast path without gradients for models in eval mode
@@ -47,16 +50,16 @@ def gradient_sizes(checkpoint, baseline, data, split):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT")
+    parser.add_argument("checkpoints", nargs="+", type=Path, metavar="CHECKPOINT", help="trained models")
     parser.add_argument("--baseline", required=True, type=Path, help="the checkpoint that they were started from")
     parser.add_argument("--data", required=True, type=Path, help="the binarised data")
-    parser.add_argument("--split", default="valid")
+    parser.add_argument("--split", default="valid", help="the split of the data (default: valid)")
     args = parser.parse_args()
     try:
         for checkpoint in args.checkpoints:
             ours, others, added = gradient_sizes(checkpoint, args.baseline, args.data, args.split)
             print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
-    except (UserError, OSError) as error:
+    except (RunError, OSError) as error:
         sys.exit(f"gradient_norms.py: {error}")
 
 

@@ -7,12 +7,13 @@
 
 source "$(dirname "$0")/common.sh"
 
-[[ ${1:-} != @(-h|--help) ]] || { usage; exit; }
+take_options "" "$@"
+[ ${#places[@]} -le 1 ] || die "name one folder OUT, not ${#places[@]} (see --help)"
 need_tools fairseq-capsule python
 results=$scripts/../results
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
 python "$scripts/share_results.py" unpack "$results/multi30k.tar.xz" "$runs"
 for curves in "$results"/*-curves.md; do
-    fairseq-capsule table "$(basename "$curves" -curves.md)" --runs "$runs" --figure --curves --out "${1:-$results}"
+    fairseq-capsule table "$(basename "$curves" -curves.md)" --runs "$runs" --figure --curves --out "${places[0]:-$results}"
 done

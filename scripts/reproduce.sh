@@ -30,6 +30,5 @@
 
 source "$(dirname "$0")/common.sh"
 
-[[ ${1:-} != @(-h|--help) ]] || { usage; exit; }
 need_tools fairseq-capsule python
 exec fairseq-capsule reproduce "$@"

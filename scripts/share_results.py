@@ -1,11 +1,12 @@
+#!/usr/bin/env python3
 """Pack the results of finished runs into a small archive (.tar.xz), and unpack it.
 
 An archive has the settings, scores, measurements, translations and learning curves of each run. It has no checkpoints
 and no text of the corpus. `fairseq-capsule table` reads the unpacked folder as it is. `fairseq-capsule report` also
 needs the sentences that were translated: `unpack --data` adds them.
 
-`unpack` accepts regular files with a plain relative name that `pack` would write (KEPT, OF_SEVERAL_SEEDS), up to a
-size. It overwrites nothing and follows no link. It checks the whole archive before it writes the first file.
+`unpack` accepts regular files with a plain relative name that `pack` would write, up to a size. It overwrites nothing
+and follows no link. It checks the whole archive before it writes the first file.
 """
 
 import argparse
@@ -213,11 +214,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     packing = commands.add_parser("pack", help="write an archive of all finished runs in a folder")
-    packing.add_argument("runs", type=Path)
-    packing.add_argument("archive", type=Path)
+    packing.add_argument("runs", type=Path, metavar="RUNS", help="the folder of the runs")
+    packing.add_argument("archive", type=Path, metavar="ARCHIVE", help="the archive to write, such as results.tar.xz")
     unpacking = commands.add_parser("unpack", help="write the files of an archive to a folder")
-    unpacking.add_argument("archive", type=Path)
-    unpacking.add_argument("runs", type=Path)
+    unpacking.add_argument("archive", type=Path, metavar="ARCHIVE", help="an archive that `pack` wrote")
+    unpacking.add_argument("runs", type=Path, metavar="RUNS", help="the folder to write to")
     unpacking.add_argument("--data", type=Path, help="the prepared data, such as data/multi30k; adds their sentences")
     args = parser.parse_args()
     try:

@@ -37,7 +37,6 @@ while [ $# -gt 0 ]; do
         --effective-tokens) tokens=$(value "$@"); shift ;;
         --like-baseline) baseline=$(value "$@"); shift ;;
         --precision) precision=$(value "$@"); shift ;;
-        -h | --help) usage; exit ;;
         -*) die "unknown option $1 (see --help)" ;;
         *) if [[ $1 =~ ^[+~]*[A-Za-z0-9_.]+= ]]; then overrides+=("$1"); else places+=("$1"); fi ;;
     esac

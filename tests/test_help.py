@@ -1,0 +1,90 @@
+"""`--help` and `-h` print, and change nothing: every script that a user calls, and every command of fairseq-capsule.
+
+A user calls the executable files of scripts/. The others are sourced or called by those.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_capsule.cli import COMMANDS, build_parser, main
+
+ROOT = Path(__file__).resolve().parents[1]
+FILES = sorted(path for path in (ROOT / "scripts").iterdir() if path.is_file())
+SCRIPTS = [path for path in FILES if os.access(path, os.X_OK)]
+OPTIONS = ("-h", "--help")
+
+REFUSE = '#!/bin/sh\nrefuse() {{ echo "${{0##*/}} $*" >>"{calls}"; exit 1; }}\n'
+INSTALLER = REFUSE + 'refuse "$@"\n'
+PYTHON = REFUSE + 'case " $* " in *" -m "*) refuse "$@" ;; esac\nexec "{python}" "$@"\n'
+TOOLS = {
+    **dict.fromkeys(("apt-get", "curl", "npm", "pip", "pip3"), INSTALLER),
+    **dict.fromkeys(("python", "python3", "python3.11", "python3.12"), PYTHON),  # `python -m pip`, `python -m venv`
+}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy of what a checkout has, without an environment."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("docs", "fairseq_capsule", "fairseq_capsule_runs", "results", "scripts"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in ROOT.glob("[!.]*"):
+        if path.is_file():
+            shutil.copy(path, folder)
+    return folder
+
+
+@pytest.fixture
+def calls(tmp_path, monkeypatch):
+    """A file of command lines. Stand-ins of the tools that install or download add their own to it, and fail."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name, text in TOOLS.items():
+        (tools / name).write_text(text.format(calls=tmp_path / "calls", python=sys.executable))
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tools), os.environ["PATH"]]))
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    (tmp_path / "calls").touch()
+    return tmp_path / "calls"
+
+
+def contents(folder):
+    return {path: path.is_dir() or path.read_bytes() for path in folder.rglob("*")}
+
+
+def test_a_file_is_executable_if_it_says_what_executes_it():
+    assert SCRIPTS == [path for path in FILES if path.read_bytes().startswith(b"#!")] != []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
+def test_scripts_print_their_help_and_change_nothing(script, checkout, calls):
+    before = contents(checkout)
+    for option in OPTIONS:
+        done = subprocess.run([f"scripts/{script.name}", option], cwd=checkout, capture_output=True, text=True)
+        assert contents(checkout) == before
+        assert (done.returncode, done.stderr, calls.read_text()) == (0, "", "")
+        assert script.name in done.stdout
+
+
+def commands(parser):
+    return parser._subparsers._group_actions[0].choices if parser._subparsers else {}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_print_their_help_and_change_nothing(command, calls, tmp_path, monkeypatch, capsys):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    kinds = commands(commands(build_parser(command))[command])
+    for words in ([], [command], *([command, kind] for kind in kinds)):
+        for option in OPTIONS:
+            with pytest.raises(SystemExit) as ended:
+                main([*words, option])
+            printed = capsys.readouterr()
+            assert (ended.value.code, printed.err, calls.read_text()) == (0, "", "")
+            assert printed.out.startswith(" ".join(["usage: fairseq-capsule", *words]))
+    assert not any((tmp_path / "here").iterdir())
