@@ -7,6 +7,7 @@
 #   --test N          unseen test pairs (500)
 #   --updates N       updates of the training (600)
 #   --at-least ROUGE  fail below this ROUGE-L F1 on the unseen test texts (80)
+#   OUT               the folder for the data, the run and the headlines
 #
 # The same command resumes an interrupted run.
 

@@ -7,6 +7,7 @@
 #   --test N          unseen test pairs (500)
 #   --updates N       updates of the training (2,000)
 #   --at-least BLEU   fail below this detokenised BLEU on the unseen test sentences (80)
+#   OUT               the folder for the data, the run, the translations and the picture
 #
 # The same command resumes an interrupted run.
 

@@ -30,13 +30,14 @@ def add_arguments(parser: ArgumentParser) -> None:
         required=True,
         help="the source sentence; --codes and --tokenizer say how to split it",
     )
+    views = [view.name for view in all_views()]
     parser.add_argument(
         "--show",
-        choices=[*SHORT, *(view.name for view in all_views())],
+        choices=[*SHORT, *views],
         metavar="VIEW",
         default="attention",
         help="attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
-        "or neither at each step of the model's own translation; or another view of inspect: %(choices)s",
+        f"or neither at each step of the model's own translation; or a view of inspect: {', '.join(views)}",
     )
     parser.add_argument("--layer", type=label, help="a layer, from 1 (default: the top layer, as in the paper)")
     parser.add_argument("--out", type=output_file, required=True, help="picture to write: .png, .svg or .pdf")

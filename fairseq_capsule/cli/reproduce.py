@@ -59,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="use it in place of the Transformer that rows start from or learn from; prepare the data with its codes "
         "and dictionary",
     )
-    parser.add_argument("--data", type=output_folder, default=Path("data"), help="folder of prepared corpora (data)")
+    parser.add_argument(
+        "--data", type=output_folder, default=Path("data"), help="folder of prepared corpora (default: %(default)s)"
+    )
     parser.add_argument("--rows", nargs="+", type=label, metavar="ROW", help="only these rows (default: all)")
     parser.add_argument(
         "--report", action="store_true", help="also write Snakemake's report with table, plots and logs"

@@ -28,7 +28,9 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)"
     )
-    parser.add_argument("--runs", type=output_folder, default=Path("runs"), help="folder of all runs (runs)")
+    parser.add_argument(
+        "--runs", type=output_folder, default=Path("runs"), help="folder of all runs (default: %(default)s)"
+    )
     parser.add_argument("--figure", action="store_true", help="also draw the table, if its definition says how")
 
 

@@ -13,7 +13,12 @@ SIZES = {"train": 30_000, "valid": 500, "test": 500}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("out", type=output_folder, metavar="OUT", help="folder for train.en, train.de, valid.en, …")
+    parser.add_argument(
+        "out",
+        type=output_folder,
+        metavar="OUT",
+        help="folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …",
+    )
     parser.add_argument(
         "--corpus",
         choices=CORPORA,
