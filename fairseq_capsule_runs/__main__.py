@@ -26,7 +26,7 @@ from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
 
 NOTHING_TO_DO = 3
-PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "torch", "numpy", "hydra-core")
+PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch", "numpy", "hydra-core")
 RUN = RunFolder(Path("."))  # the scripts work inside it
 
 

@@ -252,7 +252,7 @@ manifest() { # PART: the last stage: writes the command, its settings and tools,
     {
         printf 'command\t%s\n' "$command_line"
         sed 's/^/setting\t/; s/ /\t/' settings
-        versions fairseq-capsule fairseq fairseq-fixed torch sacremoses subword-nmt jieba sentencepiece
+        versions fairseq-capsule fairseq fairseq-fixed ve-fairseq torch sacremoses subword-nmt jieba sentencepiece
         [[ ! -f raw/PARTS ]] || sed 's/^/part\t/' raw/PARTS
         [[ ! -f raw/SHA256SUMS ]] || sed -E 's/^(\S+) .(.*)/source\t\2\t\1/' raw/SHA256SUMS
         unset 'stages[-1]' # the manifest itself
@@ -264,7 +264,7 @@ manifest() { # PART: the last stage: writes the command, its settings and tools,
     } >"$1"
 }
 
-versions() { # PACKAGE...: prints the versions of the installed ones. fairseq has two possible names
+versions() { # PACKAGE...: prints the versions of the installed ones. fairseq has three possible names
     python - "$@" <<'VERSIONS'
 import sys
 from importlib.metadata import distributions

@@ -1,6 +1,7 @@
 """What the package requires, read from the metadata of its installation.
 
-Imports `packaging` only where it is used: `fairseq-capsule doctor` also runs where it is missing.
+Nothing is known of a package that is used by its path. Imports `packaging` only where it is used: `fairseq-capsule
+doctor` also runs where it is missing.
 """
 
 import functools
@@ -12,56 +13,45 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 NAME = "fairseq-capsule"
-
-
-class Unknown(Exception):
-    """The package is not installed, or `packaging`, which reads its metadata, is not."""
+FORKS = ("fairseq", "fairseq-fixed", "ve-fairseq")  # distributions that are imported as `fairseq`
 
 
 def requirements(extra: str = "") -> Dict[str, "Requirement"]:
-    """The requirements of the package by name, including those of an extra if one is given.
+    """What the package requires here by name, including Python and the distributions of an extra if one is given.
 
-    Raises:
-        Unknown: if the metadata cannot be read.
+    Empty if the package is used by its path or if `packaging` is missing.
     """
     try:
         from packaging.requirements import Requirement
 
-        wanted = [Requirement(text) for text in metadata.requires(NAME) or []]
-    except ImportError as error:  # PackageNotFoundError is one
-        raise Unknown(f"the requirements of {NAME} cannot be read: {type(error).__name__}: {error}") from error
-    return {one.name: one for one in wanted if one.marker is None or one.marker.evaluate({"extra": extra})}
+        package = metadata.metadata(NAME)
+    except ImportError:  # PackageNotFoundError is one
+        return {}
+    texts = [f"Python{package['Requires-Python']}", *(package.get_all("Requires-Dist") or [])]
+    required = [Requirement(text) for text in texts]
+    return {one.name: one for one in required if one.marker is None or one.marker.evaluate({"extra": extra})}
 
 
 def pip_name(name: str, extra: str = "") -> str:
-    """A requirement for pip, such as `torch>=2.6`, or only the name if the metadata cannot be read."""
-    try:
-        wanted = requirements(extra)[name]
-    except Unknown:
-        return name
-    return f"{wanted.name}{wanted.specifier}"
+    """A requirement for pip, such as `torch>=2.6`, or only the name if no version is required."""
+    required = requirements(extra)
+    return f"{name}{required[name].specifier}" if name in required else name
 
 
 def unmet(name: str, version: str) -> str:
-    """What the package requires of a distribution, if this version is not accepted; otherwise nothing."""
-    required = requirements()[name].specifier
-    return "" if required.contains(version, prereleases=True) else f"{NAME} requires {required}"
-
-
-def required_python() -> str:
-    return _described()["Requires-Python"]
-
-
-def python_is_accepted(version: str) -> bool:
-    required = required_python()  # before the import, which fails where `packaging` is missing
-    from packaging.specifiers import SpecifierSet
-
-    return SpecifierSet(required).contains(version, prereleases=True)
+    """What the package requires of Python or of a distribution, if this version is not accepted; otherwise nothing."""
+    required = requirements()
+    if name not in required or required[name].specifier.contains(version, prereleases=True):
+        return ""
+    return f"{NAME} requires {required[name].specifier}"
 
 
 def tested_pythons() -> List[str]:
-    """`3.11`, …: the Python versions that the package is tested with."""
-    classifiers = _described().get_all("Classifier") or []
+    """`3.11`, …: the Python versions that the package is tested with. Empty if the package is used by its path."""
+    try:
+        classifiers = metadata.metadata(NAME).get_all("Classifier") or []
+    except metadata.PackageNotFoundError:
+        return []
     return re.findall(r"^Programming Language :: Python :: (3\.\d+)$", "\n".join(classifiers), re.MULTILINE)
 
 
@@ -88,8 +78,3 @@ def modules(distribution: str) -> List[str]:
 @functools.cache  # it reads the metadata of every installed distribution
 def _module_owners() -> Mapping[str, List[str]]:
     return metadata.packages_distributions()
-
-
-def _described() -> metadata.PackageMetadata:
-    requirements()  # raises Unknown
-    return metadata.metadata(NAME)

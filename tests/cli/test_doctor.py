@@ -1,11 +1,13 @@
 """`fairseq-capsule doctor`: sound, missing and broken environments."""
 
 import importlib
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+from email.message import Message
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +17,8 @@ import pytest
 import fairseq_capsule
 from fairseq_capsule.environment import checks as environment
 from fairseq_capsule.environment.checks import Check, Finding, Trouble, examine
+from fairseq_capsule.environment.requirements import FORKS, requirements
+from fairseq_capsule_runs.__main__ import PACKAGES
 
 HIDE = """
 import sys
@@ -75,14 +79,14 @@ def test_it_runs_without_torch_and_fairseq(doctor, tmp_path):
     assert done.returncode == 1, done.stderr
     found = statuses(done.stdout)
     failed = {name for name, status in found.items() if status == "FAIL"}
-    assert failed >= {"torch", "fairseq", "libbleu", "plugin", "sacremoses"}
+    assert failed >= {"torch", "fairseq", "compiled modules", "plugin", "sacremoses"}
     assert not failed & {"Python", "hydra-core", "omegaconf", "sacrebleu", "subword-nmt", "matplotlib", "tqdm"}
 
     table = doctor().stdout.splitlines()
     place = next(number for number, line in enumerate(table) if line.startswith("FAIL  torch "))
     assert table[place].endswith("ModuleNotFoundError: No module named 'torch'")
     assert table[place + 1].strip() == f"fix: {environment.fix_torch()}"
-    assert any(line.startswith("FAIL  libbleu") and "cannot be checked without torch" in line for line in table)
+    assert any(line.startswith("FAIL  compiled") and "cannot be checked without fairseq" in line for line in table)
     assert table[-1].endswith(f"to fix: {', '.join(name for name in found if name in failed)}")
 
 
@@ -106,24 +110,34 @@ def test_a_package_that_is_not_installed_fails(monkeypatch):
     assert finding == Finding("sacrebleu", "FAIL", "not installed", "pip install sacrebleu")
 
 
-def test_it_runs_without_packaging(doctor, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"packaging"}))
-    done = doctor("--json")
-    assert done.returncode == 1, done.stderr
-    first = json.loads(done.stdout)["findings"][0]
-    assert first["detail"].endswith("cannot be read: ModuleNotFoundError: No module named 'packaging'")
-    assert first["fix"] == environment.FIX_PLUGIN
+def changed(before, after):
+    return {name: status for name, status in statuses(after).items() if status != statuses(before)[name]}
 
 
-def test_a_checkout_that_is_not_installed_fails(monkeypatch):
-    def missing(name):
-        raise metadata.PackageNotFoundError(name)
+def test_it_runs_without_packaging(command, monkeypatch):
+    before = command("doctor", "--json").out
+    monkeypatch.setitem(sys.modules, "packaging.requirements", None)
+    result = command("doctor", "--json")
+    first = json.loads(result.out)["findings"][0]
+    assert result.status == 1 and changed(before, result.out) == {"fairseq-capsule": "FAIL"}
+    assert "packaging.requirements" in first["detail"] and first["fix"] == environment.FIX_PLUGIN
 
-    monkeypatch.setattr(metadata, "requires", missing)
-    finding = examine(environment.checks()[0])
-    assert (finding.name, finding.status, finding.fix) == ("fairseq-capsule", "FAIL", environment.FIX_PLUGIN)
-    assert environment.fix_torch().startswith("pip install 'torch' ")
-    assert environment.versions()["fairseq-capsule"] == fairseq_capsule.__version__
+
+def test_a_package_that_is_used_by_its_path_is_one_warning(command, monkeypatch):
+    def installed(name, real=metadata.Distribution.from_name):
+        if name == "fairseq-capsule":
+            raise metadata.PackageNotFoundError(name)
+        return real(name)
+
+    before = command("doctor", "--json").out
+    monkeypatch.setattr(metadata.Distribution, "from_name", installed)
+    result = command("doctor", "--json")
+    report = json.loads(result.out)
+    assert result.status == 0 and changed(before, result.out) == {"fairseq-capsule": "warn"}
+    warning = report["findings"][0]
+    assert warning["detail"].startswith("used by its path, ") and "requirements are not checked" in warning["detail"]
+    assert warning["fix"].startswith("pip install -e . ")
+    assert report["versions"]["fairseq-capsule"] == fairseq_capsule.__version__
 
 
 def test_metadata_of_another_version_fails(monkeypatch):
@@ -182,30 +196,53 @@ def test_importing_the_package_is_silent_if_torch_or_fairseq_is_not_installed(tm
     assert "ModuleNotFoundError: No module named 'a_module_of_its_own'. No model of" in done.stderr.splitlines()[-1]
 
 
-def test_the_json_contains_no_output_of_packages(doctor, tmp_path):
+def test_the_json_contains_no_output_of_packages(command, monkeypatch, tmp_path):
     (tmp_path / "subword_nmt.py").write_text('print("welcome")\n')
-    done = doctor("--json")
-    assert done.returncode == 0, done.stderr
-    assert statuses(done.stdout)["subword-nmt"] == "ok"
-    assert "welcome" in done.stderr
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "subword_nmt", raising=False)
+    result = command("doctor", "--json")
+    assert statuses(result.out)["subword-nmt"] == "ok"
+    assert "welcome" in result.err
 
 
-def test_a_folder_named_fairseq_hides_the_installed_one(doctor, tmp_path):
-    (tmp_path / "sitecustomize.py").write_text(HIDE.format(names={"fairseq"}))
-    assert statuses(doctor("--json").stdout)["fairseq"] == "FAIL"
-    namespace = SimpleNamespace(__file__=None, __path__=["/somewhere/fairseq"])
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "fairseq", namespace)
-        with pytest.raises(Trouble, match="/somewhere/fairseq is not fairseq") as caught:
-            environment.fairseq_interface()
+def test_a_folder_named_fairseq_hides_the_installed_one(monkeypatch):
+    monkeypatch.setitem(sys.modules, "fairseq", SimpleNamespace(__file__=None, __path__=["/somewhere/fairseq"]))
+    with pytest.raises(Trouble, match="/somewhere/fairseq is not fairseq") as caught:
+        environment.fairseq_interface()
     assert caught.value.fix == "rename /somewhere/fairseq"
 
 
-def test_two_installed_fairseqs_are_reported(monkeypatch):
-    monkeypatch.setattr(environment, "version_of", {"fairseq-fixed": "0.12.3.1", "fairseq": "0.12.2"}.get)
-    with pytest.raises(Trouble, match="fairseq-fixed 0.12.3.1 and fairseq 0.12.2 overwrite each other") as caught:
-        environment.fairseq_interface()
-    assert caught.value.fix.startswith("pip uninstall -y fairseq fairseq-fixed && ")
+@pytest.mark.parametrize("names", [FORKS, *itertools.combinations(FORKS, 2)])
+def test_two_installed_fairseqs_are_refused(monkeypatch, names):
+    """Also where fairseq cannot be imported, because removing one of them deleted files of the other."""
+    monkeypatch.setattr(environment, "version_of", dict.fromkeys(names, "0.12").get)
+    monkeypatch.setitem(sys.modules, "fairseq", None)
+    (check,) = (check for check in environment.checks() if check.name == "fairseq")
+    finding = examine(check)
+    assert finding.status == "FAIL"
+    assert finding.detail == f"{' and '.join(f'{name} 0.12' for name in names)} overwrite each other: keep one"
+    assert finding.fix.startswith("pip uninstall -y fairseq fairseq-fixed ve-fairseq && pip install ")
+    assert environment.versions().items() >= dict.fromkeys(names, "0.12").items()
+
+
+def test_the_manifests_record_every_fairseq():
+    common = Path(__file__).parents[2] / "scripts" / "common.sh"
+    assert set(FORKS) <= set(PACKAGES)
+    assert f" {' '.join(FORKS)} " in common.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("compared, fork", [("==", "ve-fairseq==0.12.3"), ("!=", "fairseq-fixed==0.12.3.1")])
+def test_the_extra_names_the_fairseq_of_the_machine(monkeypatch, compared, fork):
+    other = {"==": "!=", "!=": "=="}[compared]
+    text = Message()
+    text["Requires-Python"] = ">=3.11"
+    text["Requires-Dist"] = "torch>=2.6"
+    text["Requires-Dist"] = f've-fairseq==0.12.3; sys_platform {compared} "{sys.platform}" and extra == "fairseq"'
+    text["Requires-Dist"] = f'fairseq-fixed==0.12.3.1; sys_platform {other} "{sys.platform}" and extra == "fairseq"'
+    monkeypatch.setattr(metadata, "metadata", lambda name: text)
+    assert f"pip install --no-cache-dir --no-build-isolation {fork}" in environment.fix_fairseq()
+    assert ("Python.h" in environment.fix_fairseq()) == fork.startswith("fairseq-fixed")  # it is compiled
+    assert [*requirements()] == ["Python", "torch"]
 
 
 def test_a_fairseq_built_from_source_is_accepted(monkeypatch):
@@ -220,13 +257,13 @@ def test_a_fairseq_with_another_interface_is_reported(monkeypatch):
         environment.fairseq_interface()
 
 
-@pytest.mark.parametrize("module, status", [("fairseq.libbleu", "FAIL"), ("fairseq.libnat", "warn")])
-def test_a_module_that_is_not_compiled_is_reported(monkeypatch, module, status):
-    (check,) = (check for check in environment.checks() if check.name == module.split(".")[-1])
+@pytest.mark.parametrize("module", environment.COMPILED)
+def test_a_module_that_is_not_compiled_is_reported(monkeypatch, module):
+    (check,) = (check for check in environment.checks() if check.name == "compiled modules")
     monkeypatch.setitem(sys.modules, module, None)
     finding = examine(check)
-    assert (finding.status, finding.fix) == (status, environment.fix_compiled())
-    assert module in finding.detail
+    assert finding.status == "FAIL" and module in finding.detail
+    assert finding.fix.startswith(environment.fix_fairseq())
 
 
 def test_a_plugin_that_registers_nothing_is_reported(monkeypatch):
@@ -265,8 +302,8 @@ def fake_torch(cuda=None, available=False, error=None):
         (fake_torch(), None, "ok", "none; training runs on the CPU"),
         (fake_torch("12.6"), None, "ok", "none; training runs on the CPU"),
         (fake_torch("12.6", True), "/bin/nvidia-smi", "ok", "GPU 0, GPU 1"),
-        (fake_torch(), "/bin/nvidia-smi", "warn", "reports an NVIDIA GPU, but torch is built for the CPU"),
-        (fake_torch("12.6"), "/bin/nvidia-smi", "warn", "torch is built for CUDA 12.6, but sees no GPU"),
+        (fake_torch(), "/bin/nvidia-smi", "warn", "nvidia-smi is there, but torch, built for the CPU, sees no GPU"),
+        (fake_torch("12.6"), "/bin/nvidia-smi", "warn", "torch, built for CUDA 12.6, sees no GPU"),
         (fake_torch("12.6", True, "no kernel image is available"), None, "FAIL", "no kernel image is available"),
     ],
 )
@@ -289,19 +326,7 @@ def test_an_old_torch_and_too_many_threads_are_reported(monkeypatch):
         environment.torch_build()
 
 
-def test_torchaudio_of_another_torch_is_harmless(monkeypatch):
-    monkeypatch.setattr(environment, "version_of", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}.get)
-    assert "built for another torch than 2.13.0+cpu: harmless" in environment.torchaudio_version()
-
-
 @pytest.mark.parametrize("value, status", [("1", "warn"), ("0", "ok")])
 def test_unsafe_loading_of_checkpoints_is_reported(monkeypatch, value, status):
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", value)
     assert examine(Check("checkpoints", environment.weights_only, "")).status == status
-
-
-def test_a_missing_compiler_is_reported(monkeypatch):
-    monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(Trouble, match="no C.. compiler, no make; needed where") as caught:
-        environment.build_tools()
-    assert caught.value.status == "warn"

@@ -10,6 +10,7 @@ import zipfile
 import pytest
 from fairseq import checkpoint_utils
 
+from fairseq_capsule.environment.requirements import FORKS
 from fairseq_capsule_runs import RunFolder
 from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
@@ -71,7 +72,7 @@ def test_a_run_writes_checkpoints_log_and_manifest(trained_run):
     last_update = re.findall(r"Saved checkpoint .* @ (\d+) updates", (out / "train.log").read_text())[-1]
     assert (start["end"]["after_update"], start["end"]["how"]) == (int(last_update), "finished")
     assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", start["git"])
-    assert {"python", "torch", "fairseq-fixed"} <= set(start["versions"])
+    assert {"python", "torch"} <= set(start["versions"]) and not set(FORKS).isdisjoint(start["versions"])
     settings = RunFolder(out).settings()
     assert settings.origin["effective-tokens"] == 800
     assert settings.get("model.encoder_layers") == 1 and settings.get("optimization.lr") == [0.004]
