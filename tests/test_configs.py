@@ -91,5 +91,12 @@ def test_systems_of_the_user_accept_every_config_group(path, size, share):
     assert isinstance(config.optimization.lr[0], (int, float)) and config.optimization.lr[0] < 0.01
 
 
+@pytest.mark.parametrize(
+    "path", [path for path in SYSTEMS if path.stem == "capsnmt"], ids=lambda path: path.parent.name
+)
+def test_gradients_of_capsnmt_are_clipped(path):
+    assert composed(path.parent, path.stem).optimization.clip_norm == 1
+
+
 def test_every_folder_is_known():
     assert {path.name for path in CONFIGS.iterdir() if path.is_dir()} == {*CORPORA, "scales", "tables"}

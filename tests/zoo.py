@@ -65,6 +65,8 @@ OPTIONS = [
     ("capsnmt", {"aggregation_scoring": "votes", "aggregation_capsules": 3, "aggregation_iterations": 2}),
     ("capsnmt", {"aggregation_scale": 1.0, "aggregation_positions": "result"}),
     ("capsnmt", {"aggregation_iterations": 1, "decoder_layers": 1, "encoder_layers": 1}),
+    ("capsnmt", {"decoder_norms": "after"}),
+    ("capsnmt", {"decoder_norms": "after", "decoder_context": "concat", "decoder_layers": 1}),
     ("simple_aggregation_tiny", {"decoder_context": "concat"}),
     ("gdr_lstm", {"encoder_directions": 1, "encoder_hidden_size": 20, "share_all_embeddings": True}),
     ("gdr_lstm", {"decoder_out_embed_dim": 24, "encoder_layers": 1, "decoder_layers": 1}),

@@ -106,14 +106,27 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         num_capsules: `M`.
         capsule_scale: the factor that the capsules were multiplied by. The attention divides them by it to compute its
             keys.
-        context: "attention": `u_t = y_t + ATT(C, s_{t-1})`, where `s` is the state of the first layer. "concat":
-            `u_t = y_t + W_c [c_1; …; c_M]`; each layer then processes the whole target in one call.
+        context: what is added to an embedding `y_t` before the first layer. "attention": `ATT(C, s_{t-1})`, where `s`
+            is the state of the first layer. "concat": `W_c [c_1; …; c_M]`; each layer then processes the whole target
+            in one call.
+        norms: "both": the first layer reads `u_t = LayerNorm(y_t + context)`. "after": it reads `y_t + context`. Each
+            layer ends with a layer norm in both cases.
         layers, dropout: as for the encoder.
         max_target_positions: the maximum target length.
     """
 
     def __init__(
-        self, dictionary, embed_tokens, *, num_capsules, capsule_scale, context, layers, dropout, max_target_positions
+        self,
+        dictionary,
+        embed_tokens,
+        *,
+        num_capsules,
+        capsule_scale,
+        context,
+        norms,
+        layers,
+        dropout,
+        max_target_positions,
     ):
         super().__init__(dictionary)
         self.capsule_scale = capsule_scale
@@ -121,9 +134,9 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.embed_tokens = embed_tokens
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.context = nn.Linear(num_capsules * size, size, bias=False) if context == "concat" else None
-        first = AttentiveLSTMLayer if self.context is None else LSTMLayer
-        kinds = [first, *[LSTMLayer] * (layers - 1)]
-        self.layers = nn.ModuleList(kind(size, dropout=self.dropout) for kind in kinds)
+        kind = AttentiveLSTMLayer if self.context is None else LSTMLayer
+        first = kind(size, dropout=self.dropout, input_norm=nn.LayerNorm(size) if norms == "both" else None)
+        self.layers = nn.ModuleList([first, *(LSTMLayer(size, dropout=self.dropout) for _ in range(layers - 1))])
         self.max_target_positions = max_target_positions
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None):
@@ -216,6 +229,7 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
             num_capsules=aggregation.num_capsules,
             capsule_scale=aggregation.capsule_scale,
             context=config.decoder_context,
+            norms=config.decoder_norms,
             layers=config.decoder_layers,
             dropout=config.dropout,
             max_target_positions=config.max_target_positions,

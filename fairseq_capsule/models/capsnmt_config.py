@@ -10,6 +10,7 @@ from fairseq_capsule.models.mechanisms.aggregation import AggregationConfig
 from fairseq_capsule.models.presets import Presets
 
 CONTEXTS = ChoiceEnum(["attention", "concat"])
+NORMS = ChoiceEnum(["both", "after"])
 
 
 @dataclass
@@ -27,6 +28,13 @@ class CapsNMTConfig(AggregationConfig):
     )
     decoder_context: CONTEXTS = field(
         default="attention", metadata={"help": "how the decoder reads the capsules; concat: as in the preprint of 2018"}
+    )
+    decoder_norms: NORMS = field(
+        default="both",
+        metadata={
+            "help": "layer norms of the decoder. both: of the first LSTM's input, which is the sum of an embedding and "
+            "the context, and after each LSTM (Fig. 1); after: only after each LSTM"
+        },
     )
     max_source_positions: int = field(default=1024, metadata={"help": "max number of tokens in the source sequence"})
     max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})

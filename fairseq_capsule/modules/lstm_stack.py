@@ -10,18 +10,25 @@ LSTMState = Tuple[Tensor, Tensor]
 
 
 class LSTMLayer(nn.Module):
-    """`LayerNorm(x + LSTM(x))`.
+    """`LayerNorm(u + LSTM(u))`, `u = input_norm(x)`.
 
     Args:
         size: of the input and the output.
         bidirectional: half of the output is computed from right to left.
         dropout: a module that is applied to the LSTM's output; none by default.
+        input_norm: a module that is applied to the input, a tensor `[B, L, size]`; none by default.
 
     Raises:
         ValueError: a bidirectional layer with an odd size.
     """
 
-    def __init__(self, size: int, bidirectional: bool = False, dropout: Optional[nn.Module] = None):
+    def __init__(
+        self,
+        size: int,
+        bidirectional: bool = False,
+        dropout: Optional[nn.Module] = None,
+        input_norm: Optional[nn.Module] = None,
+    ):
         super().__init__()
         if bidirectional and size % 2:
             raise ValueError(f"size must be even in a bidirectional LSTM, not {size}")
@@ -29,6 +36,7 @@ class LSTMLayer(nn.Module):
         self.lstm = nn.LSTM(size, hidden, batch_first=True, bidirectional=bidirectional)
         self.norm = nn.LayerNorm(size)
         self.dropout = dropout or nn.Identity()
+        self.input_norm = input_norm or nn.Identity()
 
     def forward(self, inputs, state: Optional[LSTMState] = None):
         """Process all steps at once.
@@ -41,6 +49,7 @@ class LSTMLayer(nn.Module):
         Returns:
             The outputs, packed if the inputs were, and the state after the last step.
         """
+        inputs = self.input_norm(inputs)
         if isinstance(inputs, PackedSequence):
             outputs, state = self.lstm(inputs, state)
             data = self.norm(inputs.data + self.dropout(outputs.data))
@@ -57,14 +66,15 @@ class LSTMLayer(nn.Module):
 class AttentiveLSTMLayer(nn.Module):
     """An LSTM layer that adds attention over capsules to each input.
 
-        u_t = y_t + Σ_j a_tj c_j,   a_t = softmax_j(v · tanh(W_s s_{t-1} + W_c c_j)),   LayerNorm(u_t + LSTM(u_t))
+        u_t = input_norm(y_t + Σ_j a_tj c_j),   a_t = softmax_j(v · tanh(W_s s_{t-1} + W_c c_j))
+        output_t = LayerNorm(u_t + LSTM(u_t))
 
     The steps are sequential. The caller computes `W_c c_j` once for each sentence (`keys`).
 
-    Args: as for `LSTMLayer`.
+    Args: as for `LSTMLayer`; `input_norm` is applied to the sum.
     """
 
-    def __init__(self, size: int, dropout: Optional[nn.Module] = None):
+    def __init__(self, size: int, dropout: Optional[nn.Module] = None, input_norm: Optional[nn.Module] = None):
         super().__init__()
         self.cell = nn.LSTMCell(size, size)
         self.query = nn.Linear(size, size, bias=False)
@@ -72,6 +82,7 @@ class AttentiveLSTMLayer(nn.Module):
         self.vector = nn.Parameter(torch.randn(size) / size**0.5)
         self.norm = nn.LayerNorm(size)
         self.dropout = dropout or nn.Identity()
+        self.input_norm = input_norm or nn.Identity()
 
     def forward(
         self, inputs: Tensor, capsules: Tensor, keys: Tensor, state: Optional[LSTMState] = None
@@ -92,7 +103,7 @@ class AttentiveLSTMLayer(nn.Module):
         outputs: List[Tensor] = []
         for step in inputs.unbind(1):
             scores = torch.tanh(self.query(hidden).unsqueeze(1) + keys) @ self.vector
-            step = step + torch.bmm(scores.softmax(-1).unsqueeze(1), capsules).squeeze(1)
+            step = self.input_norm(step + torch.bmm(scores.softmax(-1).unsqueeze(1), capsules).squeeze(1))
             hidden, cell = self.cell(step, (hidden, cell))
             joined.append(step)
             outputs.append(hidden)

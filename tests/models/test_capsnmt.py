@@ -10,6 +10,7 @@ from fairseq.sequence_scorer import SequenceScorer
 from omegaconf import OmegaConf
 
 from fairseq_capsule.errors import UserError
+from tests.references.capsnmt_decoder import capsnmt_features
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
@@ -49,6 +50,7 @@ def test_an_ensemble_with_attention_scores_and_translates(archs):
             "--aggregation-positions must be one of routing, result, none, not sinusoids",
         ),
         ({"aggregation_scale": 0.0}, "--aggregation-scale must be above 0, not 0.0"),
+        ({"decoder_norms": "before"}, "--decoder-norms must be one of both, after, not before"),
         ({"dropout": 1.0}, "--dropout must be at least 0 and below 1, not 1.0"),
     ],
 )
@@ -104,6 +106,40 @@ def test_the_coupling_of_a_padded_sentence_is_at_its_words(left_pad_source):
             torch.testing.assert_close(alone.sum(-1), torch.ones(len(alone)))
 
 
+@pytest.mark.parametrize("context", ["attention", "concat"])
+@pytest.mark.parametrize("norms", ["both", "after"])
+@pytest.mark.parametrize("arch", ["capsnmt", "simple_aggregation_tiny"])
+def test_the_decoder_equals_a_literal_one(arch, norms, context):
+    torch.manual_seed(1)
+    decoder = build(arch, {"decoder_norms": norms, "decoder_context": context, "dropout": 0}).decoder.double()
+    parameters = dict(decoder.named_parameters())
+    with torch.no_grad():
+        for parameter in parameters.values():
+            parameter.uniform_(-1, 1)  # the norms too, which start at 1 and 0
+    number = 4 if arch.startswith("simple") else 6
+    capsules = torch.randn(3, number, 32, dtype=torch.float64, requires_grad=True)
+    tokens = torch.randint(4, 8, (3, 5))
+    got = decoder.extract_features(tokens, {"encoder_out": [capsules.transpose(0, 1)]})[0]
+    layers, scale = len(decoder.layers), decoder.capsule_scale
+    want = capsnmt_features(parameters, tokens, capsules, layers=layers, scale=scale, context=context, norms=norms)
+    torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)
+    weights = torch.randn_like(got)
+    inputs = [capsules, *parameters.values()]
+    gradients = (torch.autograd.grad((features * weights).sum(), inputs) for features in (got, want))
+    for gradient, expected in zip(*gradients):
+        torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("context", ["attention", "concat"])
+def test_the_norm_of_the_input_is_the_only_new_parameter(context):
+    before, after = (
+        build("capsnmt", {"decoder_norms": norms, "decoder_context": context}).state_dict()
+        for norms in ("after", "both")
+    )
+    assert after.keys() - before.keys() == {f"decoder.layers.0.input_norm.{kind}" for kind in ("weight", "bias")}
+    assert all(after[name].shape == value.shape for name, value in before.items())
+
+
 def test_simple_aggregation_has_four_vectors_and_no_coupling():
     model = build("simple_aggregation_tiny")
     routed = model.encoder.aggregate(make_sentences([(5, 3)])[0]["source"][None])
@@ -123,7 +159,8 @@ def test_parameters_of_the_presets_are_as_computed():
     both_ways = 2 * (4 * (d // 2) * d + 4 * (d // 2) ** 2 + 8 * (d // 2)) + 2 * d
     aggregation = 3 * 6 * d * d + 2 * (d * d + d)
     attention = 2 * d * d + d
-    assert count("capsnmt_base") == words * d + 4 * both_ways + aggregation + 3 * lstm + attention
+    assert count("capsnmt_base") == words * d + 4 * both_ways + aggregation + 3 * lstm + 2 * d + attention
+    assert count("capsnmt_base", decoder_norms="after") == count("capsnmt_base") - 2 * d
     assert count("capsnmt_base", decoder_context="concat") == count("capsnmt_base") - attention + 6 * d * d
     assert count("simple_aggregation_base") == count("capsnmt_base") - aggregation
     tiny = MODEL_DATACLASS_REGISTRY["capsnmt_tiny"]()
