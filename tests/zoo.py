@@ -45,9 +45,11 @@ OPTIONS = [
     ("gdr_transformer_base", {"past_future": "clf"}),
     ("gdr_transformer_base", {"past_future": "clf", "redundant_capsules": 0, "guided_heads": "bow"}),
     ("gdr_transformer_base", {"past_future": "attn"}),
+    ("gdr_transformer_base", {"guided_reduction": "sum"}),
     ("gdr_transformer_base", {"redundant_capsules": 0, "guided_heads": "bca"}),
     ("gdr_transformer_base", {"past_future_iterations": 1, "guided_heads": "none"}),
     ("gdr_transformer_base", {"past_future_capsules": 1, "past_future_capsule_dim": 5, "past_future_ffn_dim": 9}),
+    ("gdr_transformer_base", {"past_future_capsule_dim": 5, "guided_reduction": "sum"}),
     ("gdr_transformer_base", {"past_future_iterations": 2, "share_all_embeddings": True, "decoder_output_dim": 32}),
     ("gdr_transformer_base", {"encoder_normalize_before": True, "decoder_normalize_before": True}),
     ("gret_transformer_base", {"global_representation": "mean"}),
@@ -71,6 +73,7 @@ OPTIONS = [
     ("gdr_lstm", {"encoder_directions": 1, "encoder_hidden_size": 20, "share_all_embeddings": True}),
     ("gdr_lstm", {"decoder_out_embed_dim": 24, "encoder_layers": 1, "decoder_layers": 1}),
     ("gdr_lstm", {"past_future": "attn", "guided_heads": "bca"}),
+    ("gdr_lstm", {"guided_reduction": "sum"}),
 ]
 
 # For each architecture of fairseq's families: the options that switch off our parts, and the resulting fairseq model.

@@ -11,10 +11,18 @@ from torch import Tensor, nn
 
 from fairseq_capsule.criterions.routing_losses import LoggedLoss, RoutingLossesCriterion
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
+from fairseq_capsule.losses import (
+    bag_of_words_loss,
+    content_agreement_loss,
+    mean_bag_of_words_loss,
+    mean_content_agreement_loss,
+)
 
 NAME = "label_smoothed_cross_entropy_with_guided_losses"
 HEADS = ("bow", "bca")  # a subclass may have weights of other losses, which have no head here
+# By the model's --guided-reduction.
+BAG_OF_WORDS = {"mean": mean_bag_of_words_loss, "sum": bag_of_words_loss}
+CONTENT_AGREEMENT = {"mean": mean_content_agreement_loss, "sum": content_agreement_loss}
 
 
 @dataclass
@@ -31,16 +39,22 @@ class GuidedLossesConfig(LabelSmoothedCrossEntropyCriterionConfig):
 class GuidedLossesCriterion(RoutingLossesCriterion):
     """`label-smoothed NLL + λ1 L_BoW + λ2 L_BCA` (Zheng et al. 2019, §3.3), all divided by fairseq's sample size.
 
-    In addition to the plain criterion it logs `bow_loss`, per bag word in base 2 (each sentence is weighted by its
-    length), and `bca_loss`, the mean squared distance of a sentence. At validation the bag-of-words loss uses all
-    steps, for any `--bow-steps`.
+    The model determines the form of the losses (`--guided-reduction`). In addition to the plain criterion it logs:
+
+    - `bow_loss`, the negative log-likelihood of a word of a bag, in base 2. With "sum" it is the mean over all words of
+      all bags and each sentence is weighted by its length; with "mean" each bag that is not empty has the same weight
+      in its sentence, and each sentence the same weight.
+    - `bca_loss`, the mean squared distance of a sentence, PAST plus FUTURE: with "sum" the sum over dimensions, with
+      "mean" per dimension.
+
+    At validation the bag-of-words loss uses all steps, for any `--bow-steps`.
 
     Raises:
         UserError: a weight is below 0, the share of steps is outside (0, 1], a weight is above 0 and the model has no
             such head, or PyTorch looks for unused parameters.
     """
 
-    logged = {"bow": LoggedLoss("ntokens", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
+    logged = {"bow": LoggedLoss("bow_count", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
 
     def __init__(self, task, cfg):
         super().__init__(task, cfg)
@@ -52,6 +66,19 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
         """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
         require_heads(getattr(model.decoder, "past_future", None), self.weights)
         freeze_unused_heads(model, self.weights)
+
+    def forward(self, model, sample, reduce=True):
+        """Compute the loss as the base class does, and the number by which `bow_loss` is divided for the log."""
+        loss, sample_size, logging_output = super().forward(model, sample, reduce)
+        if self.weights["bow"]:
+            logging_output["bow_count"] = self._bow_count(model, sample)
+        return loss, sample_size, logging_output
+
+    def _bow_count(self, model, sample) -> Tensor:
+        lengths = sample["target"].ne(self.padding_idx).sum(1)
+        if model.decoder.past_future.reduction == "sum":  # T steps with T words in the two bags, over T
+            return lengths.sum()
+        return (2 - 1 / lengths).sum()  # T steps with two bags, the first of them empty, over T
 
     def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
         """Compute the losses that are on, by name: summed over the batch, without their weights.
@@ -68,7 +95,7 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
         padding_mask = target.eq(self.padding_idx)
         losses = {}
         if self.weights["bow"]:
-            losses["bow"] = bag_of_words_loss(
+            losses["bow"] = BAG_OF_WORDS[part.reduction](
                 part.bow["past"](routed.past),
                 part.bow["future"](routed.future),
                 model.decoder.output_embeddings,
@@ -77,7 +104,7 @@ class GuidedLossesCriterion(RoutingLossesCriterion):
                 steps=self.bow_steps if model.training else 1.0,
             )
         if self.weights["bca"]:
-            losses["bca"] = content_agreement_loss(
+            losses["bca"] = CONTENT_AGREEMENT[part.reduction](
                 routed.past,
                 routed.future,
                 routed.state,

@@ -16,7 +16,7 @@ class LoggedLoss:
     """How a loss is logged: its sum, divided by a count and by a unit.
 
     Attributes:
-        count: "ntokens" (target tokens) or "nsentences".
+        count: a key of the logging outputs: "ntokens" (target tokens), "nsentences", or one that the subclass adds.
         unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in base 2.
     """
 

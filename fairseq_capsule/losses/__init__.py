@@ -8,8 +8,9 @@ from fairseq_capsule.losses.bag_of_words import (
     bag_overlap_by_step,
     bag_prediction_loss,
     bag_recall,
+    mean_bag_of_words_loss,
 )
-from fairseq_capsule.losses.content_agreement import content_agreement_loss
+from fairseq_capsule.losses.content_agreement import content_agreement_loss, mean_content_agreement_loss
 
 __all__ = [
     "Overlap",
@@ -20,4 +21,6 @@ __all__ = [
     "bag_prediction_loss",
     "bag_recall",
     "content_agreement_loss",
+    "mean_bag_of_words_loss",
+    "mean_content_agreement_loss",
 ]

@@ -3,7 +3,7 @@
 Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included.
 """
 
-from typing import NamedTuple, Optional
+from typing import NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -19,7 +19,7 @@ def bag_of_words_loss(
     padding_mask: Optional[Tensor] = None,
     steps: float = 1.0,
 ) -> Tensor:
-    """Compute the bag-of-words loss of a batch (§3.3), summed over sentences, in nats.
+    """Compute the bag-of-words loss of a batch as the paper prints it (§3.3), summed over sentences, in nats.
 
         L = (1/T) Σ_t [ −Σ_{τ<t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ],  p = softmax(E W Ω_t)
 
@@ -41,25 +41,85 @@ def bag_of_words_loss(
     Raises:
         ValueError: `steps` outside (0, 1].
     """
+    valid = _valid(target, padding_mask)
+    step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
+    return _weighted_bags((past, future), embeddings, target, valid, sizes, step_weights.expand_as(sizes))
+
+
+def mean_bag_of_words_loss(
+    past: Tensor,
+    future: Tensor,
+    embeddings: Tensor,
+    target: Tensor,
+    padding_mask: Optional[Tensor] = None,
+    steps: float = 1.0,
+) -> Tensor:
+    """Compute the bag-of-words loss with the mean over each bag, summed over sentences, in nats.
+
+        L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ]
+
+    An empty bag contributes 0. This is about 2/T of `bag_of_words_loss`. Arguments, result and errors are the same.
+    """
+    valid = _valid(target, padding_mask)
+    step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
+    return _weighted_bags((past, future), embeddings, target, valid, sizes, step_weights / sizes.clamp(min=1))
+
+
+def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+    return torch.ones_like(target, dtype=torch.bool) if padding_mask is None else ~padding_mask
+
+
+def _step_weights(valid: Tensor, steps: float, dtype: torch.dtype) -> Tensor:
+    """`[B, T]`: 1/T at the words of a sentence, 0 at padding. With `steps` below 1, those of a sample of the steps."""
     if not 0 < steps <= 1:
         raise ValueError(f"steps must be above 0 and at most 1, not {steps}")
-    dtype = torch.promote_types(past.dtype, torch.float32)
-    valid = _valid(target, padding_mask)
-    weight = valid.to(dtype) / valid.sum(1, keepdim=True).clamp(min=1)  # 1/T at every valid step
-    if steps < 1:
-        weight = weight * _draw(valid, steps).to(dtype)
+    weights = valid.to(torch.promote_types(dtype, torch.float32)) / valid.sum(1, keepdim=True).clamp(min=1)
+    return weights * _draw(valid, steps).to(weights.dtype) if steps < 1 else weights
+
+
+def _draw(valid: Tensor, share: float) -> Tensor:
+    """`[B, T]`: 0 at steps that are left out; at the others the inverse of the share that is drawn."""
+    candidates = valid.flatten().nonzero().squeeze(1)
+    chosen = candidates[torch.randperm(len(candidates), device=valid.device)]
+    chosen = chosen[: max(1, round(share * len(candidates)))]
+    drawn = torch.zeros(valid.numel(), device=valid.device)
+    drawn[chosen] = len(candidates) / max(1, len(chosen))
+    return drawn.view_as(valid)
+
+
+def _bag_sizes(valid: Tensor) -> Tensor:
+    """`[2, B, T]`: the number of words in the PAST bag and in the FUTURE bag of each step."""
     before = (valid.cumsum(1) - 1).clamp(min=0)
-    after = valid.sum(1, keepdim=True) - before
-    sizes = torch.stack([before, after])
+    return torch.stack([before, valid.sum(1, keepdim=True) - before])
+
+
+def _weighted_bags(
+    features: Tuple[Tensor, Tensor],
+    embeddings: Tensor,
+    target: Tensor,
+    valid: Tensor,
+    sizes: Tensor,
+    word_weights: Tensor,
+) -> Tensor:
+    """Compute `Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t)`, summed over sentences.
+
+    Args:
+        features: `W^P Ω^P` and `W^F Ω^F`.
+        sizes: the sizes of the bags, `[2, B, T]`.
+        word_weights: `w^P` and `w^F` `[2, B, T]`, the weight of each word of a bag; 0 at padding.
+    """
     normalisers = weighted_log_normalisers(
-        torch.stack([past, future]).flatten(0, -2), embeddings, (weight * sizes).flatten()
+        torch.stack(features).flatten(0, -2), embeddings, (word_weights * sizes).flatten()
     )
-    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(dtype)
+    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(word_weights.dtype)
     words = words.masked_fill(~valid.unsqueeze(-1), 0)
     until = words.cumsum(1)
     bags = until - words, until[:, -1:] - until + words  # sums of embeddings before a step; from the step on
-    logits = [(weight.unsqueeze(-1) * features.to(dtype) * bag).sum() for features, bag in zip((past, future), bags)]
-    return normalisers - logits[0] - logits[1]
+    past, future = (
+        (weights.unsqueeze(-1) * part.to(weights.dtype) * bag).sum()
+        for weights, part, bag in zip(word_weights, features, bags)
+    )
+    return normalisers - past - future
 
 
 class StepOverlap(NamedTuple):
@@ -89,8 +149,7 @@ def bag_overlap_by_step(
     """
     valid = _valid(target, padding_mask)
     number = valid.cumsum(1)
-    before = (number - 1).clamp(min=0)
-    after = valid.sum(1, keepdim=True) - before
+    before, after = _bag_sizes(valid)
     same = (target.unsqueeze(1) == target.unsqueeze(2)) & valid.unsqueeze(1) & valid.unsqueeze(2)
     first = valid & ~same.tril(-1).any(2)  # no earlier word is the same
     last = valid & ~same.triu(1).any(2)
@@ -160,17 +219,3 @@ def bag_recall(logits: Tensor, target: Tensor, mask: Tensor, top: int) -> Tensor
     distinct = ~mask & ~same.tril(-1).any(2)
     found = chosen.gather(1, target.masked_fill(mask, 0)) & distinct
     return (found.sum(1) / distinct.sum(1).clamp(min=1)).sum()
-
-
-def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
-    return torch.ones_like(target, dtype=torch.bool) if padding_mask is None else ~padding_mask
-
-
-def _draw(valid: Tensor, share: float) -> Tensor:
-    """`[B, T]`: 0 at steps that are left out; at the others the inverse of the share that is drawn."""
-    candidates = valid.flatten().nonzero().squeeze(1)
-    chosen = candidates[torch.randperm(len(candidates), device=valid.device)]
-    chosen = chosen[: max(1, round(share * len(candidates)))]
-    drawn = torch.zeros(valid.numel(), device=valid.device)
-    drawn[chosen] = len(candidates) / max(1, len(chosen))
-    return drawn.view_as(valid)

@@ -117,6 +117,7 @@ def build_past_future(config: Any, source_dim: int, state_dim: int) -> PastFutur
         state_dim=state_dim,
         ffn_dim=config.past_future_ffn_dim or 2 * state_dim,
         heads=config.guided_heads,
+        reduction=config.guided_reduction,
     )
 
 

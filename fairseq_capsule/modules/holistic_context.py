@@ -51,9 +51,11 @@ class HolisticContext(nn.Module):
         state_dim: size of `z` and `o`.
         ffn_dim: inner size of the feed-forward layers.
         heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both".
+        reduction: for which form of the guided losses the heads are. "mean": `W_BCA` maps contents to states. "sum",
+            the printed formula: it maps states to contents.
 
     Raises:
-        ValueError: `heads` is none of these.
+        ValueError: `heads` or `reduction` is none of these.
     """
 
     def __init__(
@@ -65,18 +67,22 @@ class HolisticContext(nn.Module):
         state_dim: int,
         ffn_dim: int,
         heads: str = "none",
+        reduction: str = "mean",
     ):
         super().__init__()
         if heads not in ("none", "bow", "bca", "both"):
             raise ValueError(f"heads must be none, bow, bca or both, not {heads}")
+        if reduction not in ("mean", "sum"):
+            raise ValueError(f"reduction must be mean or sum, not {reduction}")
         self.routing = routing
         self.capsules_per_content = capsules_per_content
         self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim, zero=True)
+        self.reduction = reduction
         self.bow = self.bca = None
         if heads in ("bow", "both"):
             self.bow = _pair_of_heads(content_dim, state_dim)
         if heads in ("bca", "both"):
-            self.bca = _pair_of_heads(state_dim, content_dim)
+            self.bca = _pair_of_heads(*((content_dim, state_dim) if reduction == "mean" else (state_dim, content_dim)))
 
     def context(
         self, state: Tensor, parts: SourceParts, padding_mask: Optional[Tensor] = None

@@ -13,6 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from fairseq_capsule.criterions import GuidedLossesCriterion, guided_losses
 from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.modules.holistic_context import PastFutureOutput
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
@@ -28,21 +29,26 @@ def model_of(arch="gdr_transformer_base", **options):
     return build(arch, options)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
 @pytest.mark.parametrize("arch", ["gdr_transformer_base", "gdr_lstm"])
-def test_the_loss_is_the_sum_of_its_terms(arch):
-    model = model_of(arch)
+def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
+    model = model_of(arch, guided_reduction=reduction)
+    bag_loss, agreement_loss = {
+        "mean": (literal.mean_bag_of_words_loss, literal.mean_content_agreement_loss),
+        "sum": (literal.bag_of_words_loss, literal.content_agreement_loss),
+    }[reduction]
     loss, sample_size, log = criterion(bow_weight=0.5, bca_weight=2)(model, BATCH)
     plain, _, plain_log = LabelSmoothedCrossEntropyCriterion(TASK, False, 0.1)(model, BATCH)
     routed = model(**BATCH["net_input"])[1]["past_future"]
     part, padding = model.decoder.past_future, BATCH["target"].eq(1)
-    bow = literal.bag_of_words_loss(
+    bow = bag_loss(
         part.bow["past"](routed.past),
         part.bow["future"](routed.future),
         model.decoder.output_embeddings,
         BATCH["target"],
         padding,
     )
-    bca = literal.content_agreement_loss(
+    bca = agreement_loss(
         routed.past, routed.future, routed.state, part.bca["past"].weight, part.bca["future"].weight, padding
     )
     torch.testing.assert_close(log["bow_loss"], bow.detach(), rtol=1e-4, atol=1e-4)
@@ -53,25 +59,60 @@ def test_the_loss_is_the_sum_of_its_terms(arch):
 
 def test_losses_are_logged_as_means_in_bits():
     logs = [
-        {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8 * math.log(2), "bca_loss": 3.0, "ntokens": 4, "nsentences": 2},
-        {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8 * math.log(2), "bca_loss": 6.0, "ntokens": 4, "nsentences": 1},
+        {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8 * math.log(2), "bow_count": 3, "bca_loss": 3.0, "nsentences": 2},
+        {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8 * math.log(2), "bow_count": 5, "bca_loss": 6.0, "nsentences": 1},
     ]
     with metrics.aggregate() as aggregated:
-        GuidedLossesCriterion.reduce_metrics([{**log, "sample_size": 4} for log in logs])
+        GuidedLossesCriterion.reduce_metrics([{**log, "ntokens": 4, "sample_size": 4} for log in logs])
     values = aggregated.get_smoothed_values()
     assert values["bow_loss"] == 2.0 and values["bca_loss"] == 3.0  # bits per word of the bags; per sentence
     assert values["loss"] == pytest.approx(40 / 8 / math.log(2), abs=1e-3)
     assert values["ppl"] == pytest.approx(2 ** (16 / 8 / math.log(2)), abs=0.02)
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_a_uniform_prediction_of_the_bags_costs_the_bits_of_a_word(reduction):
+    model = model_of(guided_reduction=reduction)
+    with torch.no_grad():
+        for head in model.decoder.past_future.bow.values():
+            head.weight.zero_()
+    with metrics.aggregate() as aggregated:
+        GuidedLossesCriterion.reduce_metrics([criterion()(model, BATCH)[2]])
+    words = len(model.decoder.output_embeddings)
+    assert aggregated.get_smoothed_values()["bow_loss"] == pytest.approx(math.log2(words), abs=1e-3)
+
+
+@pytest.mark.parametrize("reduction, bow, bca", [("mean", 5 / 3, 2.0), ("sum", 3.0, 64.0)])
+def test_the_relative_size_of_the_losses(reduction, bow, bca):
+    """A sentence of three target words whose model has learnt nothing: every word has probability 1/V.
+
+    `bow` is the expected bag-of-words loss in units of `log V`. With "mean" the three steps have five means, because
+    the first one has no PAST; with "sum" each of the three steps has three words in its two bags.
+    `bca` is the expected distance if all 32 dimensions differ by 1, at every step, for PAST and for FUTURE.
+    """
+    model = model_of(guided_reduction=reduction, past_future_capsules=1, past_future_capsule_dim=32)
+    sample = make_batch(make_sentences([(4, 2)]))  # and end of sentence
+    with torch.no_grad():
+        model.decoder.output_embeddings.zero_()
+    log = criterion()(model, sample)[2]
+    nll = 3 * math.log(len(model.decoder.output_embeddings))
+    assert log["nll_loss"].item() == pytest.approx(nll, rel=1e-5)
+    assert log["bow_loss"].item() == pytest.approx(bow * nll / 3, rel=1e-5)
+    zeros, ones = torch.zeros(1, 3, 32), torch.ones(1, 3, 32)
+    state, capsules = (ones, zeros) if reduction == "mean" else (zeros, ones)
+    routed = PastFutureOutput(state, capsules, capsules, torch.zeros(1, 3, 4, 4), capsules_per_content=1)
+    losses = criterion(bow_weight=0).routing_losses(model, (None, {"past_future": routed}), sample)
+    assert losses["bca"].item() == pytest.approx(bca)
+
+
 def test_a_weight_of_zero_costs_nothing(monkeypatch):
     def never(*_, **__):
         raise AssertionError("computed")
 
-    monkeypatch.setattr(guided_losses, "bag_of_words_loss", never)
+    monkeypatch.setattr(guided_losses, "BAG_OF_WORDS", {"mean": never})
     log = criterion(bow_weight=0)(model_of(guided_heads="bca"), BATCH)[2]
     assert "bca_loss" in log and "bow_loss" not in log
-    monkeypatch.setattr(guided_losses, "content_agreement_loss", never)
+    monkeypatch.setattr(guided_losses, "CONTENT_AGREEMENT", {"mean": never})
     log = criterion(bow_weight=0, bca_weight=0)(build("capsule_transformer"), BATCH)[2]
     assert not {"bow_loss", "bca_loss"} & set(log)
 

@@ -5,7 +5,14 @@ import math
 import pytest
 import torch
 
-from fairseq_capsule.losses import bag_of_words_loss, bag_overlap, content_agreement_loss, log_normalisers
+from fairseq_capsule.losses import (
+    bag_of_words_loss,
+    bag_overlap,
+    content_agreement_loss,
+    log_normalisers,
+    mean_bag_of_words_loss,
+    mean_content_agreement_loss,
+)
 from tests.references import losses as literal
 
 WORDS, SIZE, CAPSULES = 11, 3, 4
@@ -37,16 +44,25 @@ def assert_same(got, want, inputs):
         torch.testing.assert_close(gradient, expected, rtol=1e-10, atol=1e-10)
 
 
+both_readings = pytest.mark.parametrize(
+    "bag_loss, literal_loss",
+    [
+        (bag_of_words_loss, literal.bag_of_words_loss),
+        (mean_bag_of_words_loss, literal.mean_bag_of_words_loss),
+    ],
+    ids=["sum", "mean"],
+)
 every_side = pytest.mark.parametrize("side", ["none", "left", "right"])
 
 
+@both_readings
 @every_side
 @pytest.mark.parametrize("block", [1, 30, 10**6])
-def test_bag_of_words_equals_the_literal_sum(side, block, monkeypatch):
+def test_bag_of_words_equals_the_literal_sum(bag_loss, literal_loss, side, block, monkeypatch):
     monkeypatch.setitem(log_normalisers.BLOCK, "cpu", block)
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     arguments = (*inputs, target(), masks(side))
-    assert_same(bag_of_words_loss(*arguments), literal.bag_of_words_loss(*arguments), inputs)
+    assert_same(bag_loss(*arguments), literal_loss(*arguments), inputs)
 
 
 def test_bag_of_words_equals_a_result_by_hand():
@@ -64,31 +80,45 @@ def test_bag_of_words_equals_a_result_by_hand():
     torch.testing.assert_close(future.grad.flatten(), torch.tensor([2 * 0.5 - 1, 0.75 - 1]) / 2)
 
 
+def test_mean_bag_of_words_equals_a_result_by_hand():
+    """The sentence of the test above: step 1 has no PAST and two words in FUTURE, step 2 a word in each."""
+    past = torch.tensor([[[5.0], [0.0]]], requires_grad=True)
+    future = torch.tensor([[[0.0], [math.log(3)]]], requires_grad=True)
+    loss = mean_bag_of_words_loss(past, future, torch.tensor([[0.0], [1.0]]), torch.tensor([[0, 1]]))
+    assert loss.item() == pytest.approx((math.log(2) + math.log(2) - math.log(3 / 4)) / 2)
+    loss.backward()
+    torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 0.5]) / 2)
+    torch.testing.assert_close(future.grad.flatten(), torch.tensor([0.5 - 1 / 2, 0.75 - 1]) / 2)
+
+
+@both_readings
 @every_side
-def test_a_sample_of_the_steps_estimates_the_loss_without_bias(side):
+def test_a_sample_of_the_steps_estimates_the_loss_without_bias(bag_loss, literal_loss, side):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     arguments = (*inputs, target(), masks(side))
-    whole = bag_of_words_loss(*arguments)
+    whole = bag_loss(*arguments)
     torch.manual_seed(1)
     with torch.no_grad():
-        estimates = torch.stack([bag_of_words_loss(*arguments, steps=0.25) for _ in range(3000)])
+        estimates = torch.stack([bag_loss(*arguments, steps=0.25) for _ in range(3000)])
     assert estimates.std() > 0.05 * whole
     assert abs(estimates.mean() - whole) < 4 * estimates.std() / math.sqrt(len(estimates))
-    torch.testing.assert_close(bag_of_words_loss(*arguments, steps=1.0), whole, rtol=0, atol=0)
+    torch.testing.assert_close(bag_loss(*arguments, steps=1.0), whole, rtol=0, atol=0)
 
 
+@both_readings
 @pytest.mark.parametrize("steps", [0.0, -1.0, 1.5])
-def test_a_share_of_steps_out_of_range_is_refused(steps):
+def test_a_share_of_steps_out_of_range_is_refused(bag_loss, literal_loss, steps):
     inputs = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     with pytest.raises(ValueError, match="steps must be above 0 and at most 1"):
-        bag_of_words_loss(*inputs, target(), steps=steps)
+        bag_loss(*inputs, target(), steps=steps)
 
 
-def test_no_logits_are_kept():
+@both_readings
+def test_no_logits_are_kept(bag_loss, literal_loss):
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (1000, SIZE))
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: kept.append(tensor) or tensor, lambda tensor: tensor):
-        bag_of_words_loss(past, future, embeddings, target())
+        bag_loss(past, future, embeddings, target())
     assert max(tensor.numel() for tensor in kept) <= embeddings.numel()  # 15 steps would be 15,000 logits
 
 
@@ -115,6 +145,28 @@ def test_content_agreement_equals_a_result_by_hand():
     torch.testing.assert_close(state.grad.flatten(), torch.tensor([-0.5, -0.5]))
 
 
+@every_side
+def test_mean_content_agreement_equals_the_literal_sum(side):
+    inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (SIZE, CAPSULES), (SIZE, CAPSULES))
+    mask = masks(side)
+    got, want = mean_content_agreement_loss(*inputs, mask), literal.mean_content_agreement_loss(*inputs, mask)
+    assert_same(got, want, inputs)
+
+
+def test_mean_content_agreement_equals_a_result_by_hand():
+    """Two steps, z = (1, 3) in both of two dimensions; one capsule of one dimension, W^P = (2, 0), W^F = (1, 1)."""
+    past, future = (torch.tensor([[[0.5], [1.0]]], requires_grad=True) for _ in range(2))
+    state = torch.tensor([[[1.0, 1.0], [3.0, 3.0]]])
+    weights = torch.tensor([[2.0], [0.0]]), torch.tensor([[1.0], [1.0]])
+    loss = mean_content_agreement_loss(past, future, state, *weights)
+    # PAST: (1, 0) and (2, 0) against (1, 1) and (2, 2). FUTURE: (½, ½) and (1, 1) against (2, 2) and (3, 3).
+    # The distances are summed, divided by two dimensions and by T = 2.
+    assert loss.item() == pytest.approx(((0 + 1) + (0 + 4) + 2 * 1.5**2 + 2 * 2**2) / 2 / 2)
+    loss.backward()
+    torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 0.0]))  # the first dimension agrees
+    torch.testing.assert_close(future.grad.flatten(), torch.tensor([2 * 2 * -1.5, 2 * 2 * -2.0]) / 4)
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_long_sentences_in_half_precision_are_finite(dtype):
     torch.manual_seed(1)
@@ -122,8 +174,9 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
     weight = torch.randn(8, 8).to(dtype)
     embeddings = (20 * torch.randn(50, 8)).to(dtype).requires_grad_()
     words = torch.randint(50, (2, 400))
-    loss = bag_of_words_loss(past, future, embeddings, words)
-    loss = loss + content_agreement_loss(100 * past, future, 100 * state, weight, weight)
+    loss = bag_of_words_loss(past, future, embeddings, words) + mean_bag_of_words_loss(past, future, embeddings, words)
+    for agreement in (content_agreement_loss, mean_content_agreement_loss):
+        loss = loss + agreement(100 * past, future, 100 * state, weight, weight)
     assert loss.dtype == torch.float32 and torch.isfinite(loss)
     loss.backward()
     assert all(torch.isfinite(tensor.grad).all() for tensor in (past, future, state, embeddings))
@@ -160,12 +213,15 @@ def test_no_gradient_is_computed_if_none_is_required():
     torch.testing.assert_close(loss, bag_of_words_loss(past, future, embeddings, target()).detach())
 
 
-def test_content_agreement_is_computed_in_float32_under_autocast():
-    inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (CAPSULES, SIZE), (CAPSULES, SIZE))
+@pytest.mark.parametrize(
+    "agreement, shape", [(content_agreement_loss, (CAPSULES, SIZE)), (mean_content_agreement_loss, (SIZE, CAPSULES))]
+)
+def test_content_agreement_is_computed_in_float32_under_autocast(agreement, shape):
+    inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), shape, shape)
     inputs = [tensor.detach().float() for tensor in inputs]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        loss = content_agreement_loss(*inputs)
-    assert torch.equal(loss, content_agreement_loss(*inputs))
+        loss = agreement(*inputs)
+    assert torch.equal(loss, agreement(*inputs))
 
 
 @every_side

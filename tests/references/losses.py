@@ -33,6 +33,31 @@ def content_agreement_loss(past, future, state, past_weight, future_weight, padd
     return total
 
 
+def mean_bag_of_words_loss(past, future, embeddings, target, padding_mask=None):
+    total = 0
+    for b in range(len(target)):
+        steps = _words(target, padding_mask, b)
+        for t in steps:
+            for features, bag in ((past, [s for s in steps if s < t]), (future, [s for s in steps if s >= t])):
+                log_probabilities = torch.log_softmax(embeddings @ features[b, t], 0)
+                for word in bag:
+                    total = total - log_probabilities[target[b, word]] / len(bag) / len(steps)
+    return total
+
+
+def mean_content_agreement_loss(past, future, state, past_weight, future_weight, padding_mask=None):
+    total = 0
+    for b in range(len(state)):
+        steps = _words(state[..., 0], padding_mask, b)
+        for t in steps:
+            until = torch.stack([state[b, s] for s in steps if s <= t]).mean(0)
+            from_here = torch.stack([state[b, s] for s in steps if s >= t]).mean(0)
+            distance = (past_weight @ past[b, t] - until).square().sum()
+            distance = distance + (future_weight @ future[b, t] - from_here).square().sum()
+            total = total + distance / len(steps) / state.size(-1)
+    return total
+
+
 def bag_overlap(past, future, embeddings, target, padding_mask=None, top=5):
     sums, counts = [0.0, 0.0], [0, 0]
     for b in range(len(target)):

@@ -39,6 +39,7 @@ _ATTENTIONS = {
 TOP_WORDS = 10
 PAST_FUTURE = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
+GUIDED_REDUCTIONS = ChoiceEnum(["mean", "sum"])
 
 
 @dataclass
@@ -67,6 +68,13 @@ class PastFutureConfig(FairseqDataclass):
     )
     guided_heads: GUIDED_HEADS = field(
         default="none", metadata={"help": "guided losses for which the model has parameters (Zheng et al., §3.3)"}
+    )
+    guided_reduction: GUIDED_REDUCTIONS = field(
+        default="mean",
+        metadata={
+            "help": "form of the guided losses. mean: over the words of a bag, and over the dimensions of the distance "
+            "between mapped capsules and states (as the authors' code); sum: as the paper prints them"
+        },
     )
 
 
