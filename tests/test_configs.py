@@ -11,6 +11,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
+from fairseq_capsule.checkpoints.readings import readings
 from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
@@ -96,6 +97,13 @@ def test_systems_of_the_user_accept_every_config_group(path, size, share):
 )
 def test_gradients_of_capsnmt_are_clipped(path):
     assert composed(path.parent, path.stem).optimization.clip_norm == 1
+
+
+@pytest.mark.parametrize("path", SYSTEMS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_configuration_names_its_reading(path):
+    """So that a run folder of another reading refuses to continue: a training takes its options from here."""
+    config = composed(path.parent, path.stem)
+    assert readings(built(config).cfg).keys() <= config.model.keys()
 
 
 def test_every_folder_is_known():

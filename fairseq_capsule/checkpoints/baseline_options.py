@@ -11,6 +11,7 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
+from fairseq_capsule.checkpoints.readings import READINGS, readings
 from fairseq_capsule.errors import UserError
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,8 @@ def refuse_other_computation(config: Any, path: str, routing_options: Callable[[
         UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
     """
     found, own = _flat(_options(checkpoint_utils.load_checkpoint_to_cpu(path))), _flat(config)
-    compared = routing_options(Namespace(**found)).union(filter(COMPUTATION.fullmatch, own))
+    without_effect = READINGS.keys() - readings(found)
+    compared = routing_options(Namespace(**found)).union(filter(COMPUTATION.fullmatch, own)) - without_effect
     for name in sorted(compared & found.keys() & own.keys()):
         theirs, ours = found[name], own[name]
         if theirs is not None and ours is not None and str(theirs) != str(ours):

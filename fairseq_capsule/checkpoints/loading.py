@@ -5,11 +5,17 @@ harmless ones, which this module allows. Arrays of numbers are read by `checkpoi
 malicious pickle, is refused before it runs. Other modules of `fairseq_capsule.checkpoints` then check the content
 before fairseq reads it, because fairseq evaluates several options as Python.
 
-Only this module patches fairseq. It changes seven places:
+Only this module patches fairseq. It changes nine places:
 
 - `checkpoint_utils.load_checkpoint_to_cpu` first checks the file. It raises torch's errors again with the name of the
   file and the reason. fairseq's commands, its hub, and this package's commands and scripts all load through it.
 - `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`) reads a file itself. It gets the same check.
+- `checkpoint_utils.torch` is a stand-in with another `load`. It adds the options that older checkpoints lack
+  (`checkpoints/readings.py`) to what torch loaded, before fairseq makes a config of it and applies
+  `--model-overrides`. torch itself stays as it is.
+- `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. It is the only place where
+  a training knows both the file to restore and the options of its model: fairseq gives a task no checkpoint before the
+  parameters are loaded, gives a model only its own options, and hides an error of `load_state_dict` behind another.
 - `file_utils.load_archive_file` unpacks tar archives for the hub. `checkpoints/archives.py` does so instead, because
   fairseq's code writes wherever an archive says.
 - `models.build_model` names an unknown architecture, and the option for the plugin that may define it.
@@ -21,10 +27,12 @@ Only this module patches fairseq. It changes seven places:
   fairseq has made a config of its options, whose classes are allowed only for this call.
 """
 
+import contextlib
 import functools
 import os
 import pickle
 import re
+import types
 import typing
 from argparse import Namespace
 from collections import defaultdict
@@ -34,6 +42,7 @@ from fairseq import checkpoint_utils, file_utils, models
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
 from fairseq.tasks.translation import TranslationTask
+from fairseq.trainer import Trainer
 from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
@@ -43,6 +52,7 @@ from fairseq_capsule.checkpoints.archives import unpack
 from fairseq_capsule.checkpoints.arrays import ARRAYS, with_arrays
 from fairseq_capsule.checkpoints.config import check_config
 from fairseq_capsule.checkpoints.contents import check_archive, check_contents
+from fairseq_capsule.checkpoints.readings import refuse_other_readings, with_readings
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 
@@ -68,6 +78,8 @@ def install() -> None:
     torch.serialization.add_safe_globals(CHECKPOINT_CLASSES)
     for name in ("load_checkpoint_to_cpu", "load_ema_from_checkpoint"):
         setattr(checkpoint_utils, name, _once(getattr(checkpoint_utils, name), _checking))
+    checkpoint_utils.torch = _TorchOfCheckpoints(torch.__name__)
+    Trainer.load_checkpoint = _once(Trainer.load_checkpoint, _refusing_other_readings)
     file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking)
     models.build_model = _once(models.build_model, _naming_the_architecture)
     TranslationTask.load_dictionary = staticmethod(_once(TranslationTask.load_dictionary, _naming_what_is_broken))
@@ -83,23 +95,50 @@ def _once(function, decorator):
     return patched
 
 
+class _TorchOfCheckpoints(types.ModuleType):
+    """torch with a `load` that adds the options which a checkpoint lacks."""
+
+    def __getattr__(self, name):
+        return getattr(torch, name)
+
+    def load(self, *args, **kwargs):
+        return with_readings(torch.load(*args, **kwargs))
+
+
+def _refusing_other_readings(load):
+    def load_checkpoint(trainer, filename, *args, **kwargs):
+        if PathManager.isfile(filename):
+            with _naming_the_file(filename), torch.serialization.safe_globals(ARRAYS):
+                state = _check(PathManager.get_local_path(filename))
+            refuse_other_readings(filename, with_readings(state), trainer.cfg.model)
+        return load(trainer, filename, *args, **kwargs)
+
+    return load_checkpoint
+
+
 def _checking(load):
     def checked(path, *args, **kwargs):
         local_path = PathManager.get_local_path(path)  # a local copy of a remote file
-        try:
-            with torch.serialization.safe_globals(ARRAYS):
-                _check(local_path)
-                return with_arrays(load(local_path, *args, **kwargs))
-        except UserError as error:
-            raise UserError(f"{path}: not loaded: {error}") from error
-        except OSError as error:
-            if error.filename:  # the error already says that it is missing, a folder, or unreadable
-                raise
-            raise UserError(f"{path}: not loaded: {_reason(error)}") from error
-        except Exception as error:
-            raise UserError(f"{path}: not loaded: {_reason(error)}") from error
+        with _naming_the_file(path), torch.serialization.safe_globals(ARRAYS):
+            _check(local_path)
+            return with_arrays(load(local_path, *args, **kwargs))
 
     return checked
+
+
+@contextlib.contextmanager
+def _naming_the_file(path):
+    """Raise errors of a checkpoint again, with the name of the file and the reason."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{path}: not loaded: {error}") from error
+    except OSError as error:
+        if error.filename:  # the error already says that it is missing, a folder, or unreadable
+            raise
+        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
+    except Exception as error:
+        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
 
 
 def _unpacking(load):
@@ -139,8 +178,8 @@ def _naming_what_is_broken(load):
     return load_dictionary
 
 
-def _check(path: str) -> None:
-    """Check a checkpoint before fairseq reads it, without reading the bytes of its tensors.
+def _check(path: str) -> typing.Dict[str, typing.Any]:
+    """Check a checkpoint before fairseq reads it, without reading the bytes of its tensors, and return its content.
 
     Raises:
         UserError: it contains something other than data.
@@ -152,6 +191,7 @@ def _check(path: str) -> None:
         raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
     check_config(state)
     check_contents(state)
+    return state
 
 
 def _reason(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""`fairseq-capsule size`: the number of parameters of a model, and how many of them are word embeddings."""
+"""`fairseq-capsule size`: the parameters of a model, how many of them are word embeddings, and its readings."""
 
 import argparse
 import json
@@ -8,6 +8,7 @@ from fairseq.modules import LearnedPositionalEmbedding
 from torch import nn
 
 from fairseq_capsule.checkpoints.models import load_with_data
+from fairseq_capsule.checkpoints.readings import in_words, readings
 from fairseq_capsule.cli.arguments import input_file, input_folder
 
 
@@ -20,15 +21,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     models = [_sizes(path, args.data) for path in args.checkpoints]
     for model in models:
+        reading = f" ({in_words(model['readings'])})" if model["readings"] else ""
         print(
-            f"{model['parameters']:>14,} parameters, {model['embeddings']:,} of them embeddings: {model['checkpoint']}"
+            f"{model['parameters']:>14,} parameters, {model['embeddings']:,} of them embeddings: "
+            f"{model['checkpoint']}{reading}"
         )
     if args.json:
         print(json.dumps({"models": models}))
 
 
 def _sizes(path: Path, data: Path) -> dict:
-    model, _, _ = load_with_data(path, data)
+    model, cfg, _ = load_with_data(path, data)
     embeddings = {
         id(part.weight): part.weight
         for part in model.modules()
@@ -38,4 +41,5 @@ def _sizes(path: Path, data: Path) -> dict:
         "checkpoint": str(path),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "embeddings": sum(weight.numel() for weight in embeddings.values()),
+        "readings": readings(cfg.model),
     }

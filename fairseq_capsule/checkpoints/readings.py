@@ -1,0 +1,74 @@
+"""Readings of the papers: options that change what the same paper means, and that older checkpoints do not have."""
+
+from argparse import Namespace
+from typing import Any, Dict, Mapping, Optional
+
+from fairseq_capsule.errors import UserError
+
+# For each such option: an option that marks the models that have it, and the value of models trained without it.
+READINGS = {
+    "decoder_norms": ("decoder_context", "after"),
+    "guided_reduction": ("guided_heads", "sum"),
+}
+
+
+def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
+    """Add the options that an older checkpoint lacks, with the values that it was trained with.
+
+    Args:
+        state: what torch loaded from the file. It is changed in place. fairseq fills in its own defaults later, and
+            ignores `--model-overrides` of options that are missing.
+    """
+    for options in (_model_options(state.get("cfg")), state.get("args")):
+        values = vars(options) if isinstance(options, Namespace) else options
+        if isinstance(values, dict):
+            for name, (marker, before) in READINGS.items():
+                if marker in values:
+                    values.setdefault(name, before)
+    return state
+
+
+def readings(options: Any) -> Dict[str, str]:
+    """Return the readings of a model, by option; without those that have no effect in it.
+
+    Args:
+        options: of the model: a config, a mapping or a Namespace.
+    """
+    values = options if isinstance(options, Mapping) else vars(options)
+    return {
+        name: str(values[name])
+        for name, (marker, _) in READINGS.items()
+        if name in values and str(values.get(marker, "none")) != "none"
+    }
+
+
+def in_words(found: Mapping[str, str]) -> str:
+    """Return readings as options of the command line."""
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.items())
+
+
+def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> None:
+    """Refuse to continue the training of a checkpoint with another reading.
+
+    Parameters may have the same names and shapes in both, so that fairseq would load them.
+
+    Args:
+        path: the file, for the message.
+        state: the result of `with_readings`.
+        options: those of the model that is trained.
+
+    Raises:
+        UserError: a reading differs.
+    """
+    there, here = readings(_model_options(state.get("cfg")) or state.get("args") or {}), readings(options)
+    for name in sorted(there.keys() & here.keys()):
+        if there[name] != here[name]:
+            trained, model = (in_words({name: found[name]}) for found in (there, here))
+            raise UserError(
+                f"{path}: it was trained with {trained}, but the model has {model}; continue with {there[name]}, or "
+                "train anew in another --save-dir"
+            )
+
+
+def _model_options(config: Any) -> Optional[Any]:
+    return config.get("model") if isinstance(config, Mapping) else None
