@@ -5,7 +5,7 @@ restricted unpickler calls the classes of this module in their place. They accep
 replaces them when the whole checkpoint has been checked.
 """
 
-from typing import Any, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def _describe(*_: Any) -> Numbers:
 
 
 # What torch's unpickler calls for the names in a pickle. The first is that of numpy 1.
-ARRAYS = [
+ARRAYS: List[Any] = [
     (_describe, "numpy.core.multiarray._reconstruct"),
     (_describe, "numpy._core.multiarray._reconstruct"),
     (Numbers, "numpy.ndarray"),

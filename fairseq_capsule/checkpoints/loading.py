@@ -87,6 +87,19 @@ def install() -> None:
     literals.install()
 
 
+def read_lazily(path: str) -> typing.Dict[str, typing.Any]:
+    """Read a checkpoint without its tensors in memory; they are read from the file when they are used.
+
+    The options are those of the file, in plain dicts and Namespaces, with those that an older checkpoint lacks.
+
+    Raises:
+        UserError: the file is damaged, or contains something other than a checkpoint's data.
+        OSError: the path does not exist or cannot be read.
+    """
+    with _naming_the_file(path), torch.serialization.safe_globals(ARRAYS):
+        return with_readings(_check(PathManager.get_local_path(path)))
+
+
 def _once(function, decorator):
     if getattr(function, "patched_by", None) == __name__:
         return function
@@ -108,9 +121,7 @@ class _TorchOfCheckpoints(types.ModuleType):
 def _refusing_other_readings(load):
     def load_checkpoint(trainer, filename, *args, **kwargs):
         if PathManager.isfile(filename):
-            with _naming_the_file(filename), torch.serialization.safe_globals(ARRAYS):
-                state = _check(PathManager.get_local_path(filename))
-            refuse_other_readings(filename, with_readings(state), trainer.cfg.model)
+            refuse_other_readings(filename, read_lazily(filename), trainer.cfg.model)
         return load(trainer, filename, *args, **kwargs)
 
     return load_checkpoint

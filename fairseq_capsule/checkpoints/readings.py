@@ -28,6 +28,11 @@ def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
     return state
 
 
+def readings_of(state: Mapping[str, Any]) -> Dict[str, str]:
+    """Return the readings of the model of a checkpoint, the result of `with_readings`."""
+    return readings(_model_options(state.get("cfg")) or state.get("args") or {})
+
+
 def readings(options: Any) -> Dict[str, str]:
     """Return the readings of a model, by option; without those that have no effect in it.
 
@@ -38,7 +43,7 @@ def readings(options: Any) -> Dict[str, str]:
     return {
         name: str(values[name])
         for name, (marker, _) in READINGS.items()
-        if name in values and str(values.get(marker, "none")) != "none"
+        if name in values and str(values.get(marker)) != "none"
     }
 
 
@@ -60,7 +65,7 @@ def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> 
     Raises:
         UserError: a reading differs.
     """
-    there, here = readings(_model_options(state.get("cfg")) or state.get("args") or {}), readings(options)
+    there, here = readings_of(state), readings(options)
     for name in sorted(there.keys() & here.keys()):
         if there[name] != here[name]:
             trained, model = (in_words({name: found[name]}) for found in (there, here))

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
 from fairseq_capsule.cli import report
 from tests.analysis.run_report.runs import make_data, make_run, write
@@ -202,3 +203,17 @@ def test_coverage_is_a_table_of_the_page(command, words, place):
     library("eflomal")
     assert command(*words, "--coverage", 1).status == 0
     assert 'id="coverage-table"' in (place / "out/report.html").read_text()
+
+
+def test_the_table_of_runs_has_the_reading_of_each_checkpoint(command, words, place):
+    """Run a has an older checkpoint, run b has none, only settings."""
+    model = {"_name": "gdr_transformer_tiny", "guided_heads": "both"}
+    state = {"cfg": {"model": model}, "args": None, "model": {}, "extra_state": {}, "optimizer_history": [{}]}
+    torch.save(state, place / "a/checkpoint_last.pt")
+    change(place / "b/settings.json", config={"model": {**model, "guided_reduction": "mean"}})
+    assert command(*words).status == 0
+    page = (place / "out/report.html").read_text()
+    assert "--guided-reduction sum" in page and "--guided-reduction mean" in page
+    (place / "a/checkpoint_last.pt").write_bytes(b"damaged")
+    assert command(*words).status == 0
+    assert "--guided-reduction sum" not in (place / "out/report.html").read_text()

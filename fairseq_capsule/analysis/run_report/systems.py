@@ -1,5 +1,6 @@
 """Read evaluated runs, and refuse runs that cannot be compared."""
 
+import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +10,15 @@ import numpy as np
 from fairseq.data.data_utils import infer_language_pair
 
 from fairseq_capsule.analysis.run_report.training_log import TrainingLog, finite, read_training_log
+from fairseq_capsule.checkpoints.loading import read_lazily
+from fairseq_capsule.checkpoints.readings import in_words, readings, readings_of
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.evaluation.scoring import disagreements
 from fairseq_capsule.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
 from fairseq_capsule_runs import RunFolder, read_report
 from fairseq_capsule_runs.folder import Evaluation
+from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError
 
 # The reports of scripts/reproduce.sh in RUN/measures: the file, the path of a figure in it, the column of the figure.
@@ -223,6 +227,7 @@ def _system(
     hardware = first.get("gpus") or first.get("processor") or ""
     facts = {
         "architecture": settings.get("model._name") or "",
+        "readings": _readings(folder, settings),
         "updates": f"{folder.last_update:,}" if folder.last_update else "",
         "seed": first.get("seed", ""),
         "batch": first.get("batch", ""),
@@ -235,6 +240,14 @@ def _system(
     logged = {"parameters": log.parameters, "training, words/s": log.words_per_second}
     speeds = {what: float(value) for what, value in logged.items() if value is not None} | _measured(run)
     return System(name, run, split, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
+
+
+def _readings(folder: RunFolder, settings: Settings) -> str:
+    """The readings of the run's checkpoint as options; without a checkpoint, those that its settings name."""
+    with contextlib.suppress(OSError, UserError):
+        return in_words(readings_of(read_lazily(str(folder.last_checkpoint))))
+    model = settings.get("model")
+    return in_words(readings(model)) if isinstance(model, dict) else ""
 
 
 def _decoding(evaluation: Evaluation) -> Dict[str, str]:
