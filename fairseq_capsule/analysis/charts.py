@@ -75,8 +75,8 @@ def points(panels: Points, spreads: Points, title: str) -> Figure:
 def scatter(places: Dict[str, Tuple[float, float, float]], x_label: str, y_label: str, title: str) -> Figure:
     """One point per system, named in a legend. A place has `x`, `y` and the spread of `y`."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    figure.suptitle(title, fontsize=10)
     axis = figure.subplots()
+    axis.set_title(title, fontsize=10)  # a title of the figure may run into the legend
     for number, (system, (x, y, spread)) in enumerate(places.items()):
         axis.errorbar(x, y, yerr=spread, linestyle="none", capsize=4, label=system, **style_of(number))
     axis.set_xlabel(x_label, fontsize=9)

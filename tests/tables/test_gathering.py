@@ -20,6 +20,7 @@ SMALL = load_scale("small")
 TRANSFORMER, ENCODER = "transformer", "capsule_transformer+decoder_routing-none"
 DECODER = "capsule_transformer+encoder_routing-none"
 GDR = "gdr_transformer+on-transformer"
+GDR_SUM = "gdr_transformer+guided_reduction-sum+on-transformer"  # of the comparison
 
 
 def put(path, content):
@@ -156,18 +157,18 @@ def test_differences_without_a_comparison_over_seeds_are_not_called_those_of_one
 def test_nll_is_compared_over_seeds(runs):
     continued, pairs = "continued+on-transformer", [(2.40, 2.43), (2.38, 2.42), (2.41, 2.43)]
     for seed, (theirs, ours) in enumerate(pairs, 1):
-        for title, nll in ((continued, theirs), (GDR, ours)):
+        for title, nll in ((continued, theirs), (GDR_SUM, ours)):
             runs.report(title, "nll", {"rows": [{"nll": nll}]}, seed)
     table = load_table("comparison")
     column = [column.label for column in table.columns].index("NLL")
     results = gather(table, SMALL, runs.places)
-    found = results.cells["+ GDR, both losses"][column][""].effect
+    found = results.cells["+ GDR, sum"][column][""].effect
     expected = stats.ttest_rel(*zip(*[(ours, theirs) for theirs, ours in pairs]))
     assert (found.difference, found.p) == pytest.approx((0.03, expected.pvalue))
     assert results.cells["Transformer, continued"][column][""].effect is None
     assert "over seeds and sentences (NLL: over seeds only)" in markdown(results)
     (runs.folder(continued, 3) / "measures" / "nll.json").unlink()
-    figures = gather(table, SMALL, runs.places).cells["+ GDR, both losses"][column][""]
+    figures = gather(table, SMALL, runs.places).cells["+ GDR, sum"][column][""]
     assert figures.effect is None and len(figures.values) == 3
 
 
@@ -194,11 +195,11 @@ def test_learning_curves_have_bands_over_seeds(runs, tmp_path):
 
 
 def test_seeds_validated_at_different_updates_have_no_curve(runs):
-    for title, steps in ((TRANSFORMER, (100, 124)), (GDR, (124, 124))):
+    for title, steps in ((TRANSFORMER, (100, 124)), (GDR_SUM, (124, 124))):
         for seed, updates in enumerate(steps, 1):
             runs.finish(title, seed)
             put(runs.folder(title, seed) / "train.log", VALID.format(epoch=1, nll=4.0, updates=updates))
-    assert [point.row for point in curves(load_table("comparison"), SMALL, runs.places).rows] == ["+ GDR, both losses"]
+    assert [point.row for point in curves(load_table("comparison"), SMALL, runs.places).rows] == ["+ GDR, sum"]
 
 
 def test_curves_without_a_training_log_are_refused(runs):
@@ -272,13 +273,13 @@ def test_quality_is_drawn_over_speed(runs, tmp_path):
     """The model of fairseq is not compared with itself; its ratio is 1."""
     for split in ("test", "test1", "test2"):
         runs.score(TRANSFORMER, 30.0, split=split)
-        runs.score(GDR, 31.0, split=split)
+        runs.score(GDR_SUM, 31.0, split=split)
         runs.score("capsnmt", 29.0, split=split)  # without a speed: no point
-    runs.report(GDR, "throughput-generate", {"arch": "x", "ratio": 0.85})
+    runs.report(GDR_SUM, "throughput-generate", {"arch": "x", "ratio": 0.85})
     results = runs.gathered("comparison")
     [axis] = plot(results).axes
     drawn = {bar.get_label(): tuple(map(float, bar.lines[0].get_xydata()[0])) for bar in axis.containers}
-    assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, both losses": (0.85, 31.0)}
+    assert drawn == {"Transformer": (1.0, 30.0), "+ GDR, sum": (0.85, 31.0)}
     assert {path.suffix for path in write(results, tmp_path)} == {".md", ".csv"}
     assert {path.suffix for path in write(results, tmp_path, figure=True)} == {".md", ".csv", ".png", ".svg"}
 

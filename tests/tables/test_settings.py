@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_capsule.checkpoints.readings import readings
 from fairseq_capsule.tables.definitions import load_table, table_names
 from fairseq_capsule.tables.measures import composed_of
 from fairseq_capsule.tables.runs import Places, run_of
@@ -82,6 +83,18 @@ def test_dropout_is_that_of_the_papers(name):
         else:
             dropout = 0.3 if run.config == "capsnmt" or is_big(run) else 0.1
         assert composed_of(run).model.dropout == dropout, run.title
+
+
+@each_table
+def test_the_label_of_a_row_says_an_older_reading(name):
+    table = load_table(name)
+    for row in table.to_run():
+        config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, PLACES))
+        found = readings(config.model)
+        assert (found.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
+        assert (found.get("guided_reduction") == "sum") == (", sum" in row.label), row.label
+        if "decoder_norms" in found:
+            assert config.optimization.clip_norm == ("norm after" not in row.label), row.label
 
 
 @each_table
