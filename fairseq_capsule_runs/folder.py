@@ -2,7 +2,7 @@
 
 | file | |
 |---|---|
-| `settings.json` | the settings that bind the folder to one training; `settings` in the old format |
+| `settings.json` | the settings that bind the folder to one training |
 | `manifest.json` | every start: command, versions, hardware, times, how it ended |
 | `finished` | exists after the training has finished |
 | `checkpoint*.pt`, `train.log` | files of fairseq |
@@ -96,13 +96,9 @@ class RunFolder:
         return self.path / "settings.json"
 
     @property
-    def former_settings_file(self) -> Path:
-        return self.path / "settings"
-
-    @property
     def is_bound(self) -> bool:
         """Whether the folder belongs to a training by train.sh."""
-        return self.settings_file.exists() or self.former_settings_file.exists()
+        return self.settings_file.exists()
 
     def settings(self) -> Settings:
         """The settings that the folder is bound to; empty if it is not bound.
@@ -110,18 +106,15 @@ class RunFolder:
         Raises:
             RunError: the file is damaged.
         """
-        former = not self.settings_file.exists()
-        file = self.former_settings_file if former else self.settings_file
         try:
-            text = file.read_text(encoding="utf-8")
-            return Settings.from_lines(text) if former else Settings.from_json(text)
+            return Settings.from_json(self.settings_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return Settings({})
         except UnicodeDecodeError:
             reason = "not UTF-8"
         except RunError as error:
             reason = str(error)
-        raise RunError(f"{file}: {reason}; restore the file, or train in another folder")
+        raise RunError(f"{self.settings_file}: {reason}; restore the file, or train in another folder")
 
     def bind(self, settings: Settings, shown: str) -> None:
         """Bind the folder to a training. It may already be bound to the same training.
@@ -141,7 +134,7 @@ class RunFolder:
                 raise RunError(f"{shown} has checkpoints that are not of this script; name another folder")
             self.write_settings(settings)
             return
-        before, now = self._bound_lines(), settings.lines()
+        before, now = self.settings().lines(), settings.lines()
         if before != now:
             # The data have only a hash, which means nothing to the user.
             there = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
@@ -154,33 +147,25 @@ class RunFolder:
 
     def _unbind(self, shown: str) -> None:
         """Delete the settings and the manifest of a training that failed before its first checkpoint."""
-        former_manifest = self.path / "manifest.tsv"
-        records = (self.settings_file, self.manifest_file, former_manifest, self.former_settings_file)
-        for file in records:
+        prepared = (self.path / "manifest.tsv", self.path / "settings")  # records of a prepared folder
+        for file in (self.settings_file, self.manifest_file, *prepared):
             if file.exists() and not self._is_record(file):
                 raise RunError(f"{shown}/{file.name} is not of this script; name another folder")
-        for file in records:
-            file.unlink(missing_ok=True)
+        self.settings_file.unlink(missing_ok=True)
+        self.manifest_file.unlink(missing_ok=True)
 
     def _is_record(self, file: Path) -> bool:
         """Whether train.sh wrote a file that has the name of settings or of a manifest."""
         try:
             if file == self.settings_file:
-                Settings.from_json(file.read_text(encoding="utf-8"))
+                self.settings()
             elif file == self.manifest_file:
                 self.manifest()
-            else:  # the prepare scripts write files of these names too; their first lines differ
-                return self.former_settings_file.read_bytes().startswith(b"script train.sh\n")
-        except (RunError, UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            else:
+                return False
+        except (RunError, IsADirectoryError):
             return False
         return True
-
-    def _bound_lines(self) -> set[str]:
-        if self.settings_file.exists():
-            return self.settings().lines()
-        # Keep the text of the file: the old format does not show whether a value was a text or a number.
-        text = self.former_settings_file.read_text(encoding="utf-8", errors="replace")
-        return set(text.rstrip("\n").split("\n")) - {"script train.sh"}
 
     def write_settings(self, settings: Settings) -> None:
         _write(self.settings_file, settings.to_json())

@@ -1,7 +1,6 @@
 """The settings of a run folder: data, precision, batch, and the configuration with its overrides."""
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,8 +20,7 @@ class Settings:
 
     def lines(self) -> set[str]:
         """`KEY VALUE` of every setting."""
-        found = [*_lines(self.origin, ""), *_lines(self.config, "")]
-        return {line for text in found for line in text.split("\n")}
+        return {*_lines(self.origin, ""), *_lines(self.config, "")}
 
     def get(self, key: str) -> Any:
         """A value of the configuration by its key, such as `model.dropout`; None if it is not set."""
@@ -62,37 +60,6 @@ class Settings:
             raise RunError("its 'config' is not a JSON object")
         _require_shallow(config)
         return cls(config, origin)
-
-    @classmethod
-    def from_lines(cls, text: str) -> "Settings":
-        """Read the old format: lines `KEY VALUE`, where VALUE is a text or a JSON value.
-
-        Raises:
-            RunError: a line has another form, or a key is also a group.
-        """
-        config: dict[str, Any] = {}
-        origin: dict[str, Any] = {}
-        for number, line in enumerate(text.rstrip("\n").split("\n") if text else [], start=1):
-            found = re.fullmatch(r"([\w./@-]+)(?: (.*))?", line)
-            if not found:
-                raise RunError(f"line {number} is not 'KEY VALUE'")
-            *groups, last = found[1].split(".")
-            inside = config if groups else origin
-            for group in groups:
-                inside = inside.setdefault(group, {})
-                if not isinstance(inside, dict):
-                    raise RunError(f"line {number}: {found[1]} is both a value and a group")
-            inside[last] = _value(found[2] or "")
-        origin.pop("script", None)
-        _require_shallow(config)
-        return cls(config, origin)
-
-
-def _value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return text
 
 
 def _require_shallow(config: dict[str, Any], depth: int = 0) -> None:

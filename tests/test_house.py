@@ -121,18 +121,6 @@ def test_imports_in_the_documents_exist(page):
                 assert all(hasattr(module, alias.name) for alias in node.names)
 
 
-@pytest.mark.parametrize(
-    "module, names",
-    [
-        ("hub", {"load", "CapsuleHub"}),
-        ("analysis.inspector.attention", {"encoder_attention", "decoder_attention", "lstm_attention"}),
-        ("analysis.inspector.past_future", {"past_future", "bag_words"}),
-    ],
-)
-def test_documented_imports_of_earlier_versions_exist(module, names):
-    assert names <= vars(importlib.import_module(f"fairseq_capsule.{module}")).keys()
-
-
 def test_files_are_short():
     for path in PACKAGE.rglob("*.py"):
         assert len(path.read_text().splitlines()) <= 320, path

@@ -95,13 +95,10 @@ def test_hostile_texts_do_not_run_in_train(place):
 
 
 def test_hostile_texts_do_not_run_in_evaluate(place):
-    def setting(file, key):
+    def setting(key):
         def prepare(text):
-            for old in ("settings", "settings.json"):
-                (place.root / "run" / old).unlink(missing_ok=True)
             group, name = key.split(".")
-            content = json.dumps({"config": {group: {name: text}}}) if file == "settings.json" else f"{key} {text}\n"
-            (place.root / "run" / file).write_text(content)
+            (place.root / "run/settings.json").write_text(json.dumps({"config": {group: {name: text}}}))
             return "run", "data"
 
         return prepare
@@ -109,7 +106,7 @@ def test_hostile_texts_do_not_run_in_evaluate(place):
     ways = options("split checkpoints beam lenpen nbest max-tokens against results", "run", "data")
     keys = "generation.beam generation.lenpen generation.nbest task._name task.source_lang task.target_lang "
     keys += "checkpoint.keep_last_epochs checkpoint.keep_interval_updates"
-    ways |= {f"{file} {key}": setting(file, key) for key in keys.split() for file in ("settings", "settings.json")}
+    ways |= {key: setting(key) for key in keys.split()}
     ways |= {"RUN": lambda text: (text, "data"), "DATA": lambda text: ("run", text)}
     attack(place, "evaluate.sh", 40, ways)
 
@@ -149,13 +146,14 @@ def test_values_that_once_ran_code_are_harmless(place):
     (place.root / "config.yaml").write_text(yaml.safe_dump(content))
     process = place.prepare("config.yaml", "data/bin", "out")
     assert place.refused(process, "optimization.max_update must be a whole number from 0 on, not 'nodes[$(touch ")
-    (place.root / "run" / "settings").write_text(f"checkpoint.keep_last_epochs {text}\n")
+    recorded = place.root / "run/settings.json"
+    recorded.write_text(json.dumps({"config": {"checkpoint": {"keep_last_epochs": text}}}))
     place.script = "evaluate.sh"
     process = place.prepare("run", "data")
     assert place.refused(
         process, "/run, its settings: checkpoint.keep_last_epochs must be a whole number from -1 on, not"
     )
-    (place.root / "run" / "settings").unlink()
+    recorded.unlink()
     process = place.prepare("run", "data", "--results", "..")
     assert place.refused(process, "--results must be a name (letters, digits and _-.+=), not '..'")
     assert not mark.exists()

@@ -19,18 +19,6 @@ KEYS = st.sampled_from(["generation", "task", "beam", "model", "_name", "x", "lr
 CONFIGS = st.dictionaries(
     KEYS, st.recursive(hostile.values("MARK"), lambda some: st.dictionaries(KEYS, some), max_leaves=5)
 )
-FORMER = """script train.sh
-data 0123456789ab
-precision fp32
-task._name translation
-task.source_lang en
-generation.beam 4
-generation.lenpen 0.6
-optimizer.adam_betas (0.9,0.98)
-optimization.lr [0.004]
-optimization.warmup 1e-07
-batch 800 tokens
-"""
 
 
 @pytest.fixture
@@ -133,24 +121,24 @@ def test_settings_are_read_as_they_were_written(config, batch):
 @given(st.one_of(st.text(), hostile.texts("MARK"), hostile.values("MARK").map(json.dumps), CONFIGS.map(json.dumps)))
 def test_any_settings_are_read_or_refused(tmp_path_factory, text):
     folder = RunFolder(tmp_path_factory.mktemp("run"))
-    for file in (folder.former_settings_file, folder.settings_file):
-        file.write_text(text, encoding="utf-8", errors="replace", newline="")
+    folder.settings_file.write_text(text, encoding="utf-8", errors="replace", newline="")
+    try:
+        found = folder.settings()
+    except RunError as error:
+        assert one_line(error) and str(error).startswith(f"{folder.settings_file}: ")
+        assert "restore the file" in str(error)
+        return
+    for read in (found.whole, found.number, found.name):
         try:
-            found = folder.settings()
+            value = read("generation.beam", 5)
         except RunError as error:
-            assert one_line(error) and str(error).startswith(f"{file}: ") and "restore the file" in str(error)
-            continue
-        for read in (found.whole, found.number, found.name):
-            try:
-                value = read("generation.beam", 5)
-            except RunError as error:
-                assert one_line(error) and str(error).startswith("generation.beam must be ")
-            else:
-                assert type(value) in (int, float, str)
-        try:
-            folder.bind(Settings({"x": 1}), "out")
-        except RunError as error:
-            assert one_line(error)
+            assert one_line(error) and str(error).startswith("generation.beam must be ")
+        else:
+            assert type(value) in (int, float, str)
+    try:
+        folder.bind(Settings({"x": 1}), "out")
+    except RunError as error:
+        assert one_line(error)
 
 
 @given(
@@ -172,33 +160,6 @@ def test_any_manifest_is_read_or_refused(tmp_path_factory, text):
         assert folder.manifest()["starts"][-1]["end"]["how"] == "finished"
 
 
-def test_a_folder_of_the_former_format_is_read(folder):
-    folder.former_settings_file.write_text(FORMER)
-    folder.last_checkpoint.touch()
-    found = folder.settings()
-    assert found.get("generation.beam") == 4 and found.get("task._name") == "translation"
-    assert found.get("optimization.lr") == [0.004] and found.get("optimizer.adam_betas") == "(0.9,0.98)"
-    config = {
-        "task": {"_name": "translation", "source_lang": "en", "data": None},
-        "generation": {"beam": 4, "lenpen": 0.6},
-        "optimizer": {"adam_betas": "(0.9,0.98)"},
-        "optimization": {"lr": [0.004], "warmup": 1e-7},
-    }
-    now = Settings(config, {"data": "0123456789ab", "precision": "fp32", "batch": "800 tokens"})
-    folder.bind(now, "out")
-    assert not folder.settings_file.exists() and folder.former_settings_file.read_text() == FORMER
-    now.config["generation"]["beam"] = 5
-    assert refused(folder.bind, now, "out") == (
-        "out was trained with generation.beam 4, not generation.beam 5; name another folder"
-    )
-
-
-@pytest.mark.parametrize("text", ["a.b 1\na 2\na.b.c 3\n", "a.b 1\n\nc 2\n", "generation.beam 4\n$(touch x) 3\n"])
-def test_damaged_settings_of_the_former_format_are_refused(folder, text):
-    folder.former_settings_file.write_text(text)
-    assert "restore the file, or train in another folder" in refused(folder.settings)
-
-
 def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
     folder.bind(Settings({"x": 1}), "out")
     folder.note_start({})
@@ -210,19 +171,12 @@ def test_a_folder_without_a_checkpoint_accepts_other_settings(folder):
     assert "has checkpoints that are not of this script" in refused(folder.bind, Settings({"x": 1}), "out")
 
 
-def test_a_start_that_failed_in_the_former_format_does_not_bind_the_folder(folder):
-    folder.former_settings_file.write_text(FORMER)
-    (folder.path / "manifest.tsv").write_text("command\ttrain.sh\n")
-    folder.bind(Settings({"x": 1}), "out")
-    assert [path.name for path in folder.path.iterdir()] == ["settings.json"]
-
-
 @pytest.mark.parametrize(
     "files, named",
     [
         ({"settings": "script prepare.sh\nlimit none\n", "manifest.tsv": "command\tprepare.sh\n"}, "manifest.tsv"),
         ({"manifest.tsv": "command\tprepare.sh\n"}, "manifest.tsv"),
-        ({"settings": FORMER, "manifest.json": '{"name": "my page"}'}, "manifest.json"),
+        ({"settings.json": '{"config": {}}', "manifest.json": '{"name": "my page"}'}, "manifest.json"),
         ({"settings.json": '{"editor": "vi"}'}, "settings.json"),
         ({"settings.json": '{"config": {}}', "manifest.json": "[]"}, "manifest.json"),
         ({"settings": b"\xff"}, "settings"),

@@ -214,7 +214,7 @@ def test_a_file_that_is_not_a_configuration_is_named(asked):
 def test_the_plugin_is_the_one_beside_the_scripts(asked):
     plan = planned(write(asked))
     assert plan.command.count(f"common.user_dir='{asked['plugin']}'") == 1
-    assert plan.settings.get("common.user_dir") is None  # so that a folder of an earlier version is the same training
+    assert plan.settings.get("common.user_dir") is None  # the clone may be moved
 
 
 def test_a_configuration_or_an_override_names_another_plugin(asked, my_plugin):
