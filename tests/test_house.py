@@ -22,20 +22,25 @@ ALLOWED = {
     "checkpoints": {"data"},
     "models": {"routing", "losses", "modules", "data", "checkpoints"},
     "criterions": {"losses", "modules", "models"},
-    "testing": {"models"},
+    "inspection": {"routing", "modules", "models"},
+    "testing": {"models", "inspection"},
     "evaluation": {"data"},
-    "tasks": {"losses", "models", "criterions", "checkpoints", "data", "evaluation"},
-    "inspector": {"models", "data", "evaluation"},
+    "tasks": {"losses", "models", "inspection", "criterions", "checkpoints", "data", "evaluation"},
+    "inspector": {"models", "inspection", "data", "evaluation"},
     "analysis": {"losses", "models", "checkpoints", "data", "evaluation"},
     "tables": {"data", "evaluation", "analysis"},
     "cli": {
         *("corpora", "criterions", "models", "data", "checkpoints", "environment"),
-        *("evaluation", "analysis", "inspector", "tables"),
+        *("evaluation", "analysis", "inspection", "inspector", "tables"),
     },
 }
 # Modules outside the packages: FOR_ALL may be imported by every module, FACES by none.
 FOR_ALL = {"fairseq_capsule", *(f"fairseq_capsule.{name}" for name in ("errors", "number_sets", "pages"))}
-FACES = {"fairseq_capsule": {"criterions", "models", "tasks", "checkpoints"}, "fairseq_capsule.hub": {"checkpoints"}}
+FACES = {
+    "fairseq_capsule": {"criterions", "models", "tasks", "checkpoints"},
+    "fairseq_capsule.extending": {"models", "inspection"},
+    "fairseq_capsule.hub": {"checkpoints"},
+}
 # `inspect` of a hub imports the inspector by name when it is called.
 BY_NAME = {("fairseq_capsule.checkpoints.hub", "fairseq_capsule.inspector")}
 WITHOUT_FAIRSEQ = {"routing", "losses", "corpora", "modules"}

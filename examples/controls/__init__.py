@@ -21,8 +21,9 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
+from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.losses import mean_bag_of_words_loss, mean_content_agreement_loss
-from fairseq_capsule.models import Mechanism, add_mechanism
+from fairseq_capsule.models import Mechanism
 from fairseq_capsule.modules.feed_forward import feed_forward
 
 

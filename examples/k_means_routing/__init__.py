@@ -17,7 +17,9 @@ from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
-from fairseq_capsule.models import Mechanism, Panel, View, add_mechanism, coupling_entropy, mean_where, named
+from fairseq_capsule.extending import add_mechanism
+from fairseq_capsule.inspection import Inspection, Panel, View, coupling_entropy, mean_where, named
+from fairseq_capsule.models import Mechanism
 from fairseq_capsule.models.past_future import PastFuture
 from fairseq_capsule.modules import PastFutureRouting, SourceParts
 from fairseq_capsule.routing import RoutingResult, in_float32
@@ -80,6 +82,20 @@ class KMeans(Mechanism):
     on_lstm = True
     iterations = "k_means_iterations"
     criterion = "label_smoothed_cross_entropy_with_progress"
+
+    def losses(self, config):
+        return {"progress_weight": 1.0}
+
+    def build_decoder(self, decoder, config, source_dim, state_dim):
+        routing = KMeansRouting(source_dim, state_dim, state_dim // 2, config.k_means_iterations)
+        sizes = {"content_dim": state_dim // 2, "state_dim": state_dim, "ffn_dim": 2 * state_dim}
+        decoder.k_means = PastFuture(routing, capsules_per_content=1, **sizes)
+
+    def decode(self, decoder, features, source, incremental_state):
+        return decoder.k_means(features, source.states, source.padding_mask, incremental_state)
+
+
+class KMeansInspection(Inspection):
     views = (
         View(
             "k_means",
@@ -102,35 +118,24 @@ class KMeans(Mechanism):
         ),
     )
 
-    def losses(self, config):
-        return {"progress_weight": 1.0}
-
-    def build_decoder(self, decoder, config, source_dim, state_dim):
-        routing = KMeansRouting(source_dim, state_dim, state_dim // 2, config.k_means_iterations)
-        sizes = {"content_dim": state_dim // 2, "state_dim": state_dim, "ffn_dim": 2 * state_dim}
-        decoder.k_means = PastFuture(routing, capsules_per_content=1, **sizes)
-
-    def decode(self, decoder, features, source, incremental_state):
-        return decoder.k_means(features, source.states, source.padding_mask, incremental_state)
-
     def arrays(self, model, sentence):
         if not hasattr(model.decoder, "k_means"):
             return {}
         lengths = torch.tensor([sentence.source.size(1)])
-        routed = model(sentence.source, lengths, sentence.previous)[1][self.name]
+        routed = model(sentence.source, lengths, sentence.previous)[1][KMeans.name]
         axes = {"target": sentence.target_words, "source": sentence.source_words, "cluster": CLUSTERS}
         return {"k_means": named(routed.assignment[0], **axes)}
 
     def statistics(self, model, source, previous):
         padding = model.decoder.dictionary.pad()
-        shares = model(source, source.ne(padding).sum(1), previous)[1][self.name].assignment  # [B, T, I, 2]
+        shares = model(source, source.ne(padding).sum(1), previous)[1][KMeans.name].assignment  # [B, T, I, 2]
         words = shares.sum(-1) > 0  # padding has a share of 0
         valid = words & previous.ne(padding).unsqueeze(-1)
         entropy = coupling_entropy(shares, -1, ~valid.unsqueeze(-1))
         return {"entropy": entropy, "past": mean_where(shares[..., 0], valid)}
 
 
-add_mechanism(KMeans())
+add_mechanism(KMeans(), KMeansInspection())
 
 
 @dataclass

@@ -12,10 +12,10 @@ from fairseq_capsule.cli.model_arguments import (
 )
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection import all_views
 from fairseq_capsule.inspector.figures import missing_characters
 from fairseq_capsule.inspector.inspection import inspect_sources
 from fairseq_capsule.inspector.sentences import sentences_of_text
-from fairseq_capsule.inspector.views import all_views
 
 SUFFIXES = (".png", ".svg", ".pdf")
 # Short names of views. Where a short name has several views, a model has only one of them.

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.views import NamedArray, Panel, View, take
+from fairseq_capsule.inspection.views import NamedArray, Panel, View, take
 
 SPREAD = ("head", "iteration")  # all labels are shown side by side, unless one is chosen
 SHARES, SIGNED = "cividis", "PuOr"  # readable with colour blindness; the first also in grey

@@ -14,13 +14,13 @@ from torch import Tensor
 
 from fairseq_capsule.data.files import write_whole
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.inspection import gather_arrays
+from fairseq_capsule.inspection.views import OTHER, Sentence
 from fairseq_capsule.inspector.figures import plot_view
 from fairseq_capsule.inspector.origin import Origin, describe_model
 from fairseq_capsule.inspector.page import page_html
 from fairseq_capsule.inspector.routed_sentence import RoutedSentence
 from fairseq_capsule.inspector.text import text_of
-from fairseq_capsule.models.views import OTHER, Sentence
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,9 @@ def inspect_sources(
             dictionaries differ.
     """
     hubs = [hub] if against is None else [hub, against]
-    if any(len(each.models) > 1 for each in hubs):
+    if any(len(one.models) > 1 for one in hubs):
         raise UserError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
-    longest = min(each.models[0].max_positions()[0] for each in hubs)
+    longest = min(one.models[0].max_positions()[0] for one in hubs)
     for source in sources:
         if len(source.tokens) < 2:
             raise UserError(f"sentence {source.number} is empty; remove it")
@@ -124,9 +124,9 @@ def inspect_sources(
             source.words,
             tuple(hub.tgt_dict[token] for token in target.tolist()),
         )
-        arrays = gather(hub.models[0], sentence)
+        arrays = gather_arrays(hub.models[0], sentence)
         if against is not None:
-            others = gather(against.models[0], sentence)
+            others = gather_arrays(against.models[0], sentence)
             arrays.update({OTHER + name: array for name, array in others.items()})
         yield Inspection(
             source.number,

@@ -13,11 +13,11 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 
+from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel, View
 from fairseq_capsule.inspector.figures import SHARES, SIGNED, SPREAD
 from fairseq_capsule.inspector.origin import InspectedModel
 from fairseq_capsule.inspector.routed_sentence import RoutedSentence
 from fairseq_capsule.inspector.text import SentenceScore
-from fairseq_capsule.models.views import OTHER, NamedArray, Panel, View
 from fairseq_capsule.pages import embedded, fill
 
 LARGEST = 4_800_000  # maximum bytes of a page
@@ -134,7 +134,7 @@ def _rows(pairs: Iterator[Tuple[str, str]]) -> str:
 
 def _view(view: View, inspection: RoutedSentence) -> Dict[str, Any]:
     arrays = inspection.arrays
-    panels = [panel for found in view.of(arrays) for panel in _with_difference(found, arrays)]
+    panels = [shown for panel in view.of(arrays) for shown in _with_difference(panel, arrays)]
     return {**asdict(view), "panels": panels, "choices": view.choices(arrays), "last": view.last(arrays)}
 
 

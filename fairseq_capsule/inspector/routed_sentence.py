@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Dict, Optional, Tuple
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection import is_plain, views_of
+from fairseq_capsule.inspection.views import OTHER, NamedArray, View
 from fairseq_capsule.inspector.origin import Origin
 from fairseq_capsule.inspector.text import SentenceScore, plain, score_of
-from fairseq_capsule.inspector.views import is_plain, views_of
-from fairseq_capsule.models.views import OTHER, NamedArray, View
 
 
 @dataclass(frozen=True, repr=False)
@@ -19,7 +19,7 @@ class RoutedSentence:
         source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
         translation: the translation of the model, as text.
         reference: the reference in the data, or None.
-        arrays: the arrays of `arrays.gather` by name. Those of a second model begin with `against.`; it reads the same
+        arrays: the arrays of `gather_arrays` by name. Those of a second model begin with `against.`; it reads the same
             translation.
         origin: models, data, beam and date.
         other_translation: the translation of the second model.
@@ -74,7 +74,7 @@ class RoutedSentence:
         Raises:
             UserError: the model does not have this view.
         """
-        found = {view.name: view for view in self.views}
-        if name not in found:
-            raise UserError(f"the model has no view {name}; choose from: {', '.join(found) or 'none'}")
-        return found[name]
+        views = {view.name: view for view in self.views}
+        if name not in views:
+            raise UserError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
+        return views[name]

@@ -7,9 +7,9 @@ from typing import Mapping, Tuple
 import numpy as np
 from matplotlib.image import imsave
 
+from fairseq_capsule.inspection import is_plain
+from fairseq_capsule.inspection.views import NamedArray, Panel, View, take
 from fairseq_capsule.inspector.figures import SHARES, SIGNED
-from fairseq_capsule.inspector.views import is_plain
-from fairseq_capsule.models.views import NamedArray, Panel, View, take
 
 LARGEST = 40  # maximum cells of a side; longer sides are averaged
 

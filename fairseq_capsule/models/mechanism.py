@@ -1,8 +1,8 @@
 """The interface and the registry of mechanisms. A mechanism is one way to route in a model.
 
 A mechanism is an instance of a subclass of `Mechanism`, registered by `register_mechanism`. The subclass contains
-everything that the package knows about it. The models, presets, commands, tables, inspector and tests read the
-registry and do not name any mechanism.
+everything that a model needs of it. The models, presets, commands, tables and tests read the registry and do not name
+any mechanism. What is shown of a mechanism is its `fairseq_capsule.inspection.Inspection`.
 """
 
 from dataclasses import fields
@@ -10,7 +10,6 @@ from typing import (
     Any,
     Callable,
     Dict,
-    FrozenSet,
     Iterable,
     List,
     Mapping,
@@ -24,12 +23,10 @@ from typing import (
 )
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
+from fairseq.models import FairseqDecoder, FairseqEncoder
 from torch import Tensor
 
 from fairseq_capsule.models.declaration import check_declaration, check_others, same_class
-from fairseq_capsule.models.statistics import Statistics
-from fairseq_capsule.models.views import NamedArray, Sentence, View
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
@@ -65,8 +62,6 @@ class Mechanism:
         criterion: the name of the registered criterion that computes its losses, or None.
         layer_lists: names of the module lists that it adds to the encoder with one module for each layer. Pruning
             (`--encoder-layers-to-keep`) keeps the modules of the kept layers.
-        plain: names of its arrays that a model without any mechanism has too.
-        views: how `arrays` are shown.
     """
 
     name: str
@@ -79,8 +74,6 @@ class Mechanism:
     iterations: Optional[str] = None
     criterion: Optional[str] = None
     layer_lists: Tuple[str, ...] = ()
-    plain: FrozenSet[str] = frozenset()
-    views: Tuple[View, ...] = ()
 
     def known_to(self, config: Any) -> bool:
         """Return whether a config has the options of this mechanism."""
@@ -150,27 +143,6 @@ class Mechanism:
             entry.
         """
         return features, None
-
-    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
-        """Recompute what the model routes for a sentence and its translation.
-
-        Called in eval mode, without gradients. Empty for a model without this mechanism.
-        """
-        return {}
-
-    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """Return the values that `--log-routing` logs for a batch. They show whether the routing learns.
-
-        Called in eval mode, without gradients, and only for a model that contains the mechanism.
-
-        Args:
-            source: source tokens `[B, I]`, padded on either side.
-            previous: the tokens that the decoder reads, `[B, T]`, padded on the right.
-
-        Returns:
-            Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.
-        """
-        return {}
 
 
 _REGISTRY: Dict[str, Mechanism] = {}

@@ -5,8 +5,7 @@ from typing import Any, Dict, Iterable, Mapping
 from fairseq.logging import metrics
 from torch import Tensor, nn
 
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.inspection import gather_statistics
 
 PREFIX = "routing_"
 TOTAL, COUNT = "_total", "_count"
@@ -15,16 +14,14 @@ TOTAL, COUNT = "_total", "_count"
 def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:
     """Return the statistics of all mechanisms of a model for a batch, as sums.
 
-    fairseq adds the sums over batches and processes. The model runs once more for each mechanism, in eval mode and
-    without gradients. Its state does not change.
+    fairseq adds the sums over batches and processes.
     """
+    statistics = gather_statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
     sums = {}
-    with evaluating(model):
-        for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-            found = mechanism.statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
-            for name, mean in found.items():
-                sums[f"{PREFIX}{mechanism.name}_{name}{TOTAL}"] = mean.total
-                sums[f"{PREFIX}{mechanism.name}_{name}{COUNT}"] = mean.number
+    for mechanism, means in statistics.items():
+        for name, mean in means.items():
+            sums[f"{PREFIX}{mechanism}_{name}{TOTAL}"] = mean.total
+            sums[f"{PREFIX}{mechanism}_{name}{COUNT}"] = mean.number
     return sums
 
 

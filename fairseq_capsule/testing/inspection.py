@@ -2,16 +2,16 @@
 
 import re
 from enum import Enum
-from typing import Any, Dict, Iterator, List, Set
+from typing import Any, Dict, Iterable, Iterator, List, Set
 
 import numpy as np
 from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection import INSPECTIONS, Inspection, all_views, gather_arrays, is_plain
+from fairseq_capsule.inspection.views import NamedArray, Panel, Sentence, View
 from fairseq_capsule.models.declaration import option_fields
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.mechanism import Mechanism, active_mechanisms, mechanisms, options_off
-from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View
+from fairseq_capsule.models.mechanism import Mechanism, active_mechanisms, options_off
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small, config_of, make_sentences
 
 
@@ -23,21 +23,22 @@ def check_inspection(arch: str, options: Options = PRESET) -> None:
       0 at padding. An axis along which the reader chooses a label has numbers as labels.
     - Each panel is shown: in this model, in one with the options of the mechanism's presets, or in one of these with
       another choice for one option of the mechanism.
-    - With everything off the model has only arrays that any model has (`Mechanism.plain`).
+    - With everything off the model has only arrays that any model has (`inspection.is_plain`).
     """
     model = build_small(arch, options)
     _check_arrays(model)
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-        missing = {panel for view in mechanism.views for panel in view.panels}
+        views = INSPECTIONS.get(mechanism.name, Inspection()).views
+        missing = {panel for view in views for panel in view.panels}
         for variant in _variants(mechanism, options):
             if not missing:
                 break
-            missing -= _panels(mechanism, arch, variant)
+            missing -= _panels(views, arch, variant)
         unknown = sorted({panel.array for panel in missing})
         titles = sorted({panel.title for panel in missing})
         assert not missing, f"{mechanism.name}: panels {titles} are never shown; no model has them in arrays {unknown}"
     off = _arrays(build_small(arch, {**options, **options_off(config_of(arch)())}))
-    routed = sorted(set(off).difference(*(mechanism.plain for mechanism in mechanisms())))
+    routed = sorted(name for name in off if not is_plain(name))
     assert not routed, f"with all mechanisms off the model still has the arrays {routed}"
 
 
@@ -54,14 +55,14 @@ def _variants(mechanism: Mechanism, options: Options) -> Iterator[Options]:
                 yield from ({**start, item.name: choice} for choice in (True, False))
 
 
-def _panels(mechanism: Mechanism, arch: str, options: Options) -> Set[Panel]:
-    """Return the panels that a model shows. A model that cannot be built shows none."""
+def _panels(views: Iterable[View], arch: str, options: Options) -> Set[Panel]:
+    """Return the panels of views that a model shows. A model that cannot be built shows none."""
     try:
         model = build_small(arch, options)
     except UserError:
         return set()
     arrays = _check_arrays(model)
-    return {panel for view in mechanism.views for panel in view.of(arrays)}
+    return {panel for view in views for panel in view.of(arrays)}
 
 
 def _check_arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
@@ -71,7 +72,7 @@ def _check_arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
         labels = {axis: len(names) for axis, names in array.axes.items()}
         shape = array.values.shape
         assert shape == tuple(labels.values()), f"array {name} of shape {shape} has the numbers of labels {labels}"
-    for view in (view for mechanism in mechanisms() for view in mechanism.views):
+    for view in all_views():
         for panel in view.panels:
             if panel.array in arrays:
                 _check_panel(view, panel, arrays[panel.array])
@@ -103,6 +104,4 @@ def _check_panel(view: View, panel: Panel, array: NamedArray) -> None:
 def _arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
     sample = make_sentences([(7, 5)])[0]
     words = (tuple(f"w{token}" for token in sample[side].tolist()) for side in ("source", "target"))
-    sentence = Sentence(sample["source"][None], sample["target"][None], *words)
-    with evaluating(model):
-        return {name: array for each in mechanisms() for name, array in each.arrays(model, sentence).items()}
+    return gather_arrays(model, Sentence(sample["source"][None], sample["target"][None], *words))

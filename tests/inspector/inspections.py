@@ -1,9 +1,9 @@
 """Inspections of tiny random models, with words of every kind."""
 
-from fairseq_capsule.inspector.arrays import gather
+from fairseq_capsule.inspection import Sentence, gather_arrays
+from fairseq_capsule.inspection.views import OTHER
 from fairseq_capsule.inspector.inspection import Inspection
 from fairseq_capsule.inspector.origin import InspectedModel, Origin
-from fairseq_capsule.models.views import OTHER, Sentence
 from tests.zoo import build, make_sentences
 
 EVERYTHING = {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}
@@ -25,9 +25,9 @@ def make_inspection(
     """Return an `Inspection` with arrays of a random model. The given words replace those of its dictionary."""
     tokens = make_sentences([(len(source) - 1, len(target) - 1)])[0]
     sentence = Sentence(tokens["source"][None], tokens["target"][None], source, target)
-    arrays = gather(build(arch, options), sentence)
+    arrays = gather_arrays(build(arch, options), sentence)
     if against is not None:
-        others = gather(build(against), sentence)
+        others = gather_arrays(build(against), sentence)
         arrays.update({OTHER + name: array for name, array in others.items()})
     model = InspectedModel(arch, 12345, ("routes words to capsules",), f"runs/{HOSTILE}/{arch}.pt")
     other = None if against is None else InspectedModel(against, 1, (), None)

@@ -9,10 +9,10 @@ from fairseq.logging import metrics
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.attentions import decoder_attention, encoder_attention
+from fairseq_capsule.inspection import capsule_norms, coupling_entropy, mean_where
+from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention
+from fairseq_capsule.inspection.attention_routing import routing_statistics
 from fairseq_capsule.models.mechanism import active_mechanisms
-from fairseq_capsule.models.mechanisms.attention_routing import _statistics
-from fairseq_capsule.models.statistics import capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import horizontal_routing, vertical_routing
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
@@ -74,17 +74,18 @@ def test_attention_norms_equal_those_of_the_fast_functions(causal, padded):
     padding = torch.zeros(2, 6, dtype=torch.bool)
     padding[1, :padded] = True
     logits = logits.masked_fill(padding[:, None, None, :] | padding[:, None, :, None], 0)
-    found = {}
-    for part in _statistics(AttentionRouting(4, vertical=not causal, causal=causal).double(), logits, padding):
-        found.update(part)
+    routing = AttentionRouting(4, vertical=not causal, causal=causal).double()
+    statistics = {}
+    for part in routing_statistics(routing, logits, padding):
+        statistics.update(part)
     horizontal = horizontal_routing(logits, 3, causal=causal, padding_mask=padding)
     expected = {"horizontal": horizontal.norm(dim=-1).transpose(1, 2)}
     if not causal:
         expected["vertical"] = vertical_routing(logits, 3, padding_mask=padding)[0].norm(dim=-1)
     shares = set() if causal else {"acceptance_entropy"}
-    assert found.keys() == {f"{n}_{kind}" for n in expected for kind in ("entropy", "norm", "dead")} | shares
+    assert statistics.keys() == {f"{n}_{kind}" for n in expected for kind in ("entropy", "norm", "dead")} | shares
     for name, norms in expected.items():
-        mean = found[f"{name}_norm"]
+        mean = statistics[f"{name}_norm"]
         torch.testing.assert_close(mean.total / mean.number, norms[~padding].mean().float())
 
 
@@ -112,8 +113,8 @@ def test_the_entropy_of_the_acceptance_equals_a_result_by_hand():
     shares = torch.tensor([0.5, 0.25, 0.125, 0.125])
     routing.acceptance.bias.data.copy_(shares.log())
     padding = torch.tensor([[False] * 5, [True, True, False, False, False]])
-    found = [part for part in _statistics(routing, torch.randn(2, 4, 5, 5), padding) if "acceptance_entropy" in part]
-    total, number = found[0]["acceptance_entropy"]
+    parts = routing_statistics(routing, torch.randn(2, 4, 5, 5), padding)
+    (total, number), *_ = (part["acceptance_entropy"] for part in parts if "acceptance_entropy" in part)
     assert (total.item(), number.item()) == (pytest.approx(2 * 1.75 / 2), 2)  # bits, of log2(4)
 
 

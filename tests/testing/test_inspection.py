@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fairseq_capsule.models.mechanism import mechanisms
-from fairseq_capsule.models.mechanisms.past_future import PastAndFuture
-from fairseq_capsule.models.views import NamedArray, named
+from fairseq_capsule import inspection
+from fairseq_capsule.inspection import NamedArray, named
+from fairseq_capsule.inspection.past_future import PastFutureInspection
 from fairseq_capsule.testing import check_inspection
 
 ARCH = "gdr_transformer_tiny"
@@ -24,9 +24,9 @@ def first_panel(monkeypatch):
     """A function that changes the first panel of PAST and FUTURE."""
 
     def change(**changes):
-        first, *others = PastAndFuture.views
+        first, *others = PastFutureInspection.views
         panels = (replace(first.panels[0], **changes), *first.panels[1:])
-        monkeypatch.setattr(PastAndFuture, "views", (replace(first, panels=panels), *others))
+        monkeypatch.setattr(PastFutureInspection, "views", (replace(first, panels=panels), *others))
 
     return change
 
@@ -53,19 +53,18 @@ def test_an_error_in_a_panel_is_named(first_panel, changes, message):
 
 
 def test_wrong_labels_are_named(monkeypatch):
-    arrays = PastAndFuture.arrays
+    arrays = PastFutureInspection.arrays
 
     def wrong(self, model, sentence):
         values, axes = arrays(self, model, sentence)["assignment"]
         return {"assignment": NamedArray(values[1:], axes)}
 
-    monkeypatch.setattr(PastAndFuture, "arrays", wrong)
+    monkeypatch.setattr(PastFutureInspection, "arrays", wrong)
     with pytest.raises(AssertionError, match="array assignment of shape .* has the numbers of labels"):
         check_inspection(ARCH)
 
 
-def test_an_array_of_a_model_without_the_mechanism_is_named(monkeypatch):
-    plain = next(mechanism for mechanism in mechanisms() if mechanism.plain)
-    monkeypatch.setattr(type(plain), "plain", frozenset({"encoder_attention", "decoder_attention"}))
+def test_an_array_of_a_model_without_a_mechanism_is_named(monkeypatch):
+    monkeypatch.setattr(inspection, "PLAIN", frozenset({"encoder_attention", "decoder_attention"}))
     with pytest.raises(AssertionError, match=r"with all mechanisms off .* \['cross_attention'\]"):
         check_inspection(ARCH)

@@ -2,18 +2,14 @@
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, Dict, Optional
+from typing import Any, Optional
 
-import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel
-from torch import Tensor, nn
+from torch import nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.agreements import allow_other_iterations
 from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
-from fairseq_capsule.models.statistics import Statistics, capsule_norms, coupling_entropy
-from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, named, numbers
 from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
@@ -58,8 +54,6 @@ class Aggregation(Mechanism):
     """Routing of the source words to a few capsules. The decoder reads only these capsules (§3).
 
     Only `capsnmt` contains it; a Transformer cannot.
-
-    Its array: `capsule_coupling` `[iteration, source, capsule]`, the share of each word in each capsule.
     """
 
     name = "aggregation"
@@ -67,50 +61,12 @@ class Aggregation(Mechanism):
     options = AggregationConfig
     off = {"aggregation": "simple"}
     iterations = "aggregation_iterations"
-    views = (
-        View(
-            "capsules",
-            "Capsules",
-            "How the source words are routed to the capsules. The decoder reads only the capsules.",
-            (
-                Panel(
-                    "capsule_coupling",
-                    "words in capsules",
-                    "source",
-                    "capsule",
-                    "coupling",
-                    caption="How much of each source word (row) goes to each capsule (column) after the chosen "
-                    "iteration. In a trained model the first iteration is nearly uniform, and in the last iteration "
-                    "similar words share a capsule. If the last iteration has one colour (1/{capsule} each), nothing "
-                    "is learnt.",
-                    distribution="capsule",
-                ),
-            ),
-        ),
-    )
 
     def check(self, config: Any) -> None:
         if config.aggregation_capsules < 2:
             raise UserError(f"--aggregation-capsules must be at least 2, not {config.aggregation_capsules}")
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
-
-    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
-        aggregation = getattr(model.encoder, "aggregation", None)
-        if not isinstance(aggregation, CapsuleAggregation):
-            return {}
-        counts = range(1, aggregation.iterations + 1)
-        coupling = torch.cat([model.encoder.aggregate(sentence.source, count).coupling for count in counts])
-        axes = {"iteration": numbers(len(coupling)), "source": sentence.source_words}
-        return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
-
-    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """Return the entropy of each word's couplings, and the norms of the squashed capsules."""
-        aggregation = model.encoder.aggregation
-        routed = model.encoder.aggregate(source)
-        norm, dead = capsule_norms(aggregation.squashed(routed.capsules))
-        padding = source.eq(model.encoder.dictionary.pad()).unsqueeze(-1)
-        return {"entropy": coupling_entropy(routed.coupling, -1, padding), "norm": norm, "dead": dead}
 
 
 def build_aggregation(config: Any) -> nn.Module:

@@ -1,19 +1,14 @@
 """One vector that represents the whole source sentence: GRET (Weng et al. 2020)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Optional, Sequence, Tuple
 
-import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import BaseFairseqModel, FairseqDecoder, FairseqEncoder
-from fairseq.models.transformer import TransformerDecoderBase
+from fairseq.models import FairseqDecoder, FairseqEncoder
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
-from fairseq_capsule.models.outputs import layer_outputs
-from fairseq_capsule.models.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
-from fairseq_capsule.models.views import NamedArray, Panel, Sentence, View, by_layer, named, numbers
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
 from fairseq_capsule.modules.capsule_pooling import POOLINGS
 
@@ -52,13 +47,7 @@ class GlobalRepresentationConfig(FairseqDataclass):
 
 
 class GlobalVector(Mechanism):
-    """One vector, made of capsules of all encoder layers, that each target word reads through a gate (§3).
-
-    Its arrays:
-        `global_coupling` `[layer, iteration, source, capsule]`: the share of each word in a capsule.
-        `global_weights` `[layer, capsule]`: the weight of each capsule in the layer's vector.
-        `global_gate` `[target, dimension]` and its mean `global_gate_mean` `[target]`.
-    """
+    """One vector, made of capsules of all encoder layers, that each target word reads through a gate (§3)."""
 
     name = "global_representation"
     summary = (
@@ -70,59 +59,6 @@ class GlobalVector(Mechanism):
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
     layer_lists = ("global_representation.poolings",)
-    views = (
-        View(
-            "global_representation",
-            "Global representation",
-            "How one vector is computed from the whole source sentence, and how much of it each word of the "
-            "translation uses.",
-            (
-                Panel(
-                    "global_coupling",
-                    "words in capsules",
-                    "source",
-                    "capsule",
-                    "coupling",
-                    summed=("source",),
-                    caption="The share of each source word (row) in each capsule (column). Each column sums to 1. In a "
-                    "trained model each capsule has its own words. If all columns look alike, the capsules are copies "
-                    "of one another. A column of one colour is the mean of the sentence.",
-                    distribution="source",
-                ),
-                Panel(
-                    "global_weights",
-                    "weights of the capsules",
-                    "capsule",
-                    None,
-                    "weights",
-                    caption="The weight of each capsule in the layer's vector. The weights sum to 1. In a trained "
-                    "model a few capsules have most of the weight. If all bars are equal (1/{capsule} each), the "
-                    "pooling takes the mean of the capsules.",
-                    distribution="capsule",
-                ),
-                Panel(
-                    "global_gate_mean",
-                    "gate, mean",
-                    "target",
-                    None,
-                    "mean",
-                    caption="How much of the sentence's vector each word of the translation uses: the mean of the gate "
-                    "below over its dimensions, from 0 to 1. In a trained model the words differ. If all bars have the "
-                    "same length, the gate does not depend on the word. About 0.5 everywhere is an untrained gate.",
-                ),
-                Panel(
-                    "global_gate",
-                    "gate",
-                    "target",
-                    "dimension",
-                    "gate",
-                    caption="The gate of each word (row) in each dimension of the decoder's state (column). In a "
-                    "trained model the columns differ, and in some columns the rows differ. If all rows look alike, "
-                    "the gate does not depend on the word. One colour everywhere is an untrained gate.",
-                ),
-            ),
-        ),
-    )
 
     def routes(self, config: Any) -> bool:
         return self.known_to(config) and str(config.global_representation) == "capsule"
@@ -182,60 +118,6 @@ class GlobalVector(Mechanism):
         incremental_state: Optional[IncrementalState],
     ) -> Tuple[Tensor, None]:
         return decoder.context_gate(features, source.vectors[self.name]), None
-
-    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
-        part = getattr(model.encoder, "global_representation", None)
-        if part is None:
-            return {}
-        lengths = torch.tensor([sentence.source.size(1)])
-        encoded = model.encoder(sentence.source, lengths, return_all_hiddens=True)
-        found = _poolings(part.poolings, layer_outputs(encoded), sentence.source_words)
-        if isinstance(model.decoder.context_gate, ContextGate):
-            # The gate reads the output of fairseq's decoder.
-            state, _ = TransformerDecoderBase.extract_features(model.decoder, sentence.previous, encoded)
-            gate = model.decoder.context_gate.gate(state, encoded[self.name][0])[0]
-            steps = sentence.target_words
-            found["global_gate"] = named(gate, target=steps, dimension=numbers(gate.size(1)))
-            found["global_gate_mean"] = named(gate.mean(1), target=steps)
-        return found
-
-    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
-        """Return the mean of the gate and, over all layers, the entropy of the couplings and the norms of the capsules.
-
-        The entropy of a capsule is over the words.
-        """
-        mask = source.eq(model.encoder.padding_idx)
-        encoded = model.encoder(source, (~mask).sum(1), return_all_hiddens=True)
-        poolings = model.encoder.global_representation.poolings
-        layers = []
-        for pooling, state in zip(poolings, layer_outputs(encoded)[-len(poolings) :]):
-            if isinstance(pooling, CapsulePooling):
-                routed = pooling.capsules(state, mask)
-                norm, dead = capsule_norms(routed.capsules)
-                entropy = coupling_entropy(routed.coupling, -2, mask.unsqueeze(-1))
-                layers.append({"entropy": entropy, "norm": norm, "dead": dead})
-        found = added_up(layers)
-        if isinstance(model.decoder.context_gate, ContextGate):
-            state, _ = TransformerDecoderBase.extract_features(model.decoder, previous, encoded)
-            gate = model.decoder.context_gate.gate(state, encoded[self.name][0])
-            found["gate"] = mean_where(gate, previous.ne(model.decoder.padding_idx).unsqueeze(-1))
-        return found
-
-
-def _poolings(poolings: Sequence[nn.Module], states: List[Tensor], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
-    of_capsules = [pooling for pooling in poolings if isinstance(pooling, CapsulePooling)]  # all of them, or none
-    if not of_capsules:
-        return {}
-    couplings, weights = [], []
-    first = len(states) - len(of_capsules)  # without aggregation only the last layer has a pooling
-    for number, (pooling, state) in enumerate(zip(of_capsules, states[first:]), start=first + 1):
-        routed = [pooling.capsules(state, iterations=count) for count in range(1, pooling.iterations + 1)]
-        couplings.append((number, torch.stack([each.coupling for each in routed], dim=1)))
-        if pooling.query is not None:
-            weights.append((number, pooling.weights(routed[-1].capsules)))
-    _, iterations, _, capsules = (numbers(size) for size in couplings[0][1].shape)
-    found = {"global_coupling": by_layer(couplings, iteration=iterations, source=words, capsule=capsules)}
-    return {**found, "global_weights": by_layer(weights, capsule=capsules)} if weights else found
 
 
 GLOBAL_REPRESENTATION_MECHANISM = register_mechanism(GlobalVector())

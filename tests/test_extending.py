@@ -8,7 +8,10 @@ import pytest
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import MODEL_REGISTRY
 
-from fairseq_capsule.models import Mechanism, add_mechanism, mechanism
+from fairseq_capsule import inspection
+from fairseq_capsule.extending import add_mechanism
+from fairseq_capsule.inspection import Inspection
+from fairseq_capsule.models import Mechanism, mechanism
 from fairseq_capsule.models.mechanism import mechanisms, register_mechanism
 from fairseq_capsule.models.mechanisms.past_future import PastAndFuture
 
@@ -32,6 +35,7 @@ def make(module=__name__, kind="Mine", **attributes):
 def restored(monkeypatch):
     """Remove what a test registers."""
     monkeypatch.setattr(mechanism, "_REGISTRY", dict(mechanism._REGISTRY))
+    monkeypatch.setattr(inspection, "INSPECTIONS", dict(inspection.INSPECTIONS))
 
 
 def encode(self, encoder, layers, padding_mask):
@@ -69,15 +73,15 @@ def encode(self, encoder, layers, padding_mask):
     ],
 )
 def test_a_wrong_declaration_is_refused_before_anything_is_registered(attributes, message):
-    before, models = mechanisms(), set(MODEL_REGISTRY)
+    before, shown, models = mechanisms(), list(inspection.INSPECTIONS), set(MODEL_REGISTRY)
     with pytest.raises(ValueError, match=message) as error:
-        add_mechanism(make(**attributes))
+        add_mechanism(make(**attributes), Inspection())
     assert "\n" not in str(error.value)
-    assert mechanisms() == before and set(MODEL_REGISTRY) == models
+    assert mechanisms() == before and list(inspection.INSPECTIONS) == shown and set(MODEL_REGISTRY) == models
 
 
 def test_the_package_s_mechanisms_follow_the_rules():
-    assert all(register_mechanism(each) is each for each in mechanisms())
+    assert all(register_mechanism(registered) is registered for registered in mechanisms())
 
 
 @pytest.fixture
@@ -91,8 +95,10 @@ def modules(monkeypatch):
 
 @pytest.mark.usefixtures("modules")
 def test_a_module_that_is_imported_under_two_names_registers_once():
-    first = add_mechanism(make("first"))
-    assert add_mechanism(make("again")) is first and mechanisms().count(first) == 1
+    shown = Inspection()
+    first = add_mechanism(make("first"), shown)
+    assert add_mechanism(make("again"), Inspection()) is first and mechanisms().count(first) == 1
+    assert inspection.INSPECTIONS["mine"] is shown
 
 
 @pytest.mark.usefixtures("modules")
@@ -107,3 +113,22 @@ def test_a_class_of_the_same_name_in_another_file_is_refused():
 def test_registering_a_mechanism_of_the_package_again_changes_nothing():
     before = mechanisms()
     assert register_mechanism(PastAndFuture()) is before[1] and mechanisms() == before
+
+
+@pytest.mark.parametrize("wrong", [Inspection, make()])
+def test_a_wrong_inspection_is_refused_before_anything_is_registered(wrong):
+    before = mechanisms()
+    with pytest.raises(ValueError, match="mechanism mine: the inspection must be an instance of a subclass of Inspect"):
+        add_mechanism(make(), wrong)
+    assert mechanisms() == before and "mine" not in inspection.INSPECTIONS
+
+
+def test_a_mechanism_without_an_inspection_shows_nothing():
+    views = inspection.all_views()
+    add_mechanism(make())
+    assert "mine" not in inspection.INSPECTIONS and inspection.all_views() == views
+
+
+def test_every_mechanism_of_the_package_has_its_inspection_in_the_order_of_the_registry():
+    own = [item.name for item in mechanisms() if type(item).__module__.startswith("fairseq_capsule.")]
+    assert list(inspection.INSPECTIONS)[: len(own)] == own

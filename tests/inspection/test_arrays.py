@@ -10,9 +10,8 @@ from fairseq.models import build_model
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspector.arrays import gather
-from fairseq_capsule.models.mechanisms.past_future import past_future
-from fairseq_capsule.models.views import Sentence
+from fairseq_capsule.inspection import Sentence, gather_arrays
+from fairseq_capsule.inspection.past_future import past_future
 from fairseq_capsule.modules import CapsulePooling, capsule_pooling
 from fairseq_capsule.routing import dynamic
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
@@ -24,7 +23,7 @@ ALL_THREE = {"past_future": "gdr", "guided_heads": "both", "global_representatio
 def gathered(model, sentence=SENTENCES[0]):
     source, target = sentence["source"], sentence["target"]
     words = [tuple(f"w{token}" for token in tokens.tolist()) for tokens in (source, target)]
-    return gather(model, Sentence(source[None], target[None], *words))
+    return gather_arrays(model, Sentence(source[None], target[None], *words))
 
 
 class Forward:
@@ -129,7 +128,7 @@ def test_the_global_representation_equals_that_of_the_batch(arch, options, left_
     forward = Forward(model, left_pad)
     poolings = model.encoder.global_representation.poolings
     iterations = poolings[0].iterations
-    own = torch.stack([each[:, forward.row, forward.source] for each in couplings[:iterations]], dim=1)
+    own = torch.stack([coupling[:, forward.row, forward.source] for coupling in couplings[:iterations]], dim=1)
     arrays = gathered(model)
     coupling = arrays["global_coupling"]
     assert axes(coupling) == ["layer", "iteration", "source", "capsule"]
@@ -155,16 +154,16 @@ def test_the_global_representation_equals_that_of_the_batch(arch, options, left_
 
 def capsules_of(model, number):
     """Return the capsules `[K, d_c]` of the first sentence, by the pooling of that layer."""
-    found = []
+    recorded_capsules = []
     weights = capsule_pooling._weights  # called for all layers
 
     def recorded(poolings, capsules):
-        found.append(capsules[number, 0])
+        recorded_capsules.append(capsules[number, 0])
         return weights(poolings, capsules)
 
     with torch.no_grad(), mock.patch.object(capsule_pooling, "_weights", recorded):
         model.encoder(SENTENCES[0]["source"][None], torch.tensor([len(SENTENCES[0]["source"])]))
-    return found[0]
+    return recorded_capsules[0]
 
 
 @pytest.mark.parametrize("left_pad", [True, False])
@@ -180,7 +179,7 @@ def capsules_of(model, number):
 def test_capsules_at_each_iteration_equal_those_of_the_batch(options, left_pad, couplings):
     model = build("capsnmt", options)
     forward = Forward(model, left_pad)
-    own = torch.stack([each[forward.row][forward.inside] for each in couplings])
+    own = torch.stack([coupling[forward.row][forward.inside] for coupling in couplings])
     coupling = gathered(model)["capsule_coupling"]
     assert axes(coupling) == ["iteration", "source", "capsule"]
     assert coupling.values.shape[0] == options.get("aggregation_iterations", 3)

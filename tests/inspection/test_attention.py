@@ -5,7 +5,7 @@ import torch
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.attentions import decoder_attention, encoder_attention, lstm_attention
+from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention, lstm_attention
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))["net_input"]

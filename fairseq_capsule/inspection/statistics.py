@@ -66,8 +66,8 @@ def capsule_norms(capsules: Tensor, padding: Optional[Tensor] = None) -> Tuple[M
 
 def added_up(parts: List[Statistics]) -> Statistics:
     """Add the statistics of several layers, separately for each name."""
-    found: Statistics = {}
+    sums: Statistics = {}
     for part in parts:
         for name, mean in part.items():
-            found[name] = found[name] + mean if name in found else mean
-    return found
+            sums[name] = sums[name] + mean if name in sums else mean
+    return sums

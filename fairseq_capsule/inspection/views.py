@@ -1,14 +1,14 @@
-"""Data structures to show a model's routing: arrays with named axes, panels and views.
-
-A mechanism uses them to describe what it routes. The inspector draws them.
-"""
+"""The interface of inspections, and what they are made of: arrays with named axes, panels and views."""
 
 from dataclasses import dataclass, replace
 from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
+from fairseq.models import BaseFairseqModel
 from torch import Tensor
+
+from fairseq_capsule.inspection.statistics import Statistics
 
 OTHER = "against."  # prefix of the names of a second model's arrays
 
@@ -104,12 +104,12 @@ class View:
 
     def choices(self, arrays: Mapping[str, NamedArray]) -> Dict[str, Tuple[str, ...]]:
         """Return the further axes of the arrays, where the reader chooses one label, with their labels."""
-        found: Dict[str, Dict[str, None]] = {}
+        choices: Dict[str, Dict[str, None]] = {}
         for panel in self.of(arrays):
             for axis, labels in arrays[panel.array].axes.items():
                 if axis not in panel.shown:
-                    found.setdefault(axis, {}).update(dict.fromkeys(labels))
-        return {axis: tuple(sorted(labels, key=int)) for axis, labels in found.items()}
+                    choices.setdefault(axis, {}).update(dict.fromkeys(labels))
+        return {axis: tuple(sorted(labels, key=int)) for axis, labels in choices.items()}
 
     def last(self, arrays: Mapping[str, NamedArray]) -> Dict[str, str]:
         """Return, for each axis of `choices`, the last label that all panels with this axis share.
@@ -117,11 +117,44 @@ class View:
         If they share none, it is the last of all labels.
         """
         along = [arrays[panel.array].axes for panel in self.of(arrays)]
-        found: Dict[str, str] = {}
+        last: Dict[str, str] = {}
         for axis, labels in self.choices(arrays).items():
             common = [label for label in labels if all(label in axes.get(axis, (label,)) for axes in along)]
-            found[axis] = (common or labels)[-1]
-        return found
+            last[axis] = (common or labels)[-1]
+        return last
+
+
+class Inspection:
+    """What is shown of a mechanism, and what `--log-routing` logs of it.
+
+    A subclass overrides what it needs. By default nothing is shown and nothing is logged.
+
+    Attributes:
+        views: how `arrays` are shown.
+    """
+
+    views: Tuple[View, ...] = ()
+
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
+        """Recompute what a model routes for a sentence and its translation.
+
+        Called in eval mode, without gradients. Empty for a model without the mechanism.
+        """
+        return {}
+
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """Return the values that `--log-routing` logs for a batch. They show whether the routing learns.
+
+        Called in eval mode, without gradients, and only for a model that contains the mechanism.
+
+        Args:
+            source: source tokens `[B, I]`, padded on either side.
+            previous: the tokens that the decoder reads, `[B, T]`, padded on the right.
+
+        Returns:
+            Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.
+        """
+        return {}
 
 
 def _has(arrays: Mapping[str, NamedArray], panel: Panel) -> bool:

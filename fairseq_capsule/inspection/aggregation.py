@@ -1,0 +1,57 @@
+"""The capsules that a source sentence is aggregated into: CapsNMT (Wang et al. 2019)."""
+
+from typing import Dict
+
+import torch
+from fairseq.models import BaseFairseqModel
+from torch import Tensor
+
+from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, named, numbers
+from fairseq_capsule.modules import CapsuleAggregation
+
+
+class AggregationInspection(Inspection):
+    """The routing of the source words to the capsules that the decoder reads.
+
+    Array: `capsule_coupling` `[iteration, source, capsule]`, the share of each word in each capsule.
+    """
+
+    views = (
+        View(
+            "capsules",
+            "Capsules",
+            "How the source words are routed to the capsules. The decoder reads only the capsules.",
+            (
+                Panel(
+                    "capsule_coupling",
+                    "words in capsules",
+                    "source",
+                    "capsule",
+                    "coupling",
+                    caption="How much of each source word (row) goes to each capsule (column) after the chosen "
+                    "iteration. In a trained model the first iteration is nearly uniform, and in the last iteration "
+                    "similar words share a capsule. If the last iteration has one colour (1/{capsule} each), nothing "
+                    "is learnt.",
+                    distribution="capsule",
+                ),
+            ),
+        ),
+    )
+
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
+        aggregation = getattr(model.encoder, "aggregation", None)
+        if not isinstance(aggregation, CapsuleAggregation):
+            return {}
+        counts = range(1, aggregation.iterations + 1)
+        coupling = torch.cat([model.encoder.aggregate(sentence.source, count).coupling for count in counts])
+        axes = {"iteration": numbers(len(coupling)), "source": sentence.source_words}
+        return {"capsule_coupling": named(coupling, **axes, capsule=numbers(coupling.size(-1)))}
+
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """Return the entropy of each word's couplings, and the norms of the squashed capsules."""
+        aggregation = model.encoder.aggregation
+        routed = model.encoder.aggregate(source)
+        norm, dead = capsule_norms(aggregation.squashed(routed.capsules))
+        padding = source.eq(model.encoder.dictionary.pad()).unsqueeze(-1)
+        return {"entropy": coupling_entropy(routed.coupling, -1, padding), "norm": norm, "dead": dead}

@@ -1,0 +1,251 @@
+"""The attention of any Transformer or LSTM, before and after routing (Duan et al. 2020, Fig. 5).
+
+No model stores its attention. The functions of this module compute it again.
+"""
+
+from typing import Dict, List, NamedTuple, Optional, Tuple, Union
+
+from fairseq.models import BaseFairseqModel
+from fairseq.models.lstm import LSTMDecoder
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from torch import Tensor
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, by_layer, named, numbers
+from fairseq_capsule.models.evaluating import evaluating
+from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+
+PLAIN = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})  # arrays of models without a mechanism
+
+
+class DecoderExplanation(NamedTuple):
+    """The attentions of one decoder layer.
+
+    Attributes:
+        own: the self-attention; None if it also reads the source (`--cross-self-attention`).
+        cross: the attention to the source, `[B, H, T, L]`; None if the layer has no separate attention for it.
+    """
+
+    own: Optional[Explanation]
+    cross: Optional[Tensor]
+
+
+def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
+    """Recompute the self-attention of each encoder layer for a batch, in eval mode.
+
+    Args:
+        model: a Transformer of fairseq or of this package.
+        src_tokens: `[B, L]`, padded on either side.
+
+    Returns:
+        One `Explanation` for each layer. Without routing, `before` equals `after` and there are no capsules.
+
+    Raises:
+        UserError: the model's encoder is not a Transformer.
+    """
+    encoder = model.encoder
+    if not isinstance(encoder, TransformerEncoderBase):
+        raise UserError(f"a {type(encoder).__name__} has no self-attention to show")
+    mask = src_tokens.eq(encoder.padding_idx)
+    with evaluating(model):
+        states = encoder(src_tokens, (~mask).sum(1), return_all_hiddens=True)["encoder_states"]
+        return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
+
+
+def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
+    """Recompute the attentions of each decoder layer for a batch, in eval mode.
+
+    Args:
+        model: as for `encoder_attention`.
+        src_tokens: `[B, L]`, padded on either side.
+        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
+
+    Raises:
+        UserError: the model's decoder is not a Transformer.
+    """
+    decoder = model.decoder
+    if not isinstance(decoder, TransformerDecoderBase):
+        raise UserError(f"a {type(decoder).__name__} has no self-attention to show")
+    padding = previous.eq(decoder.padding_idx)
+    mask = padding if padding.any() else None  # as in fairseq's decoder
+    with evaluating(model):
+        encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1))
+        source, source_mask = encoded["encoder_out"][0], encoded["encoder_padding_mask"][0]
+        states = decoder.extract_features(previous, encoded)[1]["inner_states"]
+        future = decoder.buffered_future_mask(states[0])
+        explanations = []
+        for layer, state in zip(decoder.layers, states):
+            own = None if layer.cross_self_attention else _explain(layer, state, mask, future)
+            cross = None
+            if layer.encoder_attn is not None:
+                _, cross, _ = layer(
+                    state,
+                    source,
+                    source_mask,
+                    self_attn_mask=future,
+                    self_attn_padding_mask=mask,
+                    need_head_weights=True,
+                )
+                cross = cross.transpose(0, 1)
+            explanations.append(DecoderExplanation(own, cross))
+        return explanations
+
+
+def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
+    """Return the attention of an LSTM decoder to the source, `[B, T, L]`, or None if it has no attention.
+
+    Args: as for `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires.
+
+    Raises:
+        UserError: the model's decoder is not fairseq's LSTM.
+    """
+    decoder = model.decoder
+    if not isinstance(decoder, LSTMDecoder):
+        raise UserError(f"a {type(decoder).__name__} is not an LSTM with attention")
+    needed = decoder.need_attn
+    decoder.need_attn = True  # it is off in a model that is prepared for generation
+    try:
+        with evaluating(model):
+            lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
+            _, extra = decoder.extract_features(previous, model.encoder(src_tokens, lengths))
+    finally:
+        decoder.need_attn = needed
+    return extra["attn"][0] if isinstance(extra, dict) else extra
+
+
+def _explain(
+    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase],
+    x: Tensor,
+    mask: Optional[Tensor],
+    attn_mask: Optional[Tensor] = None,
+) -> Explanation:
+    if layer.normalize_before:
+        x = layer.self_attn_layer_norm(x)
+    if isinstance(layer.self_attn, RoutingSelfAttention):
+        return layer.self_attn.explain(x, mask, attn_mask)
+    # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
+    _, weights = layer.self_attn(
+        x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
+    )
+    weights = weights.transpose(0, 1)
+    return Explanation(before=weights, after=weights, vertical=None, horizontal=None)
+
+
+_TRAINED = (
+    "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. "
+    "A row of one colour takes the mean of all words: the head selects nothing there."
+)
+_ATTENTIONS = {
+    "attention_before": (
+        "attention without routing",
+        f"The attention of the same layer if nothing is added to its logits. {_TRAINED}",
+    ),
+    "attention": (
+        "attention",
+        f"The attention of each word (row) to each word (column). Each row sums to 1. {_TRAINED}",
+    ),
+}
+_ADDED = (
+    "Purple raises the attention to a word, orange lowers it. In a trained model the numbers of a row differ by 0.1 or "
+    "more. A row of one colour changes nothing: adding a constant to all logits of a row does not change the softmax."
+)
+_CAPSULES = {
+    "vertical": ("vertical capsules Ω↑", f"The routing from heads to words adds this to the logits. {_ADDED}"),
+    "horizontal": ("horizontal capsules Ω↔", f"The routing from words to heads adds this to the logits. {_ADDED}"),
+}
+
+
+def _self_attention(side: str, title: str, caption: str, routings: Tuple[str, ...]) -> View:
+    attentions = (
+        Panel(f"{side}_{name}", heading, "query", "key", "attention", summed=("key",), caption=text, distribution="key")
+        for name, (heading, text) in _ATTENTIONS.items()
+    )
+    capsules = (
+        Panel(f"{side}_{name}", _CAPSULES[name][0], "query", "key", f"±{name}", caption=_CAPSULES[name][1])
+        for name in routings
+    )
+    return View(f"{side}_attention", title, caption, (*attentions, *capsules))
+
+
+class AttentionInspection(Inspection):
+    """Every attention of a model, with and without routing.
+
+    Arrays:
+        `encoder_attention`, `decoder_attention` `[layer, head, query, key]`: the attention.
+        `encoder_attention_before`, `decoder_attention_before`: the attention of the same layers without routing.
+        `encoder_vertical`, `encoder_horizontal`, `decoder_horizontal`: the capsules of the layers that route.
+        `cross_attention` `[layer, head, target, source]`, in an LSTM `[target, source]`.
+    """
+
+    views = (
+        _self_attention(
+            "encoder",
+            "Attention of the encoder",
+            "Each source word (row) attends to the source words (columns).",
+            routings=("vertical", "horizontal"),
+        ),
+        _self_attention(
+            "decoder",
+            "Attention of the decoder",
+            "Each word that the decoder has read (row) attends to itself and to the words before it (columns).",
+            routings=("horizontal",),
+        ),
+        View(
+            "cross_attention",
+            "Attention to the source",
+            "Each word of the translation (row) attends to the source words (columns).",
+            (
+                Panel(
+                    "cross_attention",
+                    "attention",
+                    "target",
+                    "source",
+                    "attention",
+                    summed=("source",),
+                    caption="The attention to each source word before the row's word is generated. Each row sums to 1. "
+                    "In a trained model the bright cells follow the order of the translation, but only in some layers "
+                    "and heads. A row of one colour takes the mean of the source. If only the column at the end of the "
+                    "sentence is bright, almost nothing is taken.",
+                    distribution="source",
+                ),
+            ),
+        ),
+    )
+
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
+        arrays: Dict[str, NamedArray] = {}
+        if isinstance(model.encoder, TransformerEncoderBase):
+            layers = encoder_attention(model, sentence.source)
+            arrays.update(_arrays("encoder", layers, sentence.source_words))
+        axes = {"target": sentence.target_words, "source": sentence.source_words}
+        if isinstance(model.decoder, LSTMDecoder):
+            attention = lstm_attention(model, sentence.source, sentence.previous)
+            return arrays if attention is None else {**arrays, "cross_attention": named(attention[0], **axes)}
+        if not isinstance(model.decoder, TransformerDecoderBase):
+            return arrays
+        explanations = decoder_attention(model, sentence.source, sentence.previous)
+        own = [layer.own for layer in explanations if layer.own is not None]
+        # The first step reads the end-of-sentence token. Each later step reads the previous word.
+        read = (sentence.target_words[-1], *sentence.target_words[:-1])
+        arrays.update(_arrays("decoder", own, read))
+        cross = [(number, layer.cross) for number, layer in enumerate(explanations, start=1) if layer.cross is not None]
+        if cross:
+            arrays["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
+        return arrays
+
+
+def _arrays(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
+    arrays = {}
+    routes = any(part is not None for layer in layers for part in (layer.vertical, layer.horizontal))
+    for name, attribute in (
+        ("attention_before", "before"),
+        ("attention", "after"),
+        ("vertical", "vertical"),
+        ("horizontal", "horizontal"),
+    ):
+        parts = [(number, getattr(layer, attribute)) for number, layer in enumerate(layers, start=1)]
+        parts = [(number, part) for number, part in parts if part is not None]
+        if parts and (routes or attribute == "after"):
+            arrays[f"{side}_{name}"] = by_layer(parts, head=numbers(parts[0][1].size(1)), query=words, key=words)
+    return arrays

@@ -1,0 +1,167 @@
+"""PAST and FUTURE: which source words are translated at each target step (Zheng et al. 2019)."""
+
+from typing import Dict, NamedTuple
+
+import numpy as np
+import torch
+from fairseq.models import BaseFairseqModel
+from torch import Tensor
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, named, numbers
+from fairseq_capsule.models.evaluating import evaluating
+from fairseq_capsule.models.outputs import encoder_states
+from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
+
+_UNIFORM = (
+    "If all cells show the same share (1/{content} if all contents have equally many capsules), nothing is learnt."
+)
+_SHARES = {
+    "PAST": "The share of each source word that is translated before the row's word is generated. In a trained "
+    f"model PAST grows from row to row, first for the words that are translated first. {_UNIFORM}",
+    "FUTURE": "The share of each source word that is still to be translated. In a trained model FUTURE is high in the "
+    f"first row and low in the last row. {_UNIFORM}",
+    "redundant": "The share of each source word that is neither PAST nor FUTURE. In a trained model it is high for "
+    f"words without a translation of their own, such as some articles and punctuation. {_UNIFORM}",
+}
+CONTENTS = tuple(_SHARES)
+_ATTENTIONS = {
+    "PAST": "The attention of PAST to each source word before the row's word is generated. In a trained model it is "
+    "high for words that are already translated.",
+    "FUTURE": "The attention of FUTURE to each source word before the row's word is generated. In a trained model it "
+    "is high for words that are still to be translated.",
+}
+TOP_WORDS = 10
+
+
+class PastFutureInspection(Inspection):
+    """The source words in PAST and in FUTURE, and the words that these predict.
+
+    Arrays:
+        `assignment` `[target, source, content]`: the share of each source word in the PAST, FUTURE and redundant
+            capsules, before the target word of that row is generated.
+        `past_future_attention` `[target, source, content]`, with `--past-future attn` in place of `assignment`: the
+            attention of PAST and of FUTURE to each source word. Each sums to 1 over the source.
+        `past_words`, `past_probabilities`, `future_words`, `future_probabilities` `[target, rank]`: the most probable
+            words, if the model has the parameters of the bag-of-words loss.
+    """
+
+    views = (
+        View(
+            "past_future",
+            "PAST and FUTURE",
+            "The state of each source word (column) before each word of the translation (row) is generated.",
+            tuple(
+                Panel(
+                    "assignment",
+                    content,
+                    "target",
+                    "source",
+                    "share",
+                    (("content", content),),
+                    caption=caption,
+                    distribution="content",
+                )
+                for content, caption in _SHARES.items()
+            ),
+            steps="target",
+        ),
+        View(
+            "past_future_attention",
+            "PAST and FUTURE by two attentions",
+            "Two attentions to the source words (columns) before each word of the translation (row) is generated. A "
+            "source word may be in both or in neither.",
+            tuple(
+                Panel(
+                    "past_future_attention",
+                    content,
+                    "target",
+                    "source",
+                    "share",
+                    (("content", content),),
+                    summed=("source",),
+                    caption=f"{caption} Each row sums to 1. If a row has one colour, nothing is learnt.",
+                    distribution="source",
+                )
+                for content, caption in _ATTENTIONS.items()
+            ),
+            steps="target",
+        ),
+    )
+
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
+        if getattr(model.decoder, "past_future", None) is None:
+            return {}
+        routed = past_future(model, sentence.source, sentence.previous)
+        shares, steps = routed.assignment[0], sentence.target_words
+        contents = CONTENTS[: shares.size(-1)]
+        attends = isinstance(model.decoder.past_future.routing, PastFutureAttention)
+        name = "past_future_attention" if attends else "assignment"
+        arrays = {name: named(shares, target=steps, source=sentence.source_words, content=contents)}
+        dictionary = model.decoder.dictionary
+        for name, bag in bag_words(model, routed, TOP_WORDS).items():
+            axes = {"target": steps, "rank": numbers(bag.words.size(-1))}
+            words = np.array([[dictionary[token] for token in step] for step in bag.words[0].tolist()])
+            arrays[f"{name}_words"] = NamedArray(words, axes)
+            arrays[f"{name}_probabilities"] = named(bag.probabilities[0], **axes)
+        return arrays
+
+    def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
+        """Return the share of the source words in each content, the entropy of the couplings and the capsules' norms.
+
+        With two attentions (`--past-future attn`) there are no shares, and the entropy is over the words.
+        """
+        encoded = model.encoder(source, source.ne(model.encoder.padding_idx).sum(1))
+        routed = model.decoder(previous, encoder_out=encoded)[1]["past_future"]
+        step_padding = previous.eq(model.decoder.dictionary.pad())[:, :, None]
+        padding = (step_padding | encoder_states(encoded)[1][:, None, :]).unsqueeze(-1)
+        shares_out = not isinstance(model.decoder.past_future.routing, PastFutureAttention)
+        contents = torch.cat([routed.past, routed.future], -1)
+        norm, dead = capsule_norms(contents.unflatten(-1, (2 * routed.capsules_per_content, -1)), step_padding)
+        statistics = {"entropy": coupling_entropy(routed.coupling, -1 if shares_out else -2, padding)}
+        if shares_out:
+            shares = routed.assignment
+            for number, content in enumerate(CONTENTS[: shares.size(-1)]):
+                statistics[content.lower()] = mean_where(shares[..., number], ~padding.squeeze(-1))
+        return {**statistics, "norm": norm, "dead": dead}
+
+
+class BagWords(NamedTuple):
+    """The most probable words of a bag at each step, in descending order; both tensors are `[B, T, K]`."""
+
+    words: Tensor
+    probabilities: Tensor
+
+
+def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
+    """Compute PAST and FUTURE of a batch, in eval mode, in one pass over finished translations.
+
+    Args:
+        model: a model of this package with PAST and FUTURE.
+        src_tokens: `[B, I]`, padded on either side.
+        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
+
+    Raises:
+        UserError: the model has no PAST and FUTURE.
+    """
+    if getattr(model.decoder, "past_future", None) is None:
+        raise UserError("the model has no PAST and FUTURE, because it was trained with --past-future none")
+    with evaluating(model):
+        lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
+        return model(src_tokens, lengths, previous)[1]["past_future"]
+
+
+def bag_words(model: BaseFairseqModel, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
+    """Return the `top` most probable words of PAST and of FUTURE at each step, by `softmax(E W Ω)` (§3.3).
+
+    Empty for a model without the parameters of the bag-of-words loss (`--guided-heads none` or `bca`).
+    """
+    heads = model.decoder.past_future.bow
+    if heads is None:
+        return {}
+    with evaluating(model):
+        embeddings = model.decoder.output_embeddings
+        logits = {name: heads[name](getattr(routed, name)) @ embeddings.t() for name in ("past", "future")}
+        best = {name: part.softmax(-1).topk(min(top, len(embeddings))) for name, part in logits.items()}
+    return {name: BagWords(part.indices, part.values) for name, part in best.items()}
