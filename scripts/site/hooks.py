@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from typing import List
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -33,8 +34,10 @@ API = {
     "losses": "The guided losses: pure functions of tensors.",
     "hub": "Trained models from Python.",
     "models": "The models and the interface of a mechanism.",
+    "inspection": "What a model routed: arrays, views and statistics, and the interface of an inspection.",
+    "extending": "Registration of a mechanism of your own.",
     "evaluation": "Scores and translations.",
-    "inspector": "What a model routed: arrays, views and pages.",
+    "inspector": "Pictures and pages of what a model routed.",
     "analysis": "Analyses of translations and models.",
     "data": "Checks of prepared data.",
     "testing": "The invariants that every architecture keeps, as functions.",
@@ -106,22 +109,24 @@ def _without_network(output: str, url: str) -> str:
 
 
 def _documented(module: str) -> str:
-    """What mkdocstrings documents: what a package exports, or all of a module or package without exports."""
+    """What mkdocstrings documents: the names of `__all__`, or all of a module or package without it."""
     path = ROOT / "fairseq_capsule" / module
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    imports = {
-        alias.name: node.module
-        for node in tree.body
-        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("fairseq_capsule.")
-        for alias in node.names
-    }
-    exported = [
+    exported: List[str] = []
+    origins = {}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            origins.update({alias.name: node.module for alias in node.names})
+        elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            exported = ast.literal_eval(node.value)
+    origins = {name: origin for name, origin in origins.items() if name in exported}  # in the order of the imports
+    origins.update({name: f"fairseq_capsule.{module}" for name in exported if name not in origins})
+    documented = [
         f"\n::: {origin}.{name}\n    options:\n      show_root_heading: true\n      heading_level: 2\n"
-        for name, origin in imports.items()
-        if name[0] != "_"
+        for name, origin in origins.items()
     ]
-    return "".join(exported) or f"\n::: fairseq_capsule.{module}\n"
+    return "".join(documented) or f"\n::: fairseq_capsule.{module}\n"
 
 
 def _links_of_root(text: str) -> str:
