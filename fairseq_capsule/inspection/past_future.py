@@ -1,6 +1,7 @@
 """PAST and FUTURE: which source words are translated at each target step (Zheng et al. 2019)."""
 
-from typing import Dict, NamedTuple
+from functools import partial
+from typing import Dict, Mapping, NamedTuple, Tuple
 
 import numpy as np
 import torch
@@ -26,13 +27,24 @@ _SHARES = {
     f"words without a translation of their own, such as some articles and punctuation. {_UNIFORM}",
 }
 CONTENTS = tuple(_SHARES)
+_ONE_COLOUR = "Each row sums to 1. If a row has one colour, nothing is learnt."
 _ATTENTIONS = {
     "PAST": "The attention of PAST to each source word before the row's word is generated. In a trained model it is "
-    "high for words that are already translated.",
+    f"high for words that are already translated. {_ONE_COLOUR}",
     "FUTURE": "The attention of FUTURE to each source word before the row's word is generated. In a trained model it "
-    "is high for words that are still to be translated.",
+    f"is high for words that are still to be translated. {_ONE_COLOUR}",
 }
 TOP_WORDS = 10
+
+
+def _panels(
+    array: str, captions: Mapping[str, str], distribution: str, summed: Tuple[str, ...] = ()
+) -> Tuple[Panel, ...]:
+    """Return a panel of an array for each content."""
+    panel = partial(
+        Panel, array, rows="target", columns="source", scale="share", summed=summed, distribution=distribution
+    )
+    return tuple(panel(title=content, at=(("content", content),), caption=text) for content, text in captions.items())
 
 
 class PastFutureInspection(Inspection):
@@ -52,19 +64,7 @@ class PastFutureInspection(Inspection):
             "past_future",
             "PAST and FUTURE",
             "The state of each source word (column) before each word of the translation (row) is generated.",
-            tuple(
-                Panel(
-                    "assignment",
-                    content,
-                    "target",
-                    "source",
-                    "share",
-                    (("content", content),),
-                    caption=caption,
-                    distribution="content",
-                )
-                for content, caption in _SHARES.items()
-            ),
+            _panels("assignment", _SHARES, distribution="content"),
             steps="target",
         ),
         View(
@@ -72,20 +72,7 @@ class PastFutureInspection(Inspection):
             "PAST and FUTURE by two attentions",
             "Two attentions to the source words (columns) before each word of the translation (row) is generated. A "
             "source word may be in both or in neither.",
-            tuple(
-                Panel(
-                    "past_future_attention",
-                    content,
-                    "target",
-                    "source",
-                    "share",
-                    (("content", content),),
-                    summed=("source",),
-                    caption=f"{caption} Each row sums to 1. If a row has one colour, nothing is learnt.",
-                    distribution="source",
-                )
-                for content, caption in _ATTENTIONS.items()
-            ),
+            _panels("past_future_attention", _ATTENTIONS, distribution="source", summed=("source",)),
             steps="target",
         ),
     )
