@@ -10,8 +10,8 @@ CEILINGS = {
     "capsule_transformer": (1960, 260),
     "gdr_transformer": (1270, 226),
     "gret_transformer": (1360, 180),
-    "capsnmt": (1590, 97),
-    "simple_aggregation": (1440, 97),
+    "capsnmt": (1650, 97),
+    "simple_aggregation": (1500, 97),
     "capsule_lstm": (5160, 92),
     "gdr_lstm": (5500, 143),
 }

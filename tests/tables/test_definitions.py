@@ -18,6 +18,7 @@ from fairseq_capsule.tables.targets import targets
 NAMES = [
     *("comparison", "comparison-lstm", "comparison-variants"),
     *(f"duan-table{n}" for n in (1, 2, 3, 4)),
+    *("readings", "readings-lstm"),
     *("wang-figure3", "wang-figure4", *(f"wang-table{n}" for n in (1, 2, 3))),
     *("weng-figure4", "weng-figure5", *(f"weng-table{n}" for n in (1, 2, 3, 4, 5))),
     *("zheng-figure5", "zheng-figure6", *(f"zheng-table{n}" for n in (1, 2, 3))),
