@@ -20,7 +20,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule_runs import evaluating, plugins, training
+from fairseq_capsule_runs import evaluating, plugins
 from fairseq_capsule_runs.folder import RunFolder
 from fairseq_capsule_runs.settings import Settings
 from fairseq_capsule_runs.values import RunError, one_line
@@ -31,6 +31,8 @@ RUN = RunFolder(Path("."))  # the scripts work inside it
 
 
 def plan_training(asked: Mapping[str, str], overrides: Sequence[str]) -> int:
+    from fairseq_capsule_runs import training  # it imports Hydra, which takes longer than any other command
+
     found = training.plan(asked, overrides, os.environ)
     _print_plan(training.fields(found), found.command)
     return 0

@@ -7,8 +7,10 @@ input and output, as `python -m` runs it.
 import importlib
 import multiprocessing
 import os
+import runpy
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from subprocess import CompletedProcess
 
@@ -17,7 +19,7 @@ SERVER = multiprocessing.get_context("forkserver")
 SERVER.set_forkserver_preload(
     [
         *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"),
-        *("sentencepiece", "tests.hydra_store"),
+        *("sentencepiece", "tests.warm_fairseq"),
     ]
 )
 
@@ -29,13 +31,28 @@ def run_forked(module, function, arguments, cwd, env=None, stdin=None, one_outpu
         a `CompletedProcess` with standard output and standard error as text, both in `stdout` if `one_output`.
     """
     command = [module, *map(str, arguments)]
+    return _forked(partial(_call, module, function), command, cwd, env, stdin, one_output)
+
+
+def run_script(script, arguments, cwd=None):
+    """Run a Python file with `arguments` as its command line. Returns the same as `run_forked`."""
+    command = [str(script), *map(str, arguments)]
+    return _forked(partial(_run_file, str(script)), command, cwd or os.getcwd())
+
+
+def run_code(code, arguments):
+    """Run a program that is given as text, as `python -c` does. Returns the same as `run_forked`."""
+    return _forked(partial(exec, code, {"__name__": "__main__"}), ["-c", *map(str, arguments)], os.getcwd())
+
+
+def _forked(program, command, cwd, env=None, stdin=None, one_output=False):
     with tempfile.TemporaryDirectory() as folder:
         given, output, errors = (Path(folder, name) for name in ("stdin", "stdout", "stderr"))
         given.write_text(stdin or "", encoding="utf-8")
         output.touch()
         errors.touch()
         files = (given, output, output if one_output else errors)
-        process = SERVER.Process(target=_run, args=(function, command, cwd, {**os.environ, **(env or {})}, files))
+        process = SERVER.Process(target=_run, args=(program, command, cwd, {**os.environ, **(env or {})}, files))
         process.start()
         process.join()
         return CompletedProcess(
@@ -43,7 +60,7 @@ def run_forked(module, function, arguments, cwd, env=None, stdin=None, one_outpu
         )
 
 
-def _run(function, command, cwd, environment, files):
+def _run(program, command, cwd, environment, files):
     for descriptor, (file, mode) in enumerate(zip(files, "raa")):
         with open(file, mode) as opened:
             os.dup2(opened.fileno(), descriptor)
@@ -52,4 +69,13 @@ def _run(function, command, cwd, environment, files):
     os.environ.update(environment)
     os.chdir(cwd)
     sys.argv = command
-    getattr(importlib.import_module(command[0]), function)()
+    program()
+
+
+def _call(module, function):
+    sys.exit(getattr(importlib.import_module(module), function)())
+
+
+def _run_file(path):
+    sys.path.insert(0, os.path.dirname(path))  # as `python FILE` does
+    runpy.run_path(path, run_name="__main__")

@@ -1,6 +1,7 @@
 """Every configuration in configs/ builds its model: systems and the config groups that they use."""
 
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,7 @@ SYSTEMS = sorted(
 GROUPS = sorted(path for name in CORPORA for path in (CONFIGS / name).glob("*/*.yaml"))
 
 
+@cache
 def composed(folder, name, *overrides):
     with initialize_config_dir(str(folder), version_base="1.1"):
         return compose(name, overrides, return_hydra_config=True)

@@ -3,12 +3,12 @@
 import io
 import json
 import lzma
-import subprocess
-import sys
 import tarfile
 from pathlib import Path
 
 import pytest
+
+from tests.processes import run_script
 
 SCRIPT = Path(__file__).parents[1] / "scripts" / "share_results.py"
 GENERATED = "S-{n}\t{source}\nT-{n}\t{target}\nH-{n}\t-0.5\tein haus\nD-{n}\t-0.5\tein haus\nP-{n}\t-0.5 -0.5\n"
@@ -22,8 +22,7 @@ LOG = """\
 
 
 def run(*arguments):
-    command = [sys.executable, SCRIPT, *arguments]
-    return subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    return run_script(SCRIPT, arguments)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """The Python scripts of scripts/distill.sh name a damaged dictionary."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.cli.world import make_world
 from tests.integration.preparing import SCRIPTS
+from tests.processes import run_script
 
 
 @pytest.mark.parametrize(
@@ -16,9 +14,7 @@ from tests.integration.preparing import SCRIPTS
 def test_a_damaged_dictionary_is_named(tmp_path, script, arguments):
     make_world(tmp_path)
     (tmp_path / "data/bin/dict.de.txt").write_text("a\n")
-    refused = subprocess.run(
-        [sys.executable, SCRIPTS / script, *arguments], capture_output=True, text=True, cwd=tmp_path
-    )
+    refused = run_script(SCRIPTS / script, arguments, cwd=tmp_path)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].startswith(
         "distill.sh: data/bin/dict.de.txt, line 1: 'a' is not 'SYMBOL COUNT'"

@@ -1,6 +1,8 @@
 """fairseq's commands with broken dictionaries and with those of another run, for every task."""
 
 import codecs
+import copy
+import functools
 import shutil
 
 import pytest
@@ -39,13 +41,20 @@ BROKEN = {
 }
 
 
-def run(command, task, data, checkpoint, monkeypatch):
-    module, parser = COMMANDS[command]
-    words = [data, "--task", task, "-s", "en", "-t", "de", "--path", checkpoint, *SETTINGS]
+@functools.cache
+def parsed(command, task):
+    _, parser = COMMANDS[command]
+    words = ["DATA", "--task", task, "-s", "en", "-t", "de", "--path", "CHECKPOINT", *SETTINGS]
     words += ["--beam", "1", "--max-len-b", "2"]
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser(), words))
+
+
+def run(command, task, data, checkpoint, monkeypatch):
+    module, _ = COMMANDS[command]
     monkeypatch.setattr(interactive, "buffered_read", lambda *_: [["w1 w2"]])
-    args = options.parse_args_and_arch(parser(), list(map(str, words)))
-    module.main(convert_namespace_to_omegaconf(args))
+    cfg = copy.deepcopy(parsed(command, task))
+    cfg.task.data, cfg.common_eval.path = str(data), str(checkpoint)
+    module.main(cfg)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.zoo import ARCHITECTURES, SMALL
 # Commands that need another kind of checkpoint load this one, and then refuse it with these words.
 OTHER_KINDS = {"probe": "bag_of_words_probe", "overlap": "guided-heads"}
 # Architectures of fairseq, with and without a dataclass. In those without, fairseq evaluates the layers as Python text.
-PLAIN = ["transformer_tiny", "lstm_luong_wmt_en_de", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"]
+PLAIN = ["transformer_tiny", "lstm_wiseman_iwslt_de_en", "fconv_iwslt_de_en", "lightconv_iwslt_de_en"]
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from fairseq_capsule.analysis.run_report import drawings
 from fairseq_capsule.cli import report
 from tests.analysis.run_report.runs import make_data, make_run, write
 from tests.libraries import library
@@ -25,6 +26,12 @@ def place(tmp_path):
 @pytest.fixture
 def words(place):
     return ["report", place / "a", place / "b", "--data", place / "data", "--out", place / "out", "--samples", 10]
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the charts, which take most of the time. The test looks at other parts of the page."""
+    monkeypatch.setattr(drawings, "_svg", lambda figure, description: "")
 
 
 def change(path, **fields):
@@ -52,7 +59,7 @@ def test_the_same_figures_give_the_same_page(command, words, place):
     assert pages[0] == pages[1]
 
 
-def test_a_sentence_links_only_to_pages_of_the_same_sentence(command, words, place):
+def test_a_sentence_links_only_to_pages_of_the_same_sentence(command, words, place, undrawn):
     pages = place / "pages of b"
     pages.mkdir()
     sources = [line for line in (place / "b/evaluation/test/generate.out").read_text().splitlines() if line[:2] == "S-"]
@@ -76,7 +83,7 @@ def array_file(header):
     [b"", array_file(b"{'descr': (((\n"), array_file(b"{'descr':'<f8','fortran_order':False,'shape':(0,)}\n"), None],
     ids=["empty", "header", "one array", "numbers"],
 )
-def test_a_foreign_file_among_the_pages_is_skipped(command, words, place, content):
+def test_a_foreign_file_among_the_pages_is_skipped(command, words, place, undrawn, content):
     if content is None:
         np.savez(place / "test-3.npz", source=np.arange(5))
     else:
@@ -92,7 +99,7 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
 
 
 @pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "[1]"])
-def test_figures_that_are_not_finite_are_left_out(command, words, place, ratio):
+def test_figures_that_are_not_finite_are_left_out(command, words, place, undrawn, ratio):
     (place / "a/measures/throughput-train.json").write_text(f'{{"ratio": {ratio}}}')
     (place / "b/measures/throughput-train.json").unlink()
     assert command(*words).status == 0
@@ -178,7 +185,7 @@ class TestRefusals:
 
 @pytest.mark.parametrize("source, target, stated", [("en", "de", "en"), ("de", "en", "de"), ("en", "de", None)])
 def test_coverage_learns_from_the_training_text_in_the_direction_of_the_run(
-    command, words, place, monkeypatch, source, target, stated
+    command, words, place, monkeypatch, undrawn, source, target, stated
 ):
     raw, tokenised = place / "data/raw", place / "data/tokenised"
     texts = [(raw / f"test.{language}").read_text() for language in ("en", "de")]  # bin has test.en-de.*
@@ -199,7 +206,7 @@ def test_coverage_learns_from_the_training_text_in_the_direction_of_the_run(
     assert found == [([f"{source} 1", f"{source} 2"], [f"{target} 1", f"{target} 2"]), ([], [])]
 
 
-def test_coverage_is_a_table_of_the_page(command, words, place):
+def test_coverage_is_a_table_of_the_page(command, words, place, undrawn):
     library("eflomal")
     assert command(*words, "--coverage", 1).status == 0
     assert 'id="coverage-table"' in (place / "out/report.html").read_text()

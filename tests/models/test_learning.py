@@ -23,9 +23,9 @@ def reversals(number, longest, generator):
         ("capsule_transformer", {}, 6, 3e-3, 250),
         # "with guided losses" trains the same modules, and their heads
         pytest.param("capsule_transformer", {"past_future": "gdr"}, 6, 3e-3, 250, marks=pytest.mark.slow),
-        ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both"}, 6, 3e-3, 500),
-        ("capsnmt", {}, 4, 1e-2, 400),
-        ("capsnmt", {"decoder_context": "concat"}, 4, 5e-3, 700),
+        ("capsule_transformer", {"past_future": "gdr", "guided_heads": "both"}, 6, 3e-3, 350),
+        ("capsnmt", {}, 4, 1e-2, 250),
+        ("capsnmt", {"decoder_context": "concat"}, 4, 5e-3, 500),
     ],
     ids=["attention routing", "with PAST and FUTURE", "with guided losses", "capsules alone", "capsules concatenated"],
 )
@@ -48,4 +48,4 @@ def test_a_model_learns_to_reverse_sentences(arch, options, longest, rate, updat
         predicted = model.eval()(**unseen["net_input"])[0].argmax(-1)
     words = unseen["target"].ne(1)
     accuracy = (predicted.eq(unseen["target"]) & words).sum() / words.sum()
-    assert accuracy > 0.9  # 0.97 to 0.99, as a processor rounds; chance is 0.1
+    assert accuracy > 0.9  # 0.96 to 0.99, as a processor rounds; chance is 0.1

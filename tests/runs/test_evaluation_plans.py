@@ -100,7 +100,7 @@ def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scor
     assert evaluating.fields(evaluated(run))["scoring"] == scoring
 
 
-def test_a_run_folder_does_not_name_a_program(run, my_plugin):
+def test_a_run_folder_does_not_name_a_program(run, my_plugin, forked_plugins):
     """The plugin is imported only if the user names it too."""
     recorded = {**CONFIG, "common": {"user_dir": str(my_plugin)}}
     RunFolder(Path(run["run"])).write_settings(Settings(recorded))

@@ -217,7 +217,7 @@ def test_the_plugin_is_the_one_beside_the_scripts(asked):
     assert plan.settings.get("common.user_dir") is None  # the clone may be moved
 
 
-def test_a_configuration_or_an_override_names_another_plugin(asked, my_plugin):
+def test_a_configuration_or_an_override_names_another_plugin(asked, my_plugin, forked_plugins):
     by_override = planned(write(asked), "common.user_dir=my_plugin")
     in_the_file = planned(write(asked, {**CONFIG, "common": {"user_dir": str(my_plugin)}}))
     for plan in (by_override, in_the_file):
@@ -235,7 +235,7 @@ def test_a_configuration_or_an_override_names_another_plugin(asked, my_plugin):
         ("raise SystemExit(0)", "it cannot be imported (it ends Python)"),
     ],
 )
-def test_a_plugin_that_cannot_be_used_is_refused(asked, tmp_path, text, message):
+def test_a_plugin_that_cannot_be_used_is_refused(asked, tmp_path, forked_plugins, text, message):
     folder = tmp_path / "wrong_plugin"
     folder.mkdir()
     if text is not None:
