@@ -11,8 +11,13 @@ from fairseq_capsule.testing.small_models import LENGTHS
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, run, train
 
 PLUGIN = REPOSITORY / "examples/controls"
-utils.import_user_module(Namespace(user_dir=str(PLUGIN)))
 CONTROLS = ("extra_ffn_transformer_tiny", "state_losses_transformer_tiny")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def plugin():
+    """Register the controls. Not at import: other tests take their cases from the registry when they are collected."""
+    utils.import_user_module(Namespace(user_dir=str(PLUGIN)))
 
 
 @pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
