@@ -24,7 +24,7 @@ from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.losses import mean_bag_of_words_loss, mean_content_agreement_loss
 from fairseq_capsule.models import Mechanism
-from fairseq_capsule.modules.feed_forward import feed_forward
+from fairseq_capsule.modules.layers import feed_forward
 
 
 @dataclass

@@ -13,7 +13,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
 from fairseq_capsule.models.evaluating import evaluating
 from fairseq_capsule.models.outputs import encoder_states, output_embeddings
-from fairseq_capsule.modules.feed_forward import feed_forward
+from fairseq_capsule.modules.layers import feed_forward
 
 READS = ChoiceEnum(["global", "last", "mean"])
 TOPS = (200, 500, 1000)

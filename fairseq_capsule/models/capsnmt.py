@@ -20,7 +20,7 @@ from fairseq_capsule.models.capsule_model import CapsuleModel
 from fairseq_capsule.models.mechanisms.aggregation import build_aggregation
 from fairseq_capsule.models.options import validated
 from fairseq_capsule.models.presets import register_presets
-from fairseq_capsule.modules.lstm_stack import AttentiveLSTMLayer, LSTMLayer, read_both_ways
+from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.routing import RoutingResult
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and

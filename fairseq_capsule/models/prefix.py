@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from fairseq_capsule.routing import LONGEST_BLOCK, append_to_block, in_own_block, split_block
-from fairseq_capsule.routing.causal import BLOCK
+from fairseq_capsule.routing.horizontal.chunk import BLOCK
 
 
 class RowHistory(NamedTuple):

@@ -1,11 +1,172 @@
-"""One vector for the whole source sentence, and the gate that adds it to the target states (Weng et al. 2020)."""
+"""One vector for a sequence: words are routed to capsules, and the capsules are pooled (Weng et al. 2020, §2.1).
+
+The vectors of several layers do not depend on each other. `together` computes them in batched products, with as many
+kernels as for one layer. Each layer has a module with its own parameters.
+"""
 
 from typing import Iterable, List, Optional, Sequence, cast
 
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.capsule_pooling import CapsulePooling
+from fairseq_capsule.modules.layers import (
+    by_output,
+    cast_votes,
+    check_positive,
+    feed_forward,
+    feed_forward_together,
+    stacked,
+    xavier,
+)
+from fairseq_capsule.routing import RoutingResult, dynamic_routing
+
+POOLINGS = ("attentive", "mean", "concat")
+
+
+class CapsulePooling(nn.Module):
+    """The vector of one layer's states (Weng et al. 2020, Eq. 2-9).
+
+    Words compete for a capsule: its coupling is a softmax over the words (Eq. 5). There are three poolings of the
+    capsules `u_k`: attentive, `FFN_o(Σ_k a_k u_k)` with `a = softmax_k(FFN_q(mean_k u_k) · u_k)`; `FFN_o` of their
+    mean; and `FFN_o` of their concatenation (footnote 3). The last layer of `FFN_o` starts at 0, so that a new module
+    returns 0.
+
+    Args:
+        embed_dim: size `d` of a word and of the vector.
+        num_capsules: `K`.
+        capsule_dim: `d_c`, by default `d / K`, and at least 1.
+        iterations: routing iterations `r`.
+        pooling: "attentive", "mean" or "concat".
+
+    Parameters:
+        vote_weight: `W_k` of Eq. 3, `[K, d, d_c]`.
+        query: `FFN_q`, `d_c → d_c → d_c`; only for the attentive pooling.
+        output: `FFN_o`, `d_c → d → d`, or `K·d_c → d → d` for concatenated capsules.
+
+    Raises:
+        ValueError: a number below 1, or an unknown pooling.
+    """
+
+    def __init__(
+        self,
+        embed_dim: int,
+        num_capsules: int = 32,
+        capsule_dim: Optional[int] = None,
+        iterations: int = 3,
+        pooling: str = "attentive",
+    ):
+        super().__init__()
+        check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
+        capsule_dim = max(1, embed_dim // num_capsules) if capsule_dim is None else capsule_dim
+        check_positive(capsule_dim=capsule_dim)
+        if pooling not in POOLINGS:
+            raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r}")
+        self.iterations = iterations
+        self.pooling = pooling
+        self.vote_weight = xavier(num_capsules, embed_dim, capsule_dim)
+        self.query = feed_forward(capsule_dim, capsule_dim, capsule_dim) if pooling == "attentive" else None
+        pooled_dim = num_capsules * capsule_dim if pooling == "concat" else capsule_dim
+        self.output = feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
+
+    def capsules(
+        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
+    ) -> RoutingResult:
+        """Route the words of `forward`, with `iterations` instead of all iterations.
+
+        Returns:
+            `RoutingResult(capsules [B, K, d_c], coupling [B, I, K])`.
+
+        Raises:
+            ValueError: fewer than 1 iteration.
+        """
+        iterations = self.iterations if iterations is None else iterations
+        routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations)
+        return RoutingResult(routed.capsules[0], routed.coupling[0])
+
+    def weights(self, capsules: Tensor) -> Tensor:
+        """Compute the weights `a` `[B, K]` of capsules `[B, K, d_c]` in the attentive pooling (Eq. 8-9).
+
+        Raises:
+            ValueError: the pooling is not attentive.
+        """
+        if self.query is None:
+            raise ValueError(f"pooling {self.pooling} has no weights")
+        return _weights([self], capsules.unsqueeze(0))[0]
+
+    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+        """Pool a sequence.
+
+        Args:
+            hidden: `H` `[B, I, d]`.
+            padding_mask: `[B, I]`, True marks padding.
+
+        Returns:
+            The vector `[B, d]`.
+        """
+        return self.together([self], [hidden], padding_mask)[0]
+
+    @staticmethod
+    def together(
+        poolings: "Sequence[CapsulePooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
+    ) -> Tensor:
+        """Compute the vectors `[M, B, d]` of `M` layers, with `M` poolings that differ only in their parameters.
+
+        Args:
+            poolings: one for each layer.
+            states: the states of each layer, `[B, I, d]`.
+            padding_mask: `[B, I]`, True marks padding.
+        """
+        first = poolings[0]
+        capsules = _route(poolings, stacked(states), padding_mask, first.iterations).capsules
+        if first.pooling == "concat":
+            pooled = capsules.flatten(2)
+        elif first.pooling == "mean":
+            pooled = capsules.mean(2)
+        else:
+            pooled = (_weights(poolings, capsules).unsqueeze(2) @ capsules).squeeze(2)
+        return feed_forward_together([pooling.output for pooling in poolings], pooled)
+
+
+def _route(
+    poolings: Sequence[CapsulePooling], hidden: Tensor, padding_mask: Optional[Tensor], iterations: int
+) -> RoutingResult:
+    """Compute the capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
+    weight = stacked([pooling.vote_weight for pooling in poolings])
+    votes = cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
+    return dynamic_routing(by_output(votes), iterations, padding_mask=padding_mask, competition="input")
+
+
+def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:
+    """Compute `a` `[M, B, K]` from capsules `[M, B, K, d_c]`."""
+    networks = [cast(nn.Sequential, pooling.query) for pooling in poolings]
+    query = feed_forward_together(networks, capsules.mean(2))
+    return (capsules @ query.unsqueeze(3)).squeeze(3).softmax(-1)
+
+
+class MeanPooling(nn.Module):
+    """`FFN_o(mean of the words)`: the pooling without capsules (Weng et al. 2020, Table 3)."""
+
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.output = feed_forward(embed_dim, embed_dim, embed_dim, zero=True)
+
+    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+        """As `CapsulePooling.forward`."""
+        return self.together([self], [hidden], padding_mask)[0]
+
+    @staticmethod
+    def together(
+        poolings: "Sequence[MeanPooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
+    ) -> Tensor:
+        """As `CapsulePooling.together`."""
+        hidden = stacked(states)
+        if padding_mask is None:
+            mean = hidden.mean(2)
+        else:
+            valid = (~padding_mask).to(hidden.dtype)
+            total = (valid.unsqueeze(1) @ hidden).squeeze(2)
+            mean = total / valid.sum(1, keepdim=True).clamp(min=1)
+        return feed_forward_together([pooling.output for pooling in poolings], mean)
 
 
 class GlobalRepresentation(nn.Module):

@@ -1,11 +1,9 @@
 """Capsule routing as pure tensor functions, without parameters and state. They need only torch."""
 
-from fairseq_capsule.routing.additive import additive_scores, squared_exponential
-from fairseq_capsule.routing.attention import horizontal_routing, vertical_routing
-from fairseq_capsule.routing.contractions import dot_product_agreement
-from fairseq_capsule.routing.dynamic import RoutingResult, dynamic_routing
-from fairseq_capsule.routing.guided import guided_routing
-from fairseq_capsule.routing.last_token import (
+from fairseq_capsule.routing.dynamic import RoutingResult, dot_product_agreement, dynamic_routing
+from fairseq_capsule.routing.guided import additive_scores, guided_routing, squared_exponential
+from fairseq_capsule.routing.horizontal import horizontal_routing
+from fairseq_capsule.routing.horizontal.recurrent import (
     LONGEST_BLOCK,
     append_to_block,
     in_own_block,
@@ -14,6 +12,7 @@ from fairseq_capsule.routing.last_token import (
 )
 from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
+from fairseq_capsule.routing.vertical import vertical_routing
 
 __all__ = [
     "LONGEST_BLOCK",

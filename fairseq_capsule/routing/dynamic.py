@@ -1,15 +1,75 @@
-"""Dynamic routing by agreement: the loop that routes the words of a sentence to capsules.
+"""Dynamic routing by agreement: the loop that routes the words of a sentence to capsules, and its two sums over votes.
 
-The routings of attention logits have other forms of this loop, in `vertical.py`, `positional.py` and `causal.py`.
+Each sum is the gradient of the other. The gradient of either with respect to the votes is an outer product for each
+output. If there are few components, one pass with broadcasting takes half the time of the matrix products that autograd
+would use. The routings of attention logits have other forms of this loop, in `vertical.py` and `horizontal`.
 """
 
-from typing import Callable, NamedTuple, Optional, Sequence, Union
+from typing import Callable, NamedTuple, Optional, Sequence, Tuple, Union
 
+import torch
 from torch import Tensor
 
-from fairseq_capsule.routing.contractions import dot_product_agreement, weighted_sum
 from fairseq_capsule.routing.precision import in_float32
 from fairseq_capsule.routing.squash import leaky_softmax, masked_softmax, squash
+
+
+def weighted_sum(coupling: Tensor, votes: Tensor) -> Tensor:
+    """`Σ_M coupling · votes`: coupling `[..., M, N]` and votes `[..., M, N, D]` give `[..., N, D]`.
+
+    Votes with leading dimensions that broadcast are not expanded.
+    """
+    if coupling.shape != votes.shape[:-1]:
+        return torch.einsum("...mn,...mnd->...nd", coupling, votes)
+    return _WeightedSum.apply(coupling, votes)
+
+
+def dot_product_agreement(votes: Tensor, capsules: Tensor) -> Tensor:
+    """`Σ_D votes · capsules`: votes `[..., M, N, D]` and capsules `[..., N, D]` give `[..., M, N]`.
+
+    Votes with leading dimensions that broadcast are not expanded.
+    """
+    if votes.shape[:-3] != capsules.shape[:-2]:
+        return torch.einsum("...mnd,...nd->...mn", votes, capsules)
+    return _DotProductAgreement.apply(votes, capsules)
+
+
+class _WeightedSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, coupling: Tensor, votes: Tensor) -> Tensor:
+        ctx.save_for_backward(coupling, votes)
+        return torch.einsum("...mn,...mnd->...nd", coupling, votes)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+        coupling, votes = ctx.saved_tensors
+        by_coupling, by_votes = ctx.needs_input_grad  # the first coupling is a constant
+        return (
+            dot_product_agreement(votes, gradient) if by_coupling else None,
+            _outer(coupling, gradient) if by_votes else None,
+        )
+
+
+class _DotProductAgreement(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, votes: Tensor, capsules: Tensor) -> Tensor:
+        ctx.save_for_backward(votes, capsules)
+        return torch.einsum("...mnd,...nd->...mn", votes, capsules)
+
+    @staticmethod
+    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+        votes, capsules = ctx.saved_tensors
+        by_votes, by_capsules = ctx.needs_input_grad
+        return (
+            _outer(gradient, capsules) if by_votes else None,
+            weighted_sum(gradient, votes) if by_capsules else None,
+        )
+
+
+def _outer(weights: Tensor, capsules: Tensor) -> Tensor:
+    """`[..., M, N]` and `[..., N, D]` give `[..., M, N, D]`."""
+    return weights.unsqueeze(-1) * capsules.unsqueeze(-3)
+
 
 COMPETITIONS = ("output", "leaky", "input")
 

@@ -1,12 +1,25 @@
-"""Routing in float32 or higher for any precision of the model. Routing sums exponentials of sums of squares."""
+"""Routing in float32 or higher for any precision of the model. Routing sums exponentials of sums of squares.
+
+Autocast is switched off for it. Some devices, such as torch's meta device, do not support autocast."""
 
 import functools
-from typing import Any, Callable, Iterable, Iterator
+from contextlib import nullcontext
+from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional
 
 import torch
 from torch import Tensor
 
-from fairseq_capsule.routing.autocast import without_autocast
+
+def autocast_dtype(device: str) -> Optional[torch.dtype]:
+    """Return the dtype that autocast casts to on a type of device, or None if it is off."""
+    if torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device):
+        return torch.get_autocast_dtype(device)
+    return None
+
+
+def without_autocast(device: str) -> ContextManager:
+    """Return a context in which autocast is off. If it is already off, the context does nothing, which is faster."""
+    return nullcontext() if autocast_dtype(device) is None else torch.autocast(device, enabled=False)
 
 
 def _mapped(value: Any, change: Callable[[Tensor], Tensor]) -> Any:

@@ -18,27 +18,36 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.routing.autocast import without_autocast
+from fairseq_capsule.routing.precision import in_float32, without_autocast
 from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
 
-def route_heads(votes: Tensor, iterations: int, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
-    """Route heads to query positions.
+@in_float32
+def vertical_routing(
+    logits: Tensor, iterations: int, *, padding_mask: Optional[Tensor] = None
+) -> Tuple[Tensor, Tensor]:
+    """Route heads to query positions (Duan et al. 2020, Alg. 2 up to `Ω` and `B`).
 
     Args:
-        votes: `[B, L, H, K]`, 0 at padded positions.
+        logits: `E` `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded queries and keys.
         iterations: routing iterations, at least 1.
-        padding_mask: `[B, L]`, True marks padded positions.
+        padding_mask: `[B, L]`, True marks padded queries.
 
     Returns:
-        The capsules `Ω` `[B, L, K]`, and the vote weights `B` `[B, L, H]` including the last agreement. Both are 0 at
-        padded positions.
+        The output capsules `Ω` `[B, L, K]`, 0 at padded queries, and the vote weights `B` `[B, H, L]`, the last
+        agreement included.
+
+    Raises:
+        ValueError: fewer than 1 iteration.
     """
-    return _VerticalRouting.apply(votes.contiguous(), iterations, padding_mask)
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, not {iterations}")
+    capsules, weights = _VerticalRouting.apply(logits.transpose(1, 2).contiguous(), iterations, padding_mask)
+    return capsules, weights.transpose(1, 2)
 
 
 class _VerticalRouting(torch.autograd.Function):
-    """Internally each position of the batch is a separate problem, `N = B·L`."""
+    """Votes `[B, L, H, K]`. Internally each position of the batch is a separate problem, `N = B·L`."""
 
     @staticmethod
     def forward(ctx, votes: Tensor, iterations: int, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:

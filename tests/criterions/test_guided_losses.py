@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 from fairseq_capsule.criterions import GuidedLossesCriterion, guided_losses
 from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.modules.holistic_context import PastFutureOutput
+from fairseq_capsule.modules.past_future import PastFutureOutput
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 

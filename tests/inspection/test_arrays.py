@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection import Sentence, gather_arrays
 from fairseq_capsule.inspection.past_future import past_future
-from fairseq_capsule.modules import CapsulePooling, capsule_pooling
+from fairseq_capsule.modules import CapsulePooling, global_representation
 from fairseq_capsule.routing import dynamic
 from tests.zoo import LENGTHS, SMALL, build, make_batch, make_sentences, make_task
 
@@ -155,13 +155,13 @@ def test_the_global_representation_equals_that_of_the_batch(arch, options, left_
 def capsules_of(model, number):
     """Return the capsules `[K, d_c]` of the first sentence, by the pooling of that layer."""
     recorded_capsules = []
-    weights = capsule_pooling._weights  # called for all layers
+    weights = global_representation._weights  # called for all layers
 
     def recorded(poolings, capsules):
         recorded_capsules.append(capsules[number, 0])
         return weights(poolings, capsules)
 
-    with torch.no_grad(), mock.patch.object(capsule_pooling, "_weights", recorded):
+    with torch.no_grad(), mock.patch.object(global_representation, "_weights", recorded):
         model.encoder(SENTENCES[0]["source"][None], torch.tensor([len(SENTENCES[0]["source"])]))
     return recorded_capsules[0]
 

@@ -13,8 +13,8 @@ from fairseq_capsule.models.options import layer_set
 from fairseq_capsule.models.prefix import ShortPrefix
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.routing.causal import BLOCK
-from fairseq_capsule.routing.last_token import LONGEST_BLOCK, WIDTH
+from fairseq_capsule.routing.horizontal.chunk import BLOCK
+from fairseq_capsule.routing.horizontal.recurrent import LONGEST_BLOCK, WIDTH
 from tests.zoo import LENGTHS, build, make_batch, make_criterion, make_sentences, make_task
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fairseq_capsule.models.prefix import GrowingRows, RowHistory, extend
 from fairseq_capsule.routing import LONGEST_BLOCK, route_last_token
-from fairseq_capsule.routing.causal import BLOCK
+from fairseq_capsule.routing.horizontal.chunk import BLOCK
 
 MODES = {"gradients": torch.enable_grad, "no gradients": torch.no_grad, "inference": torch.inference_mode}
 

@@ -3,7 +3,7 @@ import torch
 
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import horizontal_routing, vertical_routing
-from tests.routing.test_attention import attention_inputs
+from tests.routing.test_attention_routing import attention_inputs
 from tests.routing.test_dynamic import masks
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
-from fairseq_capsule.modules.capsule_pooling import POOLINGS
+from fairseq_capsule.modules.global_representation import POOLINGS
 from tests.references.pooling import capsule_pooling
 
 WIDTH = 12

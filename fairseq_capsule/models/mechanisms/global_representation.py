@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
-from fairseq_capsule.modules.capsule_pooling import POOLINGS
+from fairseq_capsule.modules.global_representation import POOLINGS
 
 GLOBAL_REPRESENTATION = ChoiceEnum(["capsule", "mean", "none"])
 GLOBAL_POOLING = ChoiceEnum(list(POOLINGS))

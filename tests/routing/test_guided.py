@@ -1,17 +1,14 @@
 import pytest
 import torch
 
-from fairseq_capsule.routing import additive, additive_scores, squared_exponential
+from fairseq_capsule.routing import additive_scores, guided, squared_exponential
+from fairseq_capsule.routing.naive import additive_scores as plain
 
 
 def arguments(batch=2, left=3, right=5, groups=2, size=4, rows=3, dtype=torch.float64, scale=1.0):
     torch.manual_seed(1)
     shapes = (batch, left, groups, size), (batch, right, groups, size), (rows, size)
     return [(scale * torch.randn(shape, dtype=dtype)).requires_grad_() for shape in shapes]
-
-
-def plain(left, right, vectors):
-    return torch.tanh(left.unsqueeze(2) + right.unsqueeze(1)) @ vectors.t()
 
 
 def gradients(function, inputs):
@@ -23,7 +20,7 @@ def gradients(function, inputs):
 @pytest.mark.parametrize("block", [1, 50, 10**6])
 @pytest.mark.parametrize("rows", [1, 3])
 def test_scores_equal_the_plain_expression(block, rows, monkeypatch):
-    monkeypatch.setitem(additive.BLOCK, "cpu", block)
+    monkeypatch.setitem(guided.BLOCK, "cpu", block)
     inputs = arguments(rows=rows)
     for got, want in zip(gradients(additive_scores, inputs), gradients(plain, inputs), strict=True):
         torch.testing.assert_close(got, want, rtol=1e-10, atol=1e-10)

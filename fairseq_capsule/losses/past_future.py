@@ -1,4 +1,4 @@
-"""Bags of words that PAST and FUTURE predict (Zheng et al. 2019, §3.3, §4.3).
+"""The losses of PAST and FUTURE (Zheng et al. 2019, §3.3, §4.3): bags of words, and agreement with the decoder states.
 
 Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included.
 """
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fairseq_capsule.losses.log_normalisers import weighted_log_normalisers
+from fairseq_capsule.routing.precision import without_autocast
 
 
 def bag_of_words_loss(
@@ -193,29 +194,89 @@ def bag_overlap(*args, **kwargs) -> Overlap:
     return Overlap(*sums)
 
 
-def bag_prediction_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
-    """Compute `−mean_τ log p(y_τ)` of each sentence, summed over the batch, in nats, with one prediction for the bag.
+def content_agreement_loss(
+    past: Tensor,
+    future: Tensor,
+    state: Tensor,
+    past_weight: Tensor,
+    future_weight: Tensor,
+    padding_mask: Optional[Tensor] = None,
+) -> Tensor:
+    """Compute the content agreement loss of a batch as the paper prints it, summed over sentences and dimensions.
+
+        L = (1/T) Σ_t ( ‖Ω^P_t − W^P mean(z_1 … z_t)‖² + ‖Ω^F_t − W^F mean(z_t … z_T)‖² )
 
     Args:
-        logits: `[B, V]`.
-        target: `y` `[B, T]`.
-        mask: `[B, T]`, True marks tokens that do not belong to the bag.
+        past: `Ω^P` `[B, T, P]`.
+        future: `Ω^F` `[B, T, P]`.
+        state: `z` `[B, T, C]`.
+        past_weight, future_weight: `W^P` and `W^F`, `[P, C]`.
+        padding_mask: `[B, T]`, True marks padding of the target, on either side.
+
+    Returns:
+        A scalar of at least float32.
     """
-    log_probabilities = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
-    words = log_probabilities.gather(1, target.masked_fill(mask, 0)).masked_fill(mask, 0)
-    return -(words.sum(1) / (~mask).sum(1).clamp(min=1)).sum()
+    # In float16 a sum over a sentence, or a squared distance, may overflow.
+    exact = torch.promote_types(state.dtype, torch.float32)
+    with without_autocast(state.device.type):
+        means = _means(state.to(exact), padding_mask)
+        distances = (past.to(exact) - means.until @ past_weight.to(exact).t()).square().sum(-1)
+        distances = distances + (future.to(exact) - means.from_here @ future_weight.to(exact).t()).square().sum(-1)
+        return (distances * means.step_weights).sum()
 
 
-@torch.no_grad()
-def bag_recall(logits: Tensor, target: Tensor, mask: Tensor, top: int) -> Tensor:
-    """Compute the share of each bag's distinct words among the `top` most probable words, summed over sentences.
+def mean_content_agreement_loss(
+    past: Tensor,
+    future: Tensor,
+    state: Tensor,
+    past_weight: Tensor,
+    future_weight: Tensor,
+    padding_mask: Optional[Tensor] = None,
+) -> Tensor:
+    """Compute the content agreement loss of a batch with capsules mapped to states, as a mean over dimensions.
 
-    `|top ∩ bag| / |bag|`; Weng et al. (2020, Table 5) call it precision. The arguments are those of
-    `bag_prediction_loss`. A sentence with an empty bag counts as 0.
+        L = (1/(T·C)) Σ_t ( ‖W^P Ω^P_t − mean(z_1 … z_t)‖² + ‖W^F Ω^F_t − mean(z_t … z_T)‖² )
+
+    It is summed over sentences.
+
+    Args:
+        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`.
+        past, future, state, padding_mask: as for `content_agreement_loss`.
+
+    Returns:
+        A scalar of at least float32.
     """
-    probable = logits.topk(min(top, logits.size(1)), dim=1).indices
-    chosen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, probable, True)
-    same = target.unsqueeze(2).eq(target.unsqueeze(1)) & ~mask.unsqueeze(1)
-    distinct = ~mask & ~same.tril(-1).any(2)
-    found = chosen.gather(1, target.masked_fill(mask, 0)) & distinct
-    return (found.sum(1) / distinct.sum(1).clamp(min=1)).sum()
+    exact = torch.promote_types(state.dtype, torch.float32)
+    with without_autocast(state.device.type):
+        means = _means(state.to(exact), padding_mask)
+        distances = (past.to(exact) @ past_weight.to(exact).t() - means.until).square().mean(-1)
+        distances = distances + (future.to(exact) @ future_weight.to(exact).t() - means.from_here).square().mean(-1)
+        return (distances * means.step_weights).sum()
+
+
+class _Means(NamedTuple):
+    """Means of decoder states.
+
+    Attributes:
+        until: `mean(z_1 … z_t)` `[B, T, C]`.
+        from_here: `mean(z_t … z_T)` `[B, T, C]`.
+        step_weights: `[B, T]`, 1/T at the words of a sentence, 0 at padding.
+    """
+
+    until: Tensor
+    from_here: Tensor
+    step_weights: Tensor
+
+
+def _means(state: Tensor, padding_mask: Optional[Tensor]) -> _Means:
+    valid = state.new_ones(state.shape[:2], dtype=torch.bool) if padding_mask is None else ~padding_mask
+    state = state.masked_fill(~valid.unsqueeze(-1), 0)
+    number = valid.cumsum(1).unsqueeze(-1)
+    length = number[:, -1:]
+    until = state.cumsum(1)
+    from_here = until[:, -1:] - until + state
+    return _Means(
+        until / number.clamp(min=1),
+        from_here / (length - number + 1),
+        valid.to(state.dtype) / length.squeeze(-1).clamp(min=1),
+    )

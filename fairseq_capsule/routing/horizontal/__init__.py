@@ -1,17 +1,17 @@
-"""Routing on attention logits (Duan et al. 2020, §3.4), without a loop over positions.
+"""Horizontal routing of attention logits (Duan et al. 2020, Alg. 3), without a loop over positions.
 
 A row `e_{l,h}` of a head's logits `E_h` is a vote. A routing uses only sums and dot products of votes.
-docs/capsule-transformer.md derives the products that replace the paper's loops.
+docs/capsule-transformer.md derives the products that replace the paper's loops. There are three forms: all positions at
+once (`parallel`), causal in blocks of positions (`chunk`), and the last position alone (`recurrent`).
 """
 
 from typing import Optional, Tuple
 
 from torch import Tensor
 
-from fairseq_capsule.routing.causal import causal_routing
-from fairseq_capsule.routing.positional import positional_routing
+from fairseq_capsule.routing.horizontal.chunk import causal_routing
+from fairseq_capsule.routing.horizontal.parallel import positional_routing
 from fairseq_capsule.routing.precision import in_float32
-from fairseq_capsule.routing.vertical import route_heads
 
 # With fewer keys than this times their rank, products of the logits themselves are cheaper than those of their factors.
 FACTORS_PAY = 2
@@ -19,32 +19,6 @@ FACTORS_PAY = 2
 # backward, in alternation on one core, 8 heads of 64, one sentence or four: at 192 / 224 / 256 / 320 words blocks take
 # 1.18 / 1.11-1.16 / 0.98-1.01 / 0.82-0.84 times as long.
 BLOCKS_PAY = 288
-
-
-@in_float32
-def vertical_routing(
-    logits: Tensor,
-    iterations: int,
-    *,
-    padding_mask: Optional[Tensor] = None,
-) -> Tuple[Tensor, Tensor]:
-    """Vertical routing: heads are routed to query positions (Duan et al. 2020, Alg. 2 up to `Ω` and `B`).
-
-    Args:
-        logits: `E` `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded queries and keys.
-        iterations: routing iterations, at least 1.
-        padding_mask: `[B, L]`, True marks padded queries.
-
-    Returns:
-        The output capsules `Ω` `[B, L, K]`, 0 at padded queries, and the vote weights `B` `[B, H, L]`, the last
-        agreement included.
-
-    Raises:
-        ValueError: fewer than 1 iteration.
-    """
-    _check(iterations)
-    capsules, weights = route_heads(logits.transpose(1, 2), iterations, padding_mask)
-    return capsules, weights.transpose(1, 2)
 
 
 @in_float32
@@ -72,7 +46,8 @@ def horizontal_routing(
     Raises:
         ValueError: fewer than 1 iteration.
     """
-    _check(iterations)
+    if iterations < 1:
+        raise ValueError(f"iterations must be at least 1, not {iterations}")
     pay = BLOCKS_PAY if causal else FACTORS_PAY * (0 if factors is None else factors[0].size(3))
     if factors is None or logits.size(3) < pay:
         votes = _zero(logits, padding_mask)
@@ -84,11 +59,6 @@ def horizontal_routing(
         else:
             capsules = positional_routing(queries, iterations, keys)
     return _zero(capsules, padding_mask)
-
-
-def _check(iterations: int) -> None:
-    if iterations < 1:
-        raise ValueError(f"iterations must be at least 1, not {iterations}")
 
 
 def _zero(rows: Tensor, padding_mask: Optional[Tensor]) -> Tensor:

@@ -5,10 +5,7 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.feed_forward import feed_forward
-from fairseq_capsule.modules.parameters import check_positive, xavier
-from fairseq_capsule.modules.sinusoids import sinusoids
-from fairseq_capsule.modules.votes import by_output, cast_votes
+from fairseq_capsule.modules.layers import by_output, cast_votes, check_positive, feed_forward, sinusoids, xavier
 from fairseq_capsule.routing import RoutingResult, dot_product_agreement, dynamic_routing
 
 

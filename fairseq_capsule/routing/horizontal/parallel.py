@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from fairseq_capsule.routing.autocast import without_autocast
+from fairseq_capsule.routing.precision import without_autocast
 from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
 

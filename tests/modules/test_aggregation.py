@@ -5,7 +5,7 @@ import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
 from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
-from fairseq_capsule.modules.sinusoids import sinusoids
+from fairseq_capsule.modules.layers import sinusoids
 from tests.references import aggregation as literal
 
 MASK = torch.tensor([[False] * 5, [True, True, False, False, False], [False, False, False, False, True]])

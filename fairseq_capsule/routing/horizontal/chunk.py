@@ -19,10 +19,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
-from fairseq_capsule.routing.autocast import without_autocast
+from fairseq_capsule.routing.precision import without_autocast
 from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
 
-# Positions in a block, also in the cache of a long prefix in decoding (last_token.py). CPU time on one core, 8 heads of
+# Positions in a block, also in the cache of a long prefix in decoding (recurrent.py). CPU time on one core, 8 heads of
 # 64: with 32 or 128 a training step is slower at 1,024 words (727 and 628 ms instead of 582 ms). With 128 or more a
 # decoding step is slower from 161 words on.
 BLOCK = 64
@@ -135,7 +135,7 @@ class _Rows(NamedTuple):
 
 
 class _CausalRouting(torch.autograd.Function):
-    """The gradient is implemented here for the same reasons as in `positional.py`."""
+    """The gradient is implemented here for the same reasons as in `parallel.py`."""
 
     @staticmethod
     def forward(

@@ -12,8 +12,8 @@ from fairseq_capsule.routing import (
     route_last_token,
     split_block,
 )
-from fairseq_capsule.routing.attention import BLOCKS_PAY
-from fairseq_capsule.routing.causal import BLOCK, causal_routing
+from fairseq_capsule.routing.horizontal import BLOCKS_PAY
+from fairseq_capsule.routing.horizontal.chunk import BLOCK, causal_routing
 from tests.references import routing as reference
 from tests.routing.test_dynamic import same_with_gradient
 

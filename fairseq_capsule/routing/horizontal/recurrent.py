@@ -1,4 +1,4 @@
-"""Causal positional routing of only the last position, for incremental decoding (see routing/causal.py)."""
+"""Causal positional routing of only the last position, for incremental decoding (see routing/horizontal/chunk.py)."""
 
 from typing import Optional
 
@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fairseq_capsule.routing.causal import CausalVotes
+from fairseq_capsule.routing.horizontal.chunk import CausalVotes
 from fairseq_capsule.routing.precision import in_float32
 
 # A prefix of up to this number of positions is a single block. It needs no padding, and an iteration is two products.

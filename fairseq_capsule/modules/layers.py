@@ -1,0 +1,66 @@
+"""What several mechanisms are made of: parameters, feed-forward networks, votes and sinusoidal positions."""
+
+import math
+from typing import Sequence, cast
+
+import torch
+from torch import Tensor, nn
+
+
+def stacked(tensors: Sequence[Tensor]) -> Tensor:
+    """`torch.stack`, without a copy if there is only one tensor."""
+    return torch.stack(tuple(tensors)) if len(tensors) > 1 else tensors[0].unsqueeze(0)
+
+
+def xavier(*shape: int) -> nn.Parameter:
+    """Create a parameter, Xavier-uniform in its last two dimensions."""
+    bound = math.sqrt(6 / (shape[-2] + shape[-1]))
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+def check_positive(**numbers: int) -> None:
+    """Raise a ValueError that names the first number below 1."""
+    for name, number in numbers.items():
+        if number < 1:
+            raise ValueError(f"{name} must be at least 1, not {number}")
+
+
+def feed_forward(input_dim: int, inner_dim: int, output_dim: int, zero: bool = False) -> nn.Sequential:
+    """Build linear, ReLU, linear. With `zero` the last layer starts at 0, so that adding its output changes nothing."""
+    last = nn.Linear(inner_dim, output_dim)
+    if zero:
+        nn.init.zeros_(last.weight)
+        nn.init.zeros_(last.bias)
+    return nn.Sequential(nn.Linear(input_dim, inner_dim), nn.ReLU(), last)
+
+
+def feed_forward_together(networks: Sequence[nn.Sequential], inputs: Tensor) -> Tensor:
+    """Apply `M` networks of `feed_forward`, each to its own inputs `[M, B, C]`, with one product per linear layer."""
+    first, last = ([cast(nn.Linear, network[index]) for network in networks] for index in (0, 2))
+    return _linear_together(last, _linear_together(first, inputs).relu())
+
+
+def _linear_together(layers: Sequence[nn.Linear], inputs: Tensor) -> Tensor:
+    weight, bias = stacked([layer.weight for layer in layers]), stacked([layer.bias for layer in layers])
+    return torch.baddbmm(bias.unsqueeze(1), inputs, weight.transpose(1, 2))
+
+
+def cast_votes(inputs: Tensor, weight: Tensor) -> Tensor:
+    """Compute the votes `[..., L, N, D]` of `inputs` `[..., L, C]` with `weight` `[..., N, C, D]`."""
+    outputs, _, size = weight.shape[-3:]
+    return (inputs @ weight.transpose(-3, -2).flatten(-2)).unflatten(-1, (outputs, size))
+
+
+def by_output(votes: Tensor) -> Tensor:
+    """Return the same votes `[..., L, N, D]`, contiguous for each output, as sums over inputs read them."""
+    return votes.transpose(-3, -2).contiguous().transpose(-3, -2)
+
+
+def sinusoids(positions: Tensor, size: int) -> Tensor:
+    """Compute the vectors `[..., size]` of integer positions `[...]`, in float64."""
+    half = size // 2
+    step = math.log(10000) / max(1, half - 1)
+    frequencies = torch.exp(torch.arange(half, dtype=torch.float64, device=positions.device) * -step)
+    angles = positions.unsqueeze(-1) * frequencies
+    vectors = torch.cat([angles.sin(), angles.cos()], dim=-1)
+    return torch.nn.functional.pad(vectors, (0, size - 2 * half))
