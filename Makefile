@@ -8,7 +8,7 @@ PYTEST = OMP_NUM_THREADS=1 .venv/bin/python -m pytest --numprocesses auto --maxp
 
 # Files that follow docs/style.md. Add what you rewrite.
 PROSE = README.md CHANGELOG.md CODE_OF_CONDUCT.md CONTRIBUTING.md SECURITY.md Makefile pyproject.toml mkdocs.yml .github .ci docs/*.md \
-	fairseq_capsule fairseq_capsule_runs benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
+	fairseq_capsule fairseq_capsule_lab benchmarks workflow scripts/*.sh scripts/*.py scripts/site/hooks.py configs examples \
 	tests
 
 help:            ## list the targets
@@ -37,8 +37,8 @@ test-all: install-test  ## both test suites, and the slow tests
 
 test-browser: install-test  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
 	@scripts/install-browser.sh
-	.venv/bin/python -m pytest tests/inspector/test_browser.py tests/inspector/server/test_browser.py \
-		tests/analysis/run_report/test_browser.py
+	.venv/bin/python -m pytest tests/pages/test_browser.py tests/pages/server/test_browser.py \
+		tests/pages/report/test_browser.py
 
 coverage: install-test  ## both test suites with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html

@@ -20,11 +20,9 @@ from typing import Dict, List, Optional
 
 import torch
 from fairseq.models import MODEL_DATACLASS_REGISTRY
-from measure import environment, seconds, seeded
+from measure import environment, keep_memory, seconds, seeded
 from systems import baseline_of, baseline_options, build, build_sentences, build_task, option, preset_options
 from tqdm import trange
-
-from fairseq_capsule.models.memory import keep_memory
 
 # Between these prefixes `extra_growth` is measured.
 SHORT, LONG = 96, 480
@@ -103,7 +101,7 @@ def main():
         parser.error(f"--prefixes must be at least --window, {args.window}")
 
     if args.device == "cpu":
-        keep_memory()  # as fairseq-generate does for a model of this package; here for both models
+        keep_memory()
     baseline = baseline_of(args.arch)
     further = dict(args.option)
     with seeded(1), torch.no_grad():

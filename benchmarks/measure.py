@@ -2,8 +2,10 @@
 
 import argparse
 import contextlib
+import os
 import platform
 import statistics
+import sys
 import time
 from typing import Callable, Dict, List
 
@@ -13,7 +15,7 @@ from fairseq import utils
 from torch.profiler import ProfilerActivity, profile
 from tqdm import tqdm
 
-import fairseq_capsule  # noqa: F401  registers the architectures
+import fairseq_capsule.tasks  # noqa: F401  registers the architectures
 
 Run = Callable[[], object]
 
@@ -26,6 +28,17 @@ def parser_of_models(description: str) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, parents=[first]
     )
+
+
+def keep_memory() -> None:
+    """Start the program again with the settings of glibc that train.sh gives to a training on a CPU.
+
+    Nothing changes if the environment has them. With them glibc keeps the memory of large tensors. Without them the
+    kernel zeroes its pages at every operation.
+    """
+    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        kept = {f"MALLOC_{name}_": "4000000000" for name in ("MMAP_THRESHOLD", "TRIM_THRESHOLD")}
+        os.execve(sys.executable, sys.orig_argv, {**os.environ, **kept, "MALLOC_TOP_PAD_": "100000000"})
 
 
 def synchronize(device: str) -> None:

@@ -25,9 +25,8 @@ from pathlib import Path
 
 import torch
 from fairseq.modules import MultiheadAttention
-from measure import alternate, environment, peak_memory, seconds, seeded
+from measure import alternate, environment, keep_memory, peak_memory, seconds, seeded
 
-from fairseq_capsule.models.memory import keep_memory
 from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
 
@@ -71,7 +70,7 @@ def main():
     args = parser.parse_args()
 
     if args.device == "cpu":
-        keep_memory()  # as training with a model of the package does, here for all attentions
+        keep_memory()
     rows = []
     for length in args.lengths:
         with seeded(1):

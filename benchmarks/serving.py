@@ -17,9 +17,9 @@ from urllib.parse import urlencode
 import uvicorn
 from measure import alternate
 
-from fairseq_capsule.cli.model_arguments import add_model_arguments, load_model
-from fairseq_capsule.inspector.server.application import application
-from fairseq_capsule.inspector.server.translator import System, Translator
+from fairseq_capsule_lab.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule_lab.pages.server.application import application
+from fairseq_capsule_lab.pages.server.translator import System, Translator
 
 SENTENCE = "a man in a red shirt and a woman in a blue dress walk home"  # 15 words
 

@@ -25,7 +25,7 @@ from typing import List
 import torch
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.tasks.translation import TranslationTask
-from measure import alternate, environment, median_ratio, parser_of_models, peak_memory, seeded
+from measure import alternate, environment, keep_memory, median_ratio, parser_of_models, peak_memory, seeded
 from systems import (
     Generation,
     baseline_of,
@@ -40,7 +40,6 @@ from systems import (
     preset_options,
 )
 
-from fairseq_capsule.models.memory import keep_memory
 from fairseq_capsule.models.outputs import output_embeddings
 
 PROJECTION = "one vocabulary projection"
@@ -135,7 +134,7 @@ def main():
         parser.error(f"--baseline {OFF}: {args.arch} has no mechanism that can be turned off; name an architecture")
 
     if args.device == "cpu":
-        keep_memory()  # as training and fairseq-generate do for a model of this package; here for both models
+        keep_memory()
     with seeded(1):
         task = build_task(args.vocabulary)
         batches = build_batches(task, args.max_tokens, args.batches, args.length, args.device)

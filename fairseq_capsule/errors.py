@@ -3,17 +3,21 @@
 import re
 from importlib import metadata
 
-from fairseq_capsule_runs.values import RunError, one_line
 
-__all__ = ["UserError", "missing_library", "one_line"]
-
-
-class UserError(RunError):
+class UserError(Exception):
     """An error that the user can fix. The message is one line that states what is wrong and what to do.
 
     The `fairseq-capsule` commands print only this line and exit with status 1. In fairseq's commands it is the last
     line of the traceback.
     """
+
+    def __init__(self, message: str):
+        super().__init__(one_line(message))
+
+
+def one_line(text: str) -> str:
+    """Escape the characters of a text that are not printable, such as line breaks and colour codes of a terminal."""
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def missing_library(error: ModuleNotFoundError) -> UserError:

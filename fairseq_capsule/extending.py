@@ -1,7 +1,8 @@
-"""Registration of mechanisms from other packages."""
+"""Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
 
 from typing import Optional
 
+import fairseq_capsule.tasks  # noqa: F401
 from fairseq_capsule.inspection import Inspection, register_inspection
 from fairseq_capsule.models import capsule_lstm, capsule_transformer
 from fairseq_capsule.models.declaration import check_declaration, check_own_options

@@ -1,5 +1,73 @@
-"""`load`, which loads a trained model."""
+"""Loading of trained models with fairseq's hub interface, extended by `inspect`."""
 
-from fairseq_capsule.checkpoints.hub import CapsuleHub, load
+import importlib
+import logging
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Iterator, Optional, Union
 
-__all__ = ["CapsuleHub", "load"]
+from fairseq import hub_utils
+from tqdm import tqdm
+
+from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.data.merges import require_codes
+
+
+class CapsuleHub(hub_utils.GeneratorHubInterface):
+    """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`.
+
+    Attributes:
+        checkpoint: the file that it was loaded from, as the caller named it, or None if unknown.
+        data: the folder of binarised data, as the caller named it, or None if unknown.
+    """
+
+    checkpoint: Optional[str] = None
+    data: Optional[str] = None
+
+    def inspect(self, *args: Any, **options: Any) -> Any:
+        """Show the routing of a translation. Calls `fairseq_capsule_lab.pages.inspect` with this hub."""
+        # Imported here, because the models import this module and must not import the inspector.
+        return importlib.import_module("fairseq_capsule_lab.pages").inspect(self, *args, **options)
+
+
+def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -> CapsuleHub:
+    """Load a trained model of this package or of fairseq, with the dictionaries of binarised data.
+
+    Args:
+        checkpoint: the file of the model.
+        data: the folder that fairseq-preprocess wrote.
+        options: fairseq's options, such as `tokenizer`, `bpe` and `bpe_codes`.
+
+    Raises:
+        UserError: a file is broken, or the dictionaries do not belong to the checkpoint.
+    """
+    if options.get("bpe_codes"):
+        require_codes(options["bpe_codes"])
+    checkpoint = Path(checkpoint)
+    # Not hub_utils.from_pretrained: it splits names at a colon into several files. It also reads a file `code` next to
+    # the checkpoint as its merges, even if the options name another file.
+    with quiet_loading(checkpoint.name):
+        model, cfg, task = load_model(checkpoint, Path(data).resolve(), options)
+    hub = CapsuleHub(cfg, task, [model])
+    hub.checkpoint, hub.data = str(checkpoint), str(data)
+    return hub
+
+
+@contextmanager
+def quiet_loading(name: str) -> Iterator[None]:
+    """Show a progress bar while a checkpoint is loaded, and hide fairseq's log messages.
+
+    fairseq logs its whole configuration. It also sets the root logger to DEBUG when it is imported. Then matplotlib
+    would log every font when it draws the first picture.
+    """
+    fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
+    if matplotlib.level == logging.NOTSET:
+        matplotlib.setLevel(logging.WARNING)
+    level = fairseq.level
+    fairseq.setLevel(logging.WARNING)
+    try:
+        with tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar:
+            yield
+            bar.update()
+    finally:
+        fairseq.setLevel(level)

@@ -127,8 +127,8 @@ fingerprint() { # FILE, or nothing if the file will be learnt
 
 # --- run folders -------------------------------------------------------------------------------------------------------
 
-run_folder() { # COMMAND NAME=VALUE...: see fairseq_capsule_runs/__main__.py
-    python -m fairseq_capsule_runs "$program" "$@"
+run_folder() { # COMMAND NAME=VALUE...: see fairseq_capsule_lab.runs/__main__.py
+    python -m fairseq_capsule_lab.runs "$program" "$@"
 }
 
 read_plan() { # COMMAND NAME=VALUE...: sets `fields` and `words` from its NUL-terminated output; exits if it fails

@@ -38,6 +38,7 @@ need_tools fairseq-generate flock python
 read_plan plan-plugin user-dir="$user_dir" plugin="$(realpath "$scripts/../fairseq_capsule")"
 plugin=${fields[plugin]}
 gpus=$(visible_gpus) # one per line
+[[ $gpus ]] || keep_memory
 : "${processes:=$(if [[ $gpus ]]; then wc -l <<<"$gpus"; else echo "$cores"; fi)}"
 need_positive --processes "$processes" 1024
 checked=$(python "$scripts/check_teacher.py" "$teacher" "$data") || exit 1

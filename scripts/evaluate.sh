@@ -68,7 +68,7 @@ translate() { # PART
     local device=(--cpu) gpu sentences
     gpu=$(visible_gpus | sed -n 1p) # on several GPUs fairseq would mix the outputs of the processes
     local -x CUDA_VISIBLE_DEVICES=$gpu
-    [[ ! $gpu ]] || device=()
+    if [[ $gpu ]]; then device=(); else keep_memory; fi
     sentences=$(wc -l <"$data/raw/$split.$target")
     fairseq-generate "$data/bin" --user-dir "$plugin" --task "$task" --source-lang "$source" --target-lang "$target" \
         --gen-subset "$split" --path "$checkpoint" --beam "$beam" --lenpen "$lenpen" --nbest "$nbest" \

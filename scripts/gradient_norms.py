@@ -11,7 +11,7 @@ import math
 import sys
 from pathlib import Path
 
-from fairseq_capsule_runs import RunError
+from fairseq_capsule_lab.errors import LabError
 
 
 def gradient_sizes(checkpoint, baseline, data, split):
@@ -25,7 +25,7 @@ def gradient_sizes(checkpoint, baseline, data, split):
 
     from fairseq_capsule.checkpoints.models import load_with_data
     from fairseq_capsule.checkpoints.reading import read_checkpoint
-    from fairseq_capsule.data.batches import batches
+    from fairseq_capsule_lab.analysis.batches import batches
 
     model, cfg, task = load_with_data(checkpoint, data)
     criterion = task.build_criterion(cfg.criterion)
@@ -59,7 +59,7 @@ def main():
         for checkpoint in args.checkpoints:
             ours, others, added = gradient_sizes(checkpoint, args.baseline, args.data, args.split)
             print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
-    except (RunError, OSError) as error:
+    except (LabError, OSError) as error:
         sys.exit(f"gradient_norms.py: {error}")
 
 

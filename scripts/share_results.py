@@ -18,9 +18,9 @@ import sys
 import tarfile
 from pathlib import Path, PurePosixPath
 
-from fairseq_capsule_runs import RunFolder
-from fairseq_capsule_runs.files import replace_file, replacing
-from fairseq_capsule_runs.values import RunError, shown
+from fairseq_capsule_lab.errors import LabError, shown
+from fairseq_capsule_lab.files import replace_file, replacing
+from fairseq_capsule_lab.runs import RunFolder
 
 KEPT = (
     *("settings.json", "manifest.json", "finished", "train.log", "measures/*.json", "compared/*/*.json"),
@@ -41,7 +41,7 @@ def pack(runs, archive):
     runs = runs.resolve()
     folders = sorted(path.parent for path in runs.rglob("finished"))
     if not folders:
-        raise RunError(f"{runs}: no finished runs")
+        raise LabError(f"{runs}: no finished runs")
     with replacing(archive) as stream, tarfile.open(fileobj=stream, mode="w:xz", preset=9) as tar:
         # The same file of all runs in sequence: their translations are similar, so they take less space.
         found = [[file for folder in folders for file in folder.glob(pattern)] for pattern in KEPT]
@@ -49,14 +49,14 @@ def pack(runs, archive):
         for files in found:
             for file in sorted(files):
                 if file.resolve() != file or not file.is_file():
-                    raise RunError(f"{file}: a link or a pipe, not a file; delete it, or pack another folder")
+                    raise LabError(f"{file}: a link or a pipe, not a file; delete it, or pack another folder")
                 content = _reduced(file, runs).encode()
                 member = tarfile.TarInfo(str(file.relative_to(runs)))
                 member.size = len(content)
                 _require_result(runs, member)
                 tar.addfile(member, io.BytesIO(content))
                 if tar.offset > MOST_MIB << 20:
-                    raise RunError(f"{runs}: results of over {MOST_MIB} MiB; pack fewer runs")
+                    raise LabError(f"{runs}: results of over {MOST_MIB} MiB; pack fewer runs")
     print(f"{archive}: {len(folders)} runs, {archive.stat().st_size:,} bytes")
 
 
@@ -73,7 +73,7 @@ def _require_result(place, member):
         fault = f"over {MOST_MIB_OF_FILE} MiB"
     else:
         return
-    raise RunError(f"{place}: {shown(name)}: {fault}; only results of runs can be shared")
+    raise LabError(f"{place}: {shown(name)}: {fault}; only results of runs can be shared")
 
 
 def _reduced(file, runs):
@@ -91,14 +91,14 @@ def _reduced(file, runs):
     try:
         return _json(json.loads(text), runs)
     except ValueError as error:
-        raise RunError(f"{file}: not JSON; delete it and run its command again") from error
+        raise LabError(f"{file}: not JSON; delete it and run its command again") from error
 
 
 def _text(file):
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise RunError(f"{file}: not UTF-8; restore the file, or delete it and run its command again") from error
+        raise LabError(f"{file}: not UTF-8; restore the file, or delete it and run its command again") from error
 
 
 def _json(found, runs):
@@ -141,28 +141,28 @@ def _read(archive):
         with lzma.open(archive) as stream:
             content = stream.read((MOST_MIB << 20) + 1)
         if len(content) > MOST_MIB << 20:
-            raise RunError(f"{archive}: over {MOST_MIB} MiB after decompression; no archive of results is so large")
+            raise LabError(f"{archive}: over {MOST_MIB} MiB after decompression; no archive of results is so large")
         files = {}
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for member in tar:
                 _require_result(archive, member)
                 if member.name in files:
-                    raise RunError(f"{archive}: {shown(member.name)}: is in it twice; only results can be shared")
+                    raise LabError(f"{archive}: {shown(member.name)}: is in it twice; only results can be shared")
                 files[member.name] = tar.extractfile(member).read()
     except (EOFError, lzma.LZMAError, tarfile.TarError) as error:
-        raise RunError(f"{archive}: damaged or cut short; download it again") from error
+        raise LabError(f"{archive}: damaged or cut short; download it again") from error
     return files
 
 
 def _require_data(data, files):
     """Refuse a folder that is not the prepared data of a run in the archive."""
     if not (data / "bin").is_dir():
-        raise RunError(f"{data}/bin: no such folder; name prepared data, such as data/multi30k")
+        raise LabError(f"{data}/bin: no such folder; name prepared data, such as data/multi30k")
     folders = [PurePosixPath(name).parents[2] for name in files if PurePosixPath(name).name == "generate.out"]
     if not any(data.resolve().name in folder.parts for folder in folders):
         systems = (folder.parent if folder.name.startswith("seed") else folder for folder in folders)
         corpora = ", ".join(sorted({system.parent.name for system in systems} - {""}))
-        raise RunError(
+        raise LabError(
             f"{data}: the archive has no translations of this corpus; it has: {corpora or 'none'}; name its data"
         )
 
@@ -172,18 +172,18 @@ def _require_free(runs, files):
     for part in {part for name in files for part in PurePosixPath(name).parents}:
         folder = runs / part
         if folder.is_symlink() or (folder.exists() and not folder.is_dir()) or str(part) in files:
-            raise RunError(f"{folder}: a file or a link, where the archive has a folder; unpack to another folder")
+            raise LabError(f"{folder}: a file or a link, where the archive has a folder; unpack to another folder")
     for name, content in files.items():
         path = runs / name
         if path.is_symlink() or (path.exists() and not _is_same(path, content, runs)):
-            raise RunError(f"{path}: exists with another content; unpack to another folder")
+            raise LabError(f"{path}: exists with another content; unpack to another folder")
 
 
 def _is_same(path, content, runs):
     """Whether a file has this content, itself or as `pack` reduces it."""
     try:
         return path.is_file() and (path.read_bytes() == content or _reduced(path, runs).encode() == content)
-    except RunError:
+    except LabError:
         return False
 
 
@@ -200,7 +200,7 @@ def _add_text(file, split, settings, data):
         dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
         text = _text(data / "bpe" / f"{split}.{language}").rstrip("\n").split("\n")
         if len(text) != sentences:
-            raise RunError(
+            raise LabError(
                 f"{file}: translations of {sentences} sentences, but {data}/bpe/{split}.{language} has {len(text)} "
                 "lines; name the data that the runs were evaluated on"
             )
@@ -226,7 +226,7 @@ def main():
             pack(args.runs, args.archive)
         else:
             unpack(args.archive, args.runs, args.data)
-    except (OSError, RunError, tarfile.TarError) as error:
+    except (OSError, LabError, tarfile.TarError) as error:
         sys.exit(f"share_results.py: {error}")
 
 

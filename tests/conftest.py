@@ -8,7 +8,8 @@ import pytest
 import torch
 from hypothesis import settings
 
-from fairseq_capsule_runs import plugins
+import fairseq_capsule.tasks  # noqa: F401  registers everything
+from fairseq_capsule_lab.runs import plugins
 from tests import hydra_store  # noqa: F401  faster compositions
 from tests.processes import run_code
 

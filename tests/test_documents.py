@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import fairseq_capsule  # noqa: F401  registers the architectures that commands name
-from fairseq_capsule_runs.configuration import OWN, configured
+import fairseq_capsule.tasks  # noqa: F401  registers the architectures that commands name
+from fairseq_capsule_lab.runs.configuration import OWN, configured
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -175,7 +175,7 @@ def test_a_script_has_its_options(name, words):
     texts = [(ROOT / words[0]).read_text(encoding="utf-8")]
     texts += [(ROOT / f"scripts/{shared}.sh").read_text(encoding="utf-8") for shared in ("common", "corpus")]
     if words[0] == "scripts/reproduce.sh":
-        texts.append((ROOT / "fairseq_capsule/cli/reproduce.py").read_text(encoding="utf-8"))
+        texts.append((ROOT / "fairseq_capsule_lab/cli/reproduce.py").read_text(encoding="utf-8"))
     for option in options(words):
         assert any(re.search(rf"\b{re.escape(option[2:])}\b", text) for text in texts), f"{name}: {words[0]} {option}"
 
@@ -219,7 +219,7 @@ def test_a_command_of_fairseq_has_its_options(name, words):
 
 @of("fairseq-capsule")
 def test_a_command_of_ours_has_its_options(name, words):
-    from fairseq_capsule.cli import build_parser
+    from fairseq_capsule_lab.cli import build_parser
 
     words = [word for pair in zip(words, words[1:]) for word in pair[1:] if "--user-dir" not in pair]
     parsers = build_parser(words[0])._subparsers._group_actions[0].choices

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule import cli
 from fairseq_capsule.data.binarised import BrokenFile
 from fairseq_capsule.errors import UserError, missing_library
+from fairseq_capsule_lab import cli
 
 
 @given(st.text())

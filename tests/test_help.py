@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.cli import COMMANDS, build_parser, main
+from fairseq_capsule_lab.cli import COMMANDS, build_parser, main
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(path for path in (ROOT / "scripts").iterdir() if path.is_file())
@@ -31,7 +31,7 @@ TOOLS = {
 def checkout(tmp_path_factory):
     """A copy of what a checkout has, without an environment."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("docs", "fairseq_capsule", "fairseq_capsule_runs", "results", "scripts"):
+    for name in ("docs", "fairseq_capsule", "fairseq_capsule_lab.runs", "results", "scripts"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for path in ROOT.glob("[!.]*"):
         if path.is_file():

@@ -145,7 +145,7 @@ def test_values_that_common_sh_checks_run_nothing(tmp_path):
     assert "syntax" not in process.errors and "bad array" not in process.errors and "invalid" not in process.errors
 
 
-MODULES = ["argparse", "datetime", "fairseq_capsule_runs", "json", "multiprocessing", "site", "tqdm", "torch"]
+MODULES = ["argparse", "datetime", "fairseq_capsule_lab.runs", "json", "multiprocessing", "site", "tqdm", "torch"]
 STARTS = r"""
 cd folder
 run_folder resume-update

@@ -1,5 +1,6 @@
 """Loading of models from checkpoints. All commands of the package load models here."""
 
+import importlib
 import os
 from argparse import Namespace
 from collections.abc import Mapping
@@ -37,6 +38,7 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     """
     if os.pathsep in str(data):
         raise UserError(f"{data}: fairseq would read it as several folders, because of the {os.pathsep!r}; rename it")
+    importlib.import_module("fairseq_capsule.tasks")  # by name, because the models import this package
     options = {"data": str(data), **(overrides or {})}
     state = read_checkpoint(checkpoint)
     config = _require_parts(checkpoint, state)

@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Mapping, Tuple, Union
 from fairseq import checkpoint_utils
 from torch import Tensor
 
+from fairseq_capsule.checkpoints import loading
 from fairseq_capsule.errors import UserError
 
 
@@ -16,7 +17,7 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
         UserError: the file is damaged, or contains something other than a checkpoint's data.
         OSError: the path does not exist or cannot be read.
     """
-    # Called through the module, because `loading.install` replaces this function by one that checks the file.
+    loading.install()  # it replaces the function by one that checks the file
     return checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 

@@ -4,11 +4,10 @@ from pathlib import Path
 
 from fairseq.models import BaseFairseqModel
 
-from fairseq_capsule.checkpoints.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.models.beams import KnowsBeams
-from fairseq_capsule.models.memory import keep_memory
 
 
 class CapsuleModel(BaseFairseqModel):
@@ -37,16 +36,6 @@ class CapsuleModel(BaseFairseqModel):
         loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)
         return loaded
 
-    def train(self, mode: bool = True):
-        """Set the mode, as in PyTorch. With `mode` True on a CPU it also calls `keep_memory`.
-
-        fairseq's tasks call it before every update. Importing the package, building or loading a model and translating
-        with a hub interface do not change process settings.
-        """
-        if mode:
-            self._keep_memory_of_a_cpu()
-        return super().train(mode)
-
     def set_beam_size(self, beam_size: int) -> None:
         """Called by a generator before it decodes: `beam_size` consecutive rows of a batch are one sentence."""
         for part in self.decoder.modules():
@@ -56,22 +45,13 @@ class CapsuleModel(BaseFairseqModel):
     def prepare_for_inference_(self, cfg) -> None:
         """Prepare for generation as fairseq does, and check the beam size, which fairseq checks only when it searches.
 
-        In a command that was given the checkpoint by `--path`, such as fairseq-generate, it also calls `keep_memory` on
-        a CPU. Such a command translates its input and ends.
-
         Raises:
             UserError: the beam size is below 1.
         """
         beam = getattr(cfg.generation, "beam", 1)
         if beam < 1:
             raise UserError(f"--beam must be at least 1, not {beam}")
-        if getattr(getattr(cfg, "common_eval", None), "path", None):
-            self._keep_memory_of_a_cpu()
         super().prepare_for_inference_(cfg)
-
-    def _keep_memory_of_a_cpu(self) -> None:
-        if next(self.parameters()).device.type == "cpu":
-            keep_memory()
 
     def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
         """Load parameters as fairseq does, but report a dictionary of another size as such.

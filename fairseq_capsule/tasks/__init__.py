@@ -1,7 +1,15 @@
-"""Tasks. Importing this package registers them."""
+"""Tasks. Importing this package registers them with the models and criterions, and patches fairseq.
 
+fairseq imports it for `--user-dir fairseq_capsule`, unless the process has already imported `fairseq_capsule`. So the
+commands of this project, its hub and packages with mechanisms of their own import it themselves.
+"""
+
+from fairseq_capsule import criterions, models  # noqa: F401  fairseq never imports the criterions of a plugin
+from fairseq_capsule.checkpoints import loading
 from fairseq_capsule.data import characters  # noqa: F401  makes --bpe characters available
 from fairseq_capsule.tasks.capsule_summarization import CapsuleSummarizationTask
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask
+
+loading.install()
 
 __all__ = ["CapsuleSummarizationTask", "CapsuleTranslationTask"]

@@ -12,8 +12,8 @@ from fairseq.logging import metrics
 from fairseq.tasks import register_task
 from omegaconf import II
 
+from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.evaluation.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 
 

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from fairseq_capsule.analysis.alignment import align, grow_diag_final_and
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.analysis.alignment import align, grow_diag_final_and
 from tests.libraries import library
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from fairseq_capsule.analysis.cases import case_report, compare, marked, most_different
-from fairseq_capsule.evaluation.translations import Outputs
+from fairseq_capsule_lab.analysis.cases import case_report, compare, marked, most_different
+from fairseq_capsule_lab.evaluation.translations import Outputs
 
 TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze schläft", "das | <b>haus</b>"]
 FIRST = ["ein hund läuft", "zwei kinder", "eine katze schläft", "ein *haus*"]

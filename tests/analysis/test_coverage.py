@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairseq_capsule.analysis import coverage
-from fairseq_capsule.analysis.coverage import coverage_rates, coverage_report
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.evaluation.translations import Outputs
+from fairseq_capsule_lab.analysis import coverage
+from fairseq_capsule_lab.analysis.coverage import coverage_rates, coverage_report
+from fairseq_capsule_lab.evaluation.translations import Outputs
 
 
 def test_rates_equal_a_result_by_hand():

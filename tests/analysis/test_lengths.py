@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from fairseq_capsule.analysis.lengths import by_length, equal_groups, intervals, longer_than
-from fairseq_capsule.evaluation.scoring import measures
-from fairseq_capsule.evaluation.translations import Translations
+from fairseq_capsule_lab.analysis.lengths import by_length, equal_groups, intervals, longer_than
+from fairseq_capsule_lab.evaluation.scoring import measures
+from fairseq_capsule_lab.evaluation.translations import Translations
 
 LENGTHS = [3, 10, 11, 20, 21, 55]
 

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from fairseq_capsule.analysis.overlap import OverlapMean
 from fairseq_capsule.losses import bag_overlap, bag_overlap_by_step
+from fairseq_capsule_lab.analysis.overlap import OverlapMean
 
 NAN = float("nan")
 

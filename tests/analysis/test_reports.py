@@ -8,8 +8,8 @@ from typing import Optional
 import pytest
 from matplotlib.figure import Figure
 
-from fairseq_capsule.analysis.reports import Report, column, comma_separated, escaped, markdown_table
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.analysis.reports import Report, column, comma_separated, escaped, markdown_table
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def test_every_kind_is_tried_at_an_entry_point_and_every_entry_point_with_all_gr
 def test_a_command_line_refuses_them(place, written, command, kind):
     if command == "size":
         words = ["size", written[kind], "--data", place.data]
-        finished = run_forked("fairseq_capsule.cli", "main", words, REPOSITORY)
+        finished = run_forked("fairseq_capsule_lab.cli", "main", words, REPOSITORY)
         assert finished.returncode == 1
         output = finished.stderr
     else:

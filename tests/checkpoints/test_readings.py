@@ -11,7 +11,7 @@ from fairseq.options import get_training_parser, parse_args_and_arch
 from fairseq.tasks import setup_task
 from omegaconf import OmegaConf
 
-from fairseq_capsule.checkpoints import hub
+from fairseq_capsule import hub
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.baseline_options import refuse_other_computation
 from fairseq_capsule.checkpoints.models import load_model

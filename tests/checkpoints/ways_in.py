@@ -15,10 +15,10 @@ from fairseq.trainer import Trainer
 from fairseq_cli import generate, interactive, validate
 from omegaconf import OmegaConf, open_dict
 
-from fairseq_capsule import cli
-from fairseq_capsule.checkpoints import hub
+from fairseq_capsule import hub
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
+from fairseq_capsule_lab import cli
 from tests.integration.commands import REPOSITORY, SMALL
 from tests.zoo import make_sentences, make_task
 

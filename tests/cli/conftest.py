@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 import fairseq_capsule
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.cli.scored import GENERATED, REFERENCES, write
 from tests.cli.world import make_world
 from tests.processes import run_forked

@@ -9,8 +9,9 @@ import pytest
 import torch
 from fairseq.checkpoint_utils import load_checkpoint_to_cpu
 
-from fairseq_capsule.checkpoints.averaging import average_checkpoints, best_checkpoints, last_checkpoints
+from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoints
 
 
 def write(path, parameters=None, score=None, higher_is_better=False, **extra_state):

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from fairseq_capsule.cli import COMMANDS, arguments, build_parser, main
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspector.figures import plot_view
+from fairseq_capsule_lab.cli import COMMANDS, arguments, build_parser, main
+from fairseq_capsule_lab.pages.figures import plot_view
 
 # --- valid values ----------------------------------------------------------------------------------------------------
 
@@ -230,9 +230,9 @@ def plotted_if_chosen(view, arrays, chosen):
 @pytest.fixture(autouse=True)
 def drawings(monkeypatch):
     """Draw only if a place in a view is chosen, and let a server end when it has started."""
-    monkeypatch.setattr("fairseq_capsule.inspector.server.running.run", lambda app, listening: None)
-    monkeypatch.setattr("fairseq_capsule.analysis.reports._drawn", lambda figure, suffix: b"")
-    monkeypatch.setattr("fairseq_capsule.inspector.inspection.plot_view", plotted_if_chosen)
+    monkeypatch.setattr("fairseq_capsule_lab.pages.server.running.run", lambda app, listening: None)
+    monkeypatch.setattr("fairseq_capsule_lab.analysis.reports._drawn", lambda figure, suffix: b"")
+    monkeypatch.setattr("fairseq_capsule_lab.pages.inspection.plot_view", plotted_if_chosen)
 
 
 def run(argv, capsys):

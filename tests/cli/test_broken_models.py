@@ -7,8 +7,8 @@ from argparse import Namespace
 import pytest
 import torch
 
-from fairseq_capsule.checkpoints.hub import load
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
 from tests.cli.world import make_world
 

@@ -5,14 +5,14 @@ import os
 import subprocess
 import sys
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import PLUGIN
 
 
 def test_a_closed_output_is_not_an_error():
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "fairseq_capsule.cli", "table"]
+    command = [sys.executable, "-m", "fairseq_capsule_lab.cli", "table"]
     process = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, cwd=PLUGIN.parent)
     os.close(writer)
     assert (process.returncode, process.stderr) == (141, "")

@@ -12,8 +12,8 @@ from fairseq_cli import preprocess
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.cli import main
 from fairseq_capsule.data.binarised import HEADER, BinarisedText, BrokenFile
+from fairseq_capsule_lab.cli import main
 
 LANGUAGES = ("en", "de")
 STAGES = ("raw", "tokenised", "bpe")

@@ -15,10 +15,10 @@ from types import SimpleNamespace
 import pytest
 
 import fairseq_capsule
-from fairseq_capsule.environment import checks as environment
-from fairseq_capsule.environment.checks import Check, Finding, Trouble, examine
-from fairseq_capsule.environment.requirements import FORKS, requirements
-from fairseq_capsule_runs.__main__ import PACKAGES
+from fairseq_capsule_lab.environment import checks as environment
+from fairseq_capsule_lab.environment.checks import Check, Finding, Trouble, examine
+from fairseq_capsule_lab.environment.requirements import FORKS, requirements
+from fairseq_capsule_lab.runs.__main__ import PACKAGES
 
 HIDE = """
 import sys
@@ -42,7 +42,7 @@ def doctor(tmp_path):
     def run(*arguments):
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
         return subprocess.run(
-            [sys.executable, "-m", "fairseq_capsule.cli", "doctor", *arguments],
+            [sys.executable, "-m", "fairseq_capsule_lab.cli", "doctor", *arguments],
             env={**os.environ, "PYTHONPATH": path},
             capture_output=True,
             text=True,
@@ -91,7 +91,7 @@ def test_it_runs_without_torch_and_fairseq(doctor, tmp_path):
 
 
 def test_other_commands_name_it_if_a_library_is_missing(refused, monkeypatch):
-    monkeypatch.delitem(sys.modules, "fairseq_capsule.cli.score", raising=False)
+    monkeypatch.delitem(sys.modules, "fairseq_capsule_lab.cli.score", raising=False)
     monkeypatch.setitem(sys.modules, "tqdm", None)
     message = refused("score", "test.out", "test.de")
     assert "tqdm" in message and message.endswith("; 'fairseq-capsule doctor' states what to install")

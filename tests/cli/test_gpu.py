@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq import utils
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 

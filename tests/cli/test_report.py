@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_capsule.analysis.run_report import drawings
-from fairseq_capsule.cli import report
-from tests.analysis.run_report.runs import make_data, make_run, write
+from fairseq_capsule_lab.cli import report
+from fairseq_capsule_lab.pages.report import drawings
 from tests.libraries import library
+from tests.pages.report.runs import make_data, make_run, write
 
 
 @pytest.fixture

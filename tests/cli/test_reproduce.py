@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from fairseq_capsule.cli.reproduce import _no_trace, _supervised
+from fairseq_capsule_lab.cli.reproduce import _no_trace, _supervised
 
 HANG_UP = f"import os; os.kill({os.getpid()}, 1)"
 

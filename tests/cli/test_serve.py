@@ -9,9 +9,9 @@ import urllib.request
 
 import pytest
 
-from fairseq_capsule.cli import main
-from fairseq_capsule.inspector import server
-from fairseq_capsule.inspector.server import bodies
+from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.pages import server
+from fairseq_capsule_lab.pages.server import bodies
 
 
 def arguments(world, *more):
@@ -22,7 +22,10 @@ def arguments(world, *more):
 def test_the_server_runs_until_it_is_stopped(world, end, status):
     words = [str(word) for word in arguments(world, "--port", 0)]
     process = subprocess.Popen(
-        [sys.executable, "-m", "fairseq_capsule.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "fairseq_capsule_lab.cli", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         address = process.stdout.readline().split()[0]
@@ -77,5 +80,5 @@ def test_values_out_of_range_are_refused(world, capsys, option, value):
 def test_a_missing_framework_is_named(refused, world, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     monkeypatch.delattr(server, "running", raising=False)
-    monkeypatch.delitem(sys.modules, "fairseq_capsule.inspector.server.running", raising=False)
+    monkeypatch.delitem(sys.modules, "fairseq_capsule_lab.pages.server.running", raising=False)
     assert "pip install 'fairseq-capsule[serve]'" in refused(*arguments(world))

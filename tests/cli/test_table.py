@@ -2,8 +2,8 @@
 
 import pytest
 
-from fairseq_capsule.cli import main
-from fairseq_capsule.tables.definitions import table_names
+from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.tables.definitions import table_names
 
 
 def refused(capsys, *arguments):
@@ -55,7 +55,7 @@ def test_wrong_seeds_are_refused(capsys, seeds):
 
 @pytest.mark.parametrize("arguments", [["table"], ["table", "duan-table2"], ["reproduce", "duan-table2"]])
 def test_tables_need_a_checkout(capsys, monkeypatch, tmp_path, arguments):
-    monkeypatch.setattr("fairseq_capsule.tables.definitions.CONFIGS", tmp_path / "configs")
+    monkeypatch.setattr("fairseq_capsule_lab.tables.definitions.CONFIGS", tmp_path / "configs")
     assert "no tables; they belong to a checkout" in refused(capsys, *arguments)
 
 
@@ -96,7 +96,7 @@ def test_a_figure_of_a_table_without_one_is_refused(capsys, tmp_path, command):
 
 
 def test_written_tables_are_read_without_a_checkout(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr("fairseq_capsule.tables.definitions.CONFIGS", tmp_path / "configs")
+    monkeypatch.setattr("fairseq_capsule_lab.tables.definitions.CONFIGS", tmp_path / "configs")
     written = tmp_path / "runs/small/tables/duan-table2.md"
     written.parent.mkdir(parents=True)
     written.write_text("# Effect\n")

@@ -6,7 +6,7 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq_cli import preprocess
 from omegaconf import OmegaConf
 
-import fairseq_capsule  # noqa: F401  registers the architecture
+import fairseq_capsule.tasks  # noqa: F401  registers the architecture
 
 SENTENCES = ["a b c d e", "c d a", "b b d c a", "e d c b a", "a c e b"]
 CODES = "#version: 0.2\na b</w>\nc d\n"

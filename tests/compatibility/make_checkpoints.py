@@ -78,7 +78,7 @@ def translations(path: Path, data: Path) -> list:
     from fairseq import checkpoint_utils
     from omegaconf import OmegaConf
 
-    import fairseq_capsule  # noqa: F401
+    import fairseq_capsule.tasks  # noqa: F401
 
     overrides = {"data": str(data)}
     (model,), _, task = checkpoint_utils.load_model_ensemble_and_task([str(path)], overrides)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from fairseq_capsule.corpora.english_german import german
-from fairseq_capsule.corpora.english_german.lexicon import function_words as words
-from fairseq_capsule.corpora.english_german.syntax import (
+from fairseq_capsule_lab.corpora.english_german import german
+from fairseq_capsule_lab.corpora.english_german.lexicon import function_words as words
+from fairseq_capsule_lab.corpora.english_german.syntax import (
     PAST,
     Clause,
     Infinitive,

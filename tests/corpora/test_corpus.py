@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.corpora import splits as corpora
-from fairseq_capsule.corpora.dice import Dice
-from fairseq_capsule.corpora.english_german.sampler import LONGEST, SHORTEST, sentence_pairs
-from fairseq_capsule.corpora.splits import distinct, draw_splits
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.corpora import splits as corpora
+from fairseq_capsule_lab.corpora.dice import Dice
+from fairseq_capsule_lab.corpora.english_german.sampler import LONGEST, SHORTEST, sentence_pairs
+from fairseq_capsule_lab.corpora.splits import distinct, draw_splits
 from tests.test_house import PACKAGE, imported_names
 
 SIZES = {"train": 19_000, "valid": 500, "test": 500}
@@ -37,7 +37,7 @@ import itertools, sys, types
 package = types.ModuleType("fairseq_capsule")
 package.__path__ = [sys.argv[1]]
 sys.modules["fairseq_capsule"] = package
-from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
 print(list(itertools.islice(sentence_pairs(3), 300)))
 """
 

@@ -6,11 +6,11 @@ from itertools import chain
 
 import pytest
 
-from fairseq_capsule.corpora.english_german import english_forms, german_forms, inflection, vocabulary
-from fairseq_capsule.corpora.english_german.lexicon import function_words as words
-from fairseq_capsule.corpora.english_german.lexicon import tables
-from fairseq_capsule.corpora.english_german.lexicon.nouns import NOUNS
-from fairseq_capsule.corpora.english_german.lexicon.verbs import VERBS
+from fairseq_capsule_lab.corpora.english_german import english_forms, german_forms, inflection, vocabulary
+from fairseq_capsule_lab.corpora.english_german.lexicon import function_words as words
+from fairseq_capsule_lab.corpora.english_german.lexicon import tables
+from fairseq_capsule_lab.corpora.english_german.lexicon.nouns import NOUNS
+from fairseq_capsule_lab.corpora.english_german.lexicon.verbs import VERBS
 
 ALL_NOUNS = set(chain(NOUNS, vocabulary.QUALITIES, *vocabulary.DERIVED_NOUNS.values()))
 ALL_ADJECTIVES = set(chain(*vocabulary.PLAIN_ADJECTIVES.values(), *vocabulary.DERIVED_ADJECTIVES.values()))

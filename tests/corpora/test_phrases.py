@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from fairseq_capsule.corpora.english_german import derivation, german
-from fairseq_capsule.corpora.english_german.lexicon import function_words as words
-from fairseq_capsule.corpora.english_german.syntax import (
+from fairseq_capsule_lab.corpora.english_german import derivation, german
+from fairseq_capsule_lab.corpora.english_german.lexicon import function_words as words
+from fairseq_capsule_lab.corpora.english_german.syntax import (
     PLURAL,
     Clause,
     Inflection,
@@ -19,7 +19,7 @@ from fairseq_capsule.corpora.english_german.syntax import (
     RelativePronoun,
     Statement,
 )
-from fairseq_capsule.corpora.english_german.vocabulary import LINKING
+from fairseq_capsule_lab.corpora.english_german.vocabulary import LINKING
 from tests.corpora.words import SEES, TODAY, adjective, check, noun, np, nps, only, pp, verb
 
 PERFECT = Inflection(perfect=True)

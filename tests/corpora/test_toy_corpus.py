@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from fairseq_capsule.cli import main
-from fairseq_capsule.corpora import parallel_text
-from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
-from fairseq_capsule.corpora.splits import draw_splits
+from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.corpora import parallel_text
+from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.splits import draw_splits
 
 NAMES = ["test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
 

@@ -1,11 +1,11 @@
 """Words by their English form, and a few clauses, for sentences written by hand."""
 
-from fairseq_capsule.corpora.english_german import english as to_english
-from fairseq_capsule.corpora.english_german import german as to_german
-from fairseq_capsule.corpora.english_german import vocabulary
-from fairseq_capsule.corpora.english_german.lexicon import function_words
-from fairseq_capsule.corpora.english_german.lexicon.verbs import VERBS
-from fairseq_capsule.corpora.english_german.syntax import (
+from fairseq_capsule_lab.corpora.english_german import english as to_english
+from fairseq_capsule_lab.corpora.english_german import german as to_german
+from fairseq_capsule_lab.corpora.english_german import vocabulary
+from fairseq_capsule_lab.corpora.english_german.lexicon import function_words
+from fairseq_capsule_lab.corpora.english_german.lexicon.verbs import VERBS
+from fairseq_capsule_lab.corpora.english_german.syntax import (
     PLURAL,
     Clause,
     NounPhrase,

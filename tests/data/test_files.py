@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from fairseq_capsule.data.files import read_lines, write_whole
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.files import write_whole
 
 
 def test_lines_end_at_line_feeds_only(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
-from fairseq_capsule.evaluation import progress
-from fairseq_capsule.evaluation.scoring import Measure, bootstrap
+from fairseq_capsule_lab.evaluation import progress
+from fairseq_capsule_lab.evaluation.scoring import Measure, bootstrap
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fairseq_capsule.evaluation.rouge import CharacterRouge
-from fairseq_capsule.evaluation.scoring import Measure, tokenised_bleu
-from fairseq_capsule.evaluation.seeds import (
+from fairseq_capsule.data.rouge import CharacterRouge
+from fairseq_capsule_lab.evaluation.scoring import Measure, tokenised_bleu
+from fairseq_capsule_lab.evaluation.seeds import (
     Effect,
     compare_seeds,
     effect,
@@ -20,7 +20,7 @@ from fairseq_capsule.evaluation.seeds import (
     jackknifed,
     variance_quantiles,
 )
-from fairseq_capsule.evaluation.summary_scores import Rouge
+from fairseq_capsule_lab.evaluation.summary_scores import Rouge
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCES = [f"the {animal} sees a {colour} ball in the {number} garden ." for animal, colour, number in zip(

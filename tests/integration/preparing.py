@@ -11,7 +11,7 @@ from tests.integration.warm_commands import warm_path
 ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
 # For the stub of python: the real one checks the folders that a script writes.
-CHECKS_FOLDERS = '[[ $* != *fairseq_capsule_runs* ]] || PATH=${PATH#*:} exec python "$@"'
+CHECKS_FOLDERS = '[[ $* != *fairseq_capsule_lab.runs* ]] || PATH=${PATH#*:} exec python "$@"'
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 
 

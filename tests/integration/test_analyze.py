@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import run, train
 
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from fairseq_capsule.checkpoints.averaging import load
-from fairseq_capsule_runs import RunFolder, Settings
+from fairseq_capsule_lab.runs import RunFolder, Settings
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace
 from tests.runs import hostile

@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 
-from fairseq_capsule.cli import main
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import load
-from fairseq_capsule.inspector import inspect as inspect_with
 from fairseq_capsule.models import CapsuleTransformerModel
+from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.pages import inspect as inspect_with
 from tests.integration.commands import REPOSITORY, train
 
 ATTENTION = ["encoder_attention", "decoder_attention", "cross_attention"]
@@ -84,7 +84,7 @@ def test_a_second_run_adds_its_pages(inspect, tmp_path, plain):
 
 
 def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypatch, capsys):
-    from fairseq_capsule.inspector import inspection
+    from fairseq_capsule_lab.pages import inspection
 
     written = inspection.Inspection.save
 
@@ -206,7 +206,7 @@ def test_importing_the_package_does_not_import_the_inspector():
     code = "import sys, fairseq_capsule; print(*sys.modules)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     imported = finished.stdout.split()
-    assert "fairseq_capsule.checkpoints.hub" in imported
+    assert "fairseq_capsule.hub" in imported
     assert not [name for name in imported if "inspector" in name or name == "matplotlib"]
 
 

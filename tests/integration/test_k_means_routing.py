@@ -10,11 +10,11 @@ import pytest
 import torch
 from fairseq import utils
 
-from fairseq_capsule.analysis.iterations import routing_option
 from fairseq_capsule.tasks.routing_log import routing_sums
 from fairseq_capsule.testing import INVARIANTS, build_small, make_batch, make_sentences
 from fairseq_capsule.testing.small_models import LENGTHS
-from fairseq_capsule_runs import RunFolder
+from fairseq_capsule_lab.analysis.iterations import routing_option
+from fairseq_capsule_lab.runs import RunFolder
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace
@@ -79,7 +79,16 @@ def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_pa
     checkpoint = tmp_path / "checkpoint_last.pt"
     generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
     assert "Generate test with beam=3: BLEU4 = " in generated
-    command = [sys.executable, "-m", "fairseq_capsule.cli", "--user-dir", k_means_routing, "inspect", checkpoint, data]
+    command = [
+        sys.executable,
+        "-m",
+        "fairseq_capsule_lab.cli",
+        "--user-dir",
+        k_means_routing,
+        "inspect",
+        checkpoint,
+        data,
+    ]
     subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
     assert (tmp_path / "pages" / "test-0-k-means.png").stat().st_size > 0
     assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")

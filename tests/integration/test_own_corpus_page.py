@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
-from fairseq_capsule.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.splits import draw_splits
 from tests.integration.commands import REPOSITORY
 from tests.integration.warm_commands import warm_path
 
@@ -46,7 +46,7 @@ class Clone:
 
     def __init__(self, folder):
         self.folder, self.said = folder, {}
-        for name in ("fairseq_capsule", "fairseq_capsule_runs", "configs"):
+        for name in ("fairseq_capsule", "fairseq_capsule_lab.runs", "configs"):
             (folder / name).symlink_to(REPOSITORY / name)
         shutil.copytree(REPOSITORY / "scripts", folder / "scripts")
         pairs = draw_splits(sentence_pairs(1), {"train": 150})["train"]

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from fairseq_capsule.checkpoints.reading import read_checkpoint
-from fairseq_capsule.cli import main
 from fairseq_capsule.models import CapsuleLSTMModel, CapsuleTransformerModel
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import REPOSITORY, last_line, run, train
 
 FROM_BASELINE = "--init-from-baseline"

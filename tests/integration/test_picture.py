@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 
 
 def picture(trained, data, out, *arguments, text="a b c d"):

@@ -10,8 +10,8 @@ import sys
 
 import pytest
 
-from fairseq_capsule.cli import main
-from fairseq_capsule.evaluation.scoring import rules_of
+from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.evaluation.scoring import rules_of
 from tests.integration.commands import REPOSITORY, wait_for
 from tests.integration.preparing import Workplace, contents, read
 

@@ -8,7 +8,7 @@ import shutil
 
 import pytest
 
-from fairseq_capsule.environment.requirements import FORKS
+from fairseq_capsule_lab.environment.requirements import FORKS
 from tests.integration.commands import wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
 from tests.integration.preparing import CHECKS_FOLDERS, Workplace, contents, read

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from fairseq_capsule.corpora.english_german.sampler import sentence_pairs
-from fairseq_capsule.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.splits import draw_splits
 from tests.integration.commands import PATH
 from tests.integration.preparing import Workplace, contents, read
 

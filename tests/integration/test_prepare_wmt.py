@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration import archives
 from tests.integration.preparing import CHECKS_FOLDERS, Workplace, contents, read
 

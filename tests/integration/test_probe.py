@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import SMALL, run, train
 
 

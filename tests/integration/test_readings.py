@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import last_line, train
 
 

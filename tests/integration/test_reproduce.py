@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from fairseq_capsule.tables.definitions import table_names
+from fairseq_capsule_lab.tables.definitions import table_names
 from tests.integration.commands import REPOSITORY
 from tests.integration.warm_commands import warm_path
 

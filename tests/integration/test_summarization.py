@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairseq_capsule.cli import main
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import REPOSITORY, last_line, run
 from tests.integration.preparing import Workplace
 

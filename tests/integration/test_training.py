@@ -9,8 +9,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_capsule.cli import main
 from fairseq_capsule.models import CapsuleTransformerModel
+from fairseq_capsule_lab.cli import main
 from tests.integration.commands import REPOSITORY, last_line, run, train
 from tests.zoo import ARCHITECTURES
 

@@ -64,7 +64,7 @@ class Checkout:
 
     def __init__(self, folder):
         self.folder, self.runs, self.started = folder, folder / "runs", folder / "started"
-        for name in ("fairseq_capsule", "fairseq_capsule_runs", "workflow", "configs"):
+        for name in ("fairseq_capsule", "fairseq_capsule_lab.runs", "workflow", "configs"):
             shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         # Nothing is trained, so fairseq is not needed, and importing it takes seconds in each process.
         (folder / "fairseq_capsule" / "__init__.py").write_text('__version__ = "0"\n')
@@ -92,7 +92,7 @@ class Checkout:
             "SECONDS_AN_UPDATE": seconds,
             "HOME": str(self.folder),
         }
-        command = [sys.executable, "-m", "fairseq_capsule.cli", "reproduce", table, "--scale", "smoke"]
+        command = [sys.executable, "-m", "fairseq_capsule_lab.cli", "reproduce", table, "--scale", "smoke"]
         command += ["--runs", str(self.runs), "--data", str(self.folder / "data"), *arguments]
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
         return subprocess.Popen(command, env=environment, **pipes, **options)

@@ -23,7 +23,7 @@ from tests.integration.commands import PATH
 from tests.processes import SERVER
 
 COMMANDS = {
-    "fairseq-capsule": ("fairseq_capsule.cli", "main"),
+    "fairseq-capsule": ("fairseq_capsule_lab.cli", "main"),
     "fairseq-generate": ("fairseq_cli.generate", "cli_main"),
     "fairseq-hydra-train": ("fairseq_cli.hydra_train", "cli_main"),
     "fairseq-interactive": ("fairseq_cli.interactive", "cli_main"),

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_runs import RunError, RunFolder, Settings, evaluating, values
+from fairseq_capsule_lab import errors
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.runs import RunFolder, Settings, evaluating
 from tests.runs import hostile
 from tests.runs.test_plans import CONFIG, FEW, KEYS, REPOSITORY
 from tests.runs.test_values import one_line
@@ -32,7 +34,7 @@ def run(tmp_path):
 def evaluated(asked):
     try:
         return evaluating.plan(asked)
-    except RunError as error:
+    except LabError as error:
         assert one_line(error)
         return str(error)
 
@@ -145,7 +147,7 @@ def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @given(hostile.texts("MARK"))
     def plan(text):
         found = evaluated({**run, option: text})
-        assert isinstance(found, evaluating.Plan) or option in found or values.one_line(text)[:9] in found
+        assert isinstance(found, evaluating.Plan) or option in found or errors.one_line(text)[:9] in found
         if isinstance(found, evaluating.Plan):
             folder = Path(run["run"], {**run, option: text}["results"], found.splits[0]).resolve()
             assert folder.parent.parent == Path(run["run"]).resolve()

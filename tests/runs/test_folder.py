@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_runs import RunError, RunFolder, Settings
-from fairseq_capsule_runs.folder import BEST, EPOCH, UPDATE
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.runs import RunFolder, Settings
+from fairseq_capsule_lab.runs.folder import BEST, EPOCH, UPDATE
 from tests.runs import hostile
 from tests.runs.test_values import one_line
 
@@ -27,7 +28,7 @@ def folder(tmp_path):
 
 
 def refused(call, *arguments):
-    with pytest.raises(RunError) as error:
+    with pytest.raises(LabError) as error:
         call(*arguments)
     assert one_line(error)
     return str(error.value)
@@ -78,7 +79,7 @@ def test_a_folder_has_only_files_and_folders(planted):
 @pytest.mark.parametrize("planted", [("pipe", "train.log"), ("link", "evaluation/test/settings")], indirect=True)
 def test_the_command_of_the_scripts_refuses_the_folder(planted):
     folder, place = planted
-    words = [sys.executable, "-m", "fairseq_capsule_runs", "train.sh", "check", "out=out"]
+    words = [sys.executable, "-m", "fairseq_capsule_lab.runs", "train.sh", "check", "out=out"]
     found = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
     assert found.returncode == 1 and found.stderr.startswith(f"train.sh: out/{place}: a ")
 
@@ -98,7 +99,7 @@ def test_the_link_of_adopt_is_accepted(folder, tmp_path):
     adopted = RunFolder(folder.path / "given")
     adopted.adopt(checkpoint, "en", "de")
     adopted.require_plain()
-    words = [sys.executable, "-m", "fairseq_capsule_runs", "evaluate.sh", "check", "out=given"]
+    words = [sys.executable, "-m", "fairseq_capsule_lab.runs", "evaluate.sh", "check", "out=given"]
     subprocess.run(words, cwd=adopted.path, check=True)
     checkpoint.unlink()
     adopted.require_plain()  # the tables of the other runs can still be printed
@@ -124,20 +125,20 @@ def test_any_settings_are_read_or_refused(tmp_path_factory, text):
     folder.settings_file.write_text(text, encoding="utf-8", errors="replace", newline="")
     try:
         found = folder.settings()
-    except RunError as error:
+    except LabError as error:
         assert one_line(error) and str(error).startswith(f"{folder.settings_file}: ")
         assert "restore the file" in str(error)
         return
     for read in (found.whole, found.number, found.name):
         try:
             value = read("generation.beam", 5)
-        except RunError as error:
+        except LabError as error:
             assert one_line(error) and str(error).startswith("generation.beam must be ")
         else:
             assert type(value) in (int, float, str)
     try:
         folder.bind(Settings({"x": 1}), "out")
-    except RunError as error:
+    except LabError as error:
         assert one_line(error)
 
 
@@ -153,7 +154,7 @@ def test_any_manifest_is_read_or_refused(tmp_path_factory, text):
     folder.manifest_file.write_text(text, encoding="utf-8", errors="replace")
     try:
         folder.note_start({"command": "train.sh"})
-    except RunError as error:
+    except LabError as error:
         assert one_line(error) and "manifest.json: no manifest of train.sh" in str(error)
     else:
         folder.note_end("now", "finished")
@@ -240,7 +241,7 @@ def start(folder):
 
     def run(node):
         asked = {"node": node, "out": "out", "max_update": 3, **given}
-        words = [sys.executable, "-m", "fairseq_capsule_runs", "train.sh", "start"]
+        words = [sys.executable, "-m", "fairseq_capsule_lab.runs", "train.sh", "start"]
         words += [f"{name}={value}" for name, value in asked.items()]
         found = subprocess.run(words, cwd=folder.path, input=Settings({}).to_json(), capture_output=True, text=True)
         assert not found.stderr
@@ -268,7 +269,9 @@ def test_only_the_first_node_marks_a_training_as_finished_and_only_once(folder, 
 
 @pytest.mark.parametrize("text", [b"Saved checkpoint ", b"Saved checkpoint @ 1 ", b" @ 1", b"1", b"\n"])
 def test_the_last_update_is_found_in_linear_time(folder, text):
-    program = "from pathlib import Path; from fairseq_capsule_runs import RunFolder; RunFolder(Path('.')).last_update"
+    program = (
+        "from pathlib import Path; from fairseq_capsule_lab.runs import RunFolder; RunFolder(Path('.')).last_update"
+    )
     (folder.path / "train.log").write_bytes(text * (4_000_000 // len(text)))  # quadratic time would be an hour
     subprocess.run([sys.executable, "-c", program], cwd=folder.path, check=True, timeout=60)
 

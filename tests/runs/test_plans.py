@@ -9,8 +9,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_runs import RunError, Settings, training
-from fairseq_capsule_runs.configuration import configured
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.runs import Settings, training
+from fairseq_capsule_lab.runs.configuration import configured
 from tests.runs import hostile
 from tests.runs.test_values import one_line
 
@@ -50,7 +51,7 @@ def planned(asked, *overrides, **environment):
     """The plan, or the one line of the error."""
     try:
         return training.plan(asked, overrides, environment)
-    except RunError as error:
+    except LabError as error:
         assert one_line(error)
         return str(error)
 
@@ -230,8 +231,8 @@ def test_a_configuration_or_an_override_names_another_plugin(asked, my_plugin, f
     "text, message",
     [
         (None, "no package there; name the folder that contains __init__.py"),
-        ("", "it does not import fairseq_capsule; add 'import fairseq_capsule' to it"),
-        ("import fairseq_capsule; 1 / 0", "it cannot be imported (ZeroDivisionError: division by zero)"),
+        ("", "it does not import fairseq_capsule.tasks; add 'import fairseq_capsule.tasks' to it"),
+        ("import fairseq_capsule.tasks; 1 / 0", "it cannot be imported (ZeroDivisionError: division by zero)"),
         ("raise SystemExit(0)", "it cannot be imported (it ends Python)"),
     ],
 )
@@ -283,5 +284,5 @@ def test_a_required_setting_is_given_without_a_plus(tmp_path):
     path.write_text("task:\n  _name: capsule_translation\n  init_from_baseline: ???\n")
     found = configured(path, ["task.init_from_baseline=base.pt"], {})
     assert found["task"]["init_from_baseline"] == "base.pt"
-    with pytest.raises(RunError, match="leave out the plus"):
+    with pytest.raises(LabError, match="leave out the plus"):
         configured(path, ["+task.init_from_baseline=base.pt"], {})

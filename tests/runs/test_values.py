@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from fairseq_capsule_runs import values
-from fairseq_capsule_runs.values import RunError
+from fairseq_capsule_lab import errors
+from fairseq_capsule_lab.errors import LabError
 from tests.runs import hostile
 
 ANYTHING = st.one_of(hostile.values("MARK"), st.floats(), st.binary())
@@ -23,8 +23,8 @@ def one_line(error):
 @given(ANYTHING, st.integers(0, 5), st.integers(5, 50))
 def test_any_whole_number_is_read_or_refused(value, low, high):
     try:
-        found = values.whole("--beam", value, low, high)
-    except RunError as error:
+        found = errors.whole("--beam", value, low, high)
+    except LabError as error:
         assert one_line(error) and str(error).startswith("--beam must be ")
     else:
         assert type(found) is int and low <= found <= high and int(value) == found and type(value) in (int, str)
@@ -33,8 +33,8 @@ def test_any_whole_number_is_read_or_refused(value, low, high):
 @given(ANYTHING)
 def test_any_number_is_read_or_refused(value):
     try:
-        found = values.number("--lenpen", value)
-    except RunError as error:
+        found = errors.number("--lenpen", value)
+    except LabError as error:
         assert one_line(error) and str(error).startswith("--lenpen must be ")
     else:
         assert abs(found) <= 1000 and float(value) == found
@@ -43,8 +43,8 @@ def test_any_number_is_read_or_refused(value):
 @given(ANYTHING)
 def test_any_name_is_read_or_refused(value):
     try:
-        found = values.name("--split", value)
-    except RunError as error:
+        found = errors.name("--split", value)
+    except LabError as error:
         assert one_line(error)
     else:
         assert found == value and found[0] not in ".-" and not set(found) & set("/\\$`'\"*?[]{}()<>|&;:~!# \n\0")
@@ -52,8 +52,8 @@ def test_any_name_is_read_or_refused(value):
 
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", b"1", None])
 def test_other_values_than_whole_numbers_are_refused(value):
-    with pytest.raises(RunError, match="^--beam must be a positive whole number"):
-        values.whole("--beam", value)
+    with pytest.raises(LabError, match="^--beam must be a positive whole number"):
+        errors.whole("--beam", value)
 
 
 @settings(max_examples=200)
@@ -61,11 +61,11 @@ def test_other_values_than_whole_numbers_are_refused(value):
 def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
     """fairseq-hydra-train parses it as an override and resolves interpolations twice; other commands write `'%s'`."""
     try:
-        place = values.place("OUT", text)
-    except RunError as error:
+        place = errors.place("OUT", text)
+    except LabError as error:
         assert one_line(error) and str(error).startswith("OUT ")
         return
-    for written in (values.quoted(place), f"'{place}'"):
+    for written in (errors.quoted(place), f"'{place}'"):
         (override,) = OverridesParser.create().parse_overrides([f"task.data={written}"])
         config = OmegaConf.create({"data": override.value()})
         for _ in range(3):
@@ -76,14 +76,12 @@ def test_a_path_reaches_fairseq_unchanged_or_is_refused(text):
 
 @pytest.mark.parametrize("name", ["runs/a b", "data [1]", "größe", "語", "a=b,c+d", "(x)", "50%", "~", "#1", "x&y"])
 def test_usual_paths_are_allowed(name):
-    assert str(values.place("OUT", f"/{name}")) == f"/{name}"
+    assert str(errors.place("OUT", f"/{name}")) == f"/{name}"
 
 
 def test_the_package_starts_without_torch_and_fairseq():
     """The scripts start it several times, so it must start fast."""
     import subprocess
 
-    code = (
-        "import sys, fairseq_capsule_runs.__main__; print({'torch', 'fairseq', 'fairseq_capsule'} & set(sys.modules))"
-    )
+    code = "import sys, fairseq_capsule_lab.runs.__main__; print({'torch', 'fairseq'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"

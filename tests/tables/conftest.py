@@ -1,6 +1,6 @@
 import pytest
 
-from fairseq_capsule.tables.runs import Places
+from fairseq_capsule_lab.tables.runs import Places
 
 
 @pytest.fixture

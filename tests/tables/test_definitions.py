@@ -7,13 +7,13 @@ from fairseq.criterions import CRITERION_DATACLASS_REGISTRY
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.definitions import CONFIGS, REPOSITORY, filled, load_table, table_names
-from fairseq_capsule.tables.gathering import gather
-from fairseq_capsule.tables.measures import MEASURES, composed, composed_of
-from fairseq_capsule.tables.printing import markdown
-from fairseq_capsule.tables.runs import compared_runs
-from fairseq_capsule.tables.scales import SCALES, load_scale
-from fairseq_capsule.tables.targets import targets
+from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, filled, load_table, table_names
+from fairseq_capsule_lab.tables.gathering import gather
+from fairseq_capsule_lab.tables.measures import MEASURES, composed, composed_of
+from fairseq_capsule_lab.tables.printing import markdown
+from fairseq_capsule_lab.tables.runs import compared_runs
+from fairseq_capsule_lab.tables.scales import SCALES, load_scale
+from fairseq_capsule_lab.tables.targets import targets
 
 NAMES = [
     *("comparison", "comparison-lstm", "comparison-variants"),

@@ -9,12 +9,12 @@ import pytest
 from scipy import stats
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.curves import curves
-from fairseq_capsule.tables.definitions import load_table
-from fairseq_capsule.tables.gathering import gather
-from fairseq_capsule.tables.printing import csv_lines, markdown, plot, write
-from fairseq_capsule.tables.scales import load_scale
-from fairseq_capsule_runs import RunError
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.tables.curves import curves
+from fairseq_capsule_lab.tables.definitions import load_table
+from fairseq_capsule_lab.tables.gathering import gather
+from fairseq_capsule_lab.tables.printing import csv_lines, markdown, plot, write
+from fairseq_capsule_lab.tables.scales import load_scale
 
 SMALL = load_scale("small")
 TRANSFORMER, ENCODER = "transformer", "capsule_transformer+decoder_routing-none"
@@ -288,7 +288,7 @@ def test_a_run_with_a_pipe_is_refused(runs):
     """Reading it would wait without end."""
     runs.finish(TRANSFORMER)
     os.mkfifo(runs.folder(TRANSFORMER) / "train.log")
-    with pytest.raises(RunError, match="train.log: a pipe or a device, not a file or a folder"):
+    with pytest.raises(LabError, match="train.log: a pipe or a device, not a file or a folder"):
         runs.gathered("duan-table2")
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from fairseq_capsule.tables.runs import Places
-from fairseq_capsule.tables.scales import load_scale
-from fairseq_capsule.tables.targets import configured
-from fairseq_capsule_runs import RunError
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.scales import load_scale
+from fairseq_capsule_lab.tables.targets import configured
 
 SMALL = load_scale("small")
 
@@ -17,7 +17,7 @@ def test_links_above_the_runs_are_refused(tmp_path, link):
     (places.runs / link).parent.mkdir(parents=True)
     places.require_plain(SMALL)
     (places.runs / link).symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(RunError, match=f"{link}: a link, not a file or a folder"):
+    with pytest.raises(LabError, match=f"{link}: a link, not a file or a folder"):
         places.require_plain(SMALL)
 
 
@@ -26,7 +26,7 @@ def test_runs_with_a_link_are_refused_before_a_step_writes_there(tmp_path, place
     link = tmp_path / "runs/small/multi30k/transformer" / place
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path)
-    with pytest.raises(RunError, match=f"{place}: a link, not a file or a folder"):
+    with pytest.raises(LabError, match=f"{place}: a link, not a file or a folder"):
         configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")
 
 

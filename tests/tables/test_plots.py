@@ -3,11 +3,11 @@
 import pytest
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.definitions import load_table
-from fairseq_capsule.tables.gathering import Figures, Results, gather
-from fairseq_capsule.tables.printing import plot
-from fairseq_capsule.tables.scales import load_scale
-from fairseq_capsule.tables.targets import targets
+from fairseq_capsule_lab.tables.definitions import load_table
+from fairseq_capsule_lab.tables.gathering import Figures, Results, gather
+from fairseq_capsule_lab.tables.printing import plot
+from fairseq_capsule_lab.tables.scales import load_scale
+from fairseq_capsule_lab.tables.targets import targets
 
 TABLE = """
 title: T

@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from fairseq_capsule.tables.definitions import load_table
-from fairseq_capsule.tables.runs import Places
-from fairseq_capsule.tables.scales import load_scale
-from fairseq_capsule.tables.targets import targets
-from fairseq_capsule_runs import RunError
-from fairseq_capsule_runs.settings import Settings
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.runs.settings import Settings
+from fairseq_capsule_lab.tables.definitions import load_table
+from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.scales import load_scale
+from fairseq_capsule_lab.tables.targets import targets
 
 SMOKE = load_scale("smoke")
 MINE = """
@@ -41,21 +41,21 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
         timed = found.measure(SimpleNamespace(run=mine.run, source="throughput-train"))
         assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
         assert f"{mine.run}/measures/throughput-train.json" in found.cells
-        with pytest.raises(RunError, match="the plugin .*: no package there; name the folder"):
+        with pytest.raises(LabError, match="the plugin .*: no package there; name the folder"):
             found.refuse_wrong_plugins()
 
 
 def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
     other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
     (tmp_path / "mine.yaml").write_text(MINE + other)
-    with pytest.raises(RunError, match="two rows name different plugins of the same folder name"):
+    with pytest.raises(LabError, match="two rows name different plugins of the same folder name"):
         targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
 
 
 def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
     for folder in ("plugins/mine", "others/mine"):
         (tmp_path / folder).mkdir(parents=True)
-        (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule\n")
+        (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule.tasks\n")
     (tmp_path / "mine.yaml").write_text(MINE)
     found = targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
     run = found.places.folder(found.runs[found.trainings[1]])
@@ -64,5 +64,5 @@ def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
         run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))
         if folder == "plugins/mine":
             found.refuse_wrong_plugins()
-    with pytest.raises(RunError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
+    with pytest.raises(LabError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
         found.refuse_wrong_plugins()

@@ -9,11 +9,11 @@ import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tables.definitions import REPOSITORY, load_table, table_names
-from fairseq_capsule.tables.measures import RATIOS, applies, model_options
-from fairseq_capsule.tables.runs import GIVEN, Places, Run, run_of
-from fairseq_capsule.tables.scales import SCALES, load_scale
-from fairseq_capsule.tables.targets import targets
+from fairseq_capsule_lab.tables.definitions import REPOSITORY, load_table, table_names
+from fairseq_capsule_lab.tables.measures import RATIOS, applies, model_options
+from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, run_of
+from fairseq_capsule_lab.tables.scales import SCALES, load_scale
+from fairseq_capsule_lab.tables.targets import targets
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
 TRANSFORMER = "small/multi30k/transformer/seed1"

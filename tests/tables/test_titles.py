@@ -3,8 +3,8 @@
 import dataclasses
 from itertools import combinations
 
-from fairseq_capsule.tables.runs import Run
-from fairseq_capsule.tables.scales import load_scale
+from fairseq_capsule_lab.tables.runs import Run
+from fairseq_capsule_lab.tables.scales import load_scale
 
 WORDS = ["model.dropout=1", "task.dropout=1", "criterion.dropout=1", "model.size=big", "task.size=big"]
 

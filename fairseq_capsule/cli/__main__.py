@@ -1,5 +1,0 @@
-import sys
-
-from fairseq_capsule.cli import main
-
-sys.exit(main())

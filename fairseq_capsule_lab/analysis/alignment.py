@@ -1,0 +1,85 @@
+"""Symmetric word alignments by eflomal, an optional library."""
+
+import os
+import sys
+import tempfile
+from typing import List, Sequence, Set, Tuple
+
+from fairseq_capsule.errors import missing_library
+
+# (source word, target word), both counted from 0
+Links = Set[Tuple[int, int]]
+
+NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
+
+
+def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], List[Links]]:
+    """Align the words of sentence pairs, split at spaces, ignoring case.
+
+    eflomal samples without a seed, so each run gives slightly different links. On a terminal it shows its progress.
+
+    Returns:
+        Two lists with the links of each pair: forward links, with at most one source word per target word, and backward
+        links, with at most one target word per source word.
+
+    Raises:
+        LabError: eflomal is not installed.
+    """
+    try:
+        from eflomal import Aligner
+    except ModuleNotFoundError as error:
+        raise missing_library(error) from error
+    with tempfile.TemporaryDirectory() as folder:
+        files = [os.path.join(folder, name) for name in ("forward", "backward")]
+        Aligner().align(
+            [line + "\n" for line in sources],
+            [line + "\n" for line in targets],
+            links_filename_fwd=files[0],
+            links_filename_rev=files[1],
+            quiet=not sys.stderr.isatty(),
+        )
+        forward, backward = (_read(file) for file in files)
+    return forward, backward
+
+
+def grow_diag_final_and(forward: Links, backward: Links) -> Links:
+    """Merge the links of two directions (Koehn et al. 2003).
+
+    Start with the links of both directions. Repeatedly add a link of either direction that is next to an added link,
+    also diagonally, if one of its words has no link yet. At last add the other links of either direction, forward
+    first, if neither of their words has a link.
+    """
+    union = forward | backward
+    links = forward & backward
+    sources, targets = {i for i, _ in links}, {j for _, j in links}
+
+    def add(link):
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    grown = True
+    while grown:
+        grown = False
+        for i, j in sorted(links):
+            for down, right in NEIGHBOURS:
+                near = i + down, j + right
+                if near in union - links and (near[0] not in sources or near[1] not in targets):
+                    add(near)
+                    grown = True
+    for direction in (forward, backward):
+        for link in sorted(direction):
+            if link[0] not in sources and link[1] not in targets:
+                add(link)
+    return links
+
+
+def _read(file: str) -> List[Links]:
+    """Read lines such as `0-0 1-2 …`, the format of word aligners."""
+    with open(file, encoding="utf-8") as stream:
+        return [{_link(link) for link in line.split()} for line in stream]
+
+
+def _link(text: str) -> Tuple[int, int]:
+    source, target = map(int, text.split("-"))
+    return source, target

@@ -1,0 +1,50 @@
+"""Loading of the splits of binarised data through a task."""
+
+from pathlib import Path
+from typing import Any, Dict, Iterator
+
+import torch
+from fairseq import utils
+from fairseq.tasks import FairseqTask
+from tqdm import tqdm
+
+from fairseq_capsule.data.binarised import require_whole
+from fairseq_capsule_lab.errors import LabError
+
+TOKENS = 8000  # of a batch; a longer sentence is a batch of its own
+
+
+def load_split(task: FairseqTask, split: str) -> None:
+    """Load a split into a task of two languages.
+
+    Raises:
+        LabError: the split does not exist or has no sentences, a file of it is incomplete, or its tokens are not in
+            the dictionaries.
+    """
+    folder = Path(utils.split_paths(task.cfg.data)[0])
+    dictionaries = {task.cfg.source_lang: task.source_dictionary, task.cfg.target_lang: task.target_dictionary}
+    empty = LabError(f"--split {split}: no sentences; name another split, or binarise the text again")
+    for language, text in require_whole(folder, split, task.cfg.source_lang, task.cfg.target_lang).items():
+        if not text.sentences:  # fairseq cannot open such a file
+            raise empty
+        text.require_known_tokens(len(dictionaries[language]))
+    try:
+        task.load_dataset(split)
+    except FileNotFoundError as error:
+        raise LabError(f"--split {split}: {error}") from error
+    if not len(task.dataset(split)):  # in fairseq's older formats
+        raise empty
+
+
+def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
+    """Yield all batches of a split with a progress bar, on the GPU if there is one.
+
+    Raises:
+        LabError: as for `load_split`.
+    """
+    load_split(task, split)
+    dataset = task.dataset(split)
+    tokens = max(TOKENS, int(dataset.sizes.max()))
+    found = task.get_batch_iterator(dataset, max_tokens=tokens, max_sentences=200)
+    for sample in tqdm(found.next_epoch_itr(shuffle=False), desc=description, disable=None, leave=False):
+        yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample

@@ -1,0 +1,102 @@
+"""The sentences that two systems translate most differently, side by side (Weng et al. 2020, Fig. 6)."""
+
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from statistics import fmean
+from typing import Any, Callable, Dict, List, Sequence, Tuple
+
+from sacrebleu.metrics import BLEU, CHRF
+from tqdm import tqdm
+
+from fairseq_capsule_lab.analysis.charts import histogram
+from fairseq_capsule_lab.analysis.reports import Report, column, escaped
+from fairseq_capsule_lab.evaluation.translations import Outputs
+
+# The effective order gives a sentence of fewer than four words a BLEU from its shorter n-grams.
+METRICS: Dict[str, Tuple[str, Callable[..., Any]]] = {
+    "chrf": ("chrF", CHRF),
+    "bleu": ("BLEU", lambda lowercase: BLEU(lowercase=lowercase, tokenize="none", effective_order=True)),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sentence of two systems. `difference` is the second system's score minus the first system's."""
+
+    sentence: int = column("sentence")
+    difference: float = column("difference")
+    first_score: float = column("first")
+    second_score: float = column("second")
+    source: str = column("source")
+    reference: str = column("reference")
+    first: str = column("first system")
+    second: str = column("second system")
+
+
+def compare(first: Outputs, second: Outputs, metric: str, lowercase: bool = False) -> List[Case]:
+    """Score every sentence of two outputs, in the order of the text.
+
+    Args:
+        first, second: outputs for the same text, with sources and targets.
+        metric: "chrf" or "bleu"; it compares the words of the outputs with their T- lines.
+    """
+    score = METRICS[metric][1](lowercase=lowercase).sentence_score
+    texts = list(zip(first.sources, first.targets, first.sentences, second.sentences))
+    cases = []
+    for sentence, (source, target, *outputs) in enumerate(tqdm(texts, desc="cases", delay=2, disable=None)):
+        before, after = (score(output, [target]).score for output in outputs)
+        cases.append(Case(sentence, after - before, before, after, source, target, *outputs))
+    return cases
+
+
+def most_different(cases: Sequence[Case], count: int) -> Tuple[List[Case], List[Case]]:
+    """The `count` largest gains and the `count` largest losses, largest first, without cases of equal scores."""
+    ordered = sorted(cases, key=lambda case: (-case.difference, case.sentence))
+    gains = [case for case in ordered[:count] if case.difference > 0]
+    losses = [case for case in ordered[::-1][:count] if case.difference < 0]
+    return gains, losses
+
+
+def marked(text: str, other: str) -> str:
+    """Text in Markdown. Bold marks words that `other` does not have in that place."""
+    words, other_words = text.split(), other.split()
+    parts = []
+    for kind, start, end, _, _ in SequenceMatcher(None, words, other_words, autojunk=False).get_opcodes():
+        if start < end:
+            part = escaped(" ".join(words[start:end]))
+            parts.append(part if kind == "equal" else f"**{part}**")
+    return " ".join(parts)
+
+
+def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, count: int) -> Report:
+    """A report: the cases side by side in Markdown, all sentences as a table, the differences as a histogram."""
+    label = METRICS[metric][0]
+    gains, losses = most_different(cases, count)
+    mean = fmean(case.difference for case in cases)
+    better, worse = (sum(sign * case.difference > 0 for case in cases) for sign in (1, -1))
+    first, second = (escaped(name) for name in names)
+    sections = [
+        f"# {second} against {first}\n\nMeasured by {label} of each sentence, with the words of the outputs and of "
+        f"their T- lines. {second} is better in {better} of {len(cases)} sentences and worse in {worse}. The mean "
+        f"difference is {mean:+.2f}. Bold: words that only one of the two has.\n"
+    ]
+    for title, chosen in (("gains", gains), ("loses", losses)):
+        if chosen:
+            sections += [f"## Where {second} {title} most\n", *(_side_by_side(case, first, second) for case in chosen)]
+    figure = histogram(
+        [case.difference for case in cases if case.difference],
+        f"{label}: {names[1]} − {names[0]}",
+        f"The {better + worse} of {len(cases)} sentences with a difference",
+    )
+    return Report("cases", "\n".join(sections), cases, figure)
+
+
+def _side_by_side(case: Case, first: str, second: str) -> str:
+    rows = [
+        ("source", escaped(case.source)),
+        ("reference", escaped(case.reference)),
+        (f"{first}, {case.first_score:.1f}", marked(case.first, case.second)),
+        (f"{second}, {case.second_score:.1f}", marked(case.second, case.first)),
+    ]
+    table = "".join(f"| {label} | {text} |\n" for label, text in rows)
+    return f"| sentence {case.sentence} | {case.difference:+.1f} |\n|---|---|\n{table}"

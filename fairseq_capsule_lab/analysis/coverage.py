@@ -1,0 +1,121 @@
+"""How much of the source a translation covers, measured by word alignments (Zheng et al. 2019, Table 3)."""
+
+from collections import Counter
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Iterable, List, NamedTuple, Sequence, Tuple
+
+from tqdm import tqdm
+
+from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and
+from fairseq_capsule_lab.analysis.charts import points
+from fairseq_capsule_lab.analysis.lengths import word_counts
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.translations import Outputs
+
+Corpus = Tuple[Sequence[str], Sequence[str]]
+
+
+class Rates(NamedTuple):
+    """The rates of one text. `C` is the set of source words that have a link.
+
+    Attributes:
+        cdr: the coverage difference ratio `1 − |C_ref \\ C_gen| / |C_ref|` (Kong et al. 2019).
+        under: under-translation, the words of `C_ref \\ C_gen` in percent of all source words.
+        over: over-translation, the words with more than one link to the translation and with more links to it than to
+            the reference, in percent of all source words.
+    """
+
+    cdr: float
+    under: float
+    over: float
+
+
+@dataclass(frozen=True)
+class CoverageRow:
+    """Means over alignments. `…_spread` is the largest distance of one alignment's value from the mean."""
+
+    system: str = column("system")
+    cdr: float = column("CDR", digits=4)
+    cdr_spread: float = column("±", digits=4)
+    under: float = column("under-translated, %")
+    under_spread: float = column("±")
+    over: float = column("over-translated, %")
+    over_spread: float = column("±")
+
+
+def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation: Iterable[Links]) -> Rates:
+    """The rates of a text. Words are counted over all sentences, so long sentences have more weight.
+
+    Args:
+        words: the number of words of each source sentence.
+        reference, translation: for each sentence, the links from its source to its reference and to its translation.
+
+    Raises:
+        LabError: no source word has a link to a reference.
+    """
+    covered = missed = repeated = 0
+    for to_reference, to_translation in zip(reference, translation):
+        wanted = Counter(source for source, _ in to_reference)
+        found = Counter(source for source, _ in to_translation)
+        covered += len(wanted)
+        missed += len(wanted.keys() - found.keys())
+        repeated += sum(number > max(1, wanted[source]) for source, number in found.items())
+    if not covered:
+        raise LabError(
+            "no source word could be aligned with the references; give more text to learn from "
+            "(`analyze coverage --train`)"
+        )
+    return Rates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
+
+
+def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> List[Rates]:
+    """The rates of every output. One alignment learns from the sources with the references and with all outputs.
+
+    Args:
+        outputs: outputs for the same text, with sources and targets.
+        training: more sentence pairs to learn the alignment from, with the same tokenisation.
+    """
+    sources, count = outputs[0].sources, len(outputs[0].sentences)
+    texts = [outputs[0].targets, *(output.sentences for output in outputs)]
+    forward, backward = align(
+        [*training[0], *sources * len(texts)], [*training[1], *(line for text in texts for line in text)]
+    )
+    links = [grow_diag_final_and(*both) for both in zip(forward[len(training[0]) :], backward[len(training[0]) :])]
+    reference, *translations = (links[start : start + count] for start in range(0, len(links), count))
+    words = word_counts(sources)
+    return [coverage_rates(words, reference, translation) for translation in translations]
+
+
+def coverage_report(
+    names: Sequence[str], outputs: Sequence[Outputs], training: Corpus = ((), ()), runs: int = 3
+) -> Report:
+    """The rates of every output. Each rate is the mean over `runs` alignments, because eflomal samples alignments."""
+    sampled = [aligned_rates(outputs, training) for _ in tqdm(range(runs), desc="align", disable=None)]
+    rows = [
+        CoverageRow(name, *(value for rates in zip(*rates_by_run) for value in _mean_and_spread(rates)))
+        for name, rates_by_run in zip(names, zip(*sampled))
+    ]
+    labels = {"cdr": "CDR", "under": "under-translated source words, %", "over": "over-translated source words, %"}
+    panels, spreads = (
+        {label: {row.system: getattr(row, name + suffix) for row in rows} for name, label in labels.items()}
+        for suffix in ("", "_spread")
+    )
+    pairs = f" and {len(training[0])} training pairs" if training[0] else ""
+    markdown = (
+        "# Coverage of the source\n\n"
+        f"From alignments by eflomal (grow-diag-final-and) of {len(outputs[0].sentences)} sentences with their "
+        f"references and with the translations of all systems{pairs}. CDR: 1 − |C_ref \\ C_gen| / |C_ref|, where C is "
+        "the set of aligned source words. Under-translated: source words in C_ref and not in C_gen. Over-translated: "
+        "source words with more links to the translation than to the reference, and more than one. Both in percent of "
+        f"all source words. Means over {runs} {'alignments' if runs > 1 else 'alignment'}; ±: the largest distance of "
+        "one alignment from the mean.\n\n"
+        f"{markdown_table(rows)}"
+    )
+    return Report("coverage", markdown, rows, points(panels, spreads, "Coverage of the source"))
+
+
+def _mean_and_spread(values: Sequence[float]) -> Tuple[float, float]:
+    centre = fmean(values)
+    return centre, max(abs(value - centre) for value in values)

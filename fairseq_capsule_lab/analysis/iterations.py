@@ -1,0 +1,150 @@
+"""Quality of a trained model by its number of routing iterations at inference."""
+
+from argparse import Namespace
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+import torch
+from fairseq import utils
+from fairseq.data.data_utils import post_process
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+
+from fairseq_capsule.checkpoints.models import load_with_data
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.mechanism import mechanisms
+from fairseq_capsule.models.options import option
+from fairseq_capsule_lab.analysis.batches import batches
+from fairseq_capsule_lab.analysis.charts import lines
+from fairseq_capsule_lab.analysis.likelihood import negative_log_likelihood
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.scoring import Moses, tokenised_bleu
+from fairseq_capsule_lab.evaluation.translations import subwords_of
+
+
+@dataclass(frozen=True)
+class IterationRow:
+    system: str = column("system")
+    option: str = column("option")
+    iterations: int = column("iterations")
+    trained_with: int = column("trained with")
+    bleu: float = column("BLEU")
+    nll: float = column("NLL, base 2", digits=3)
+
+
+def iteration_options() -> List[str]:
+    """The options of all mechanisms that set a number of routing iterations."""
+    return [each.iterations for each in mechanisms() if each.iterations is not None]
+
+
+def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str:
+    """The name of the option that sets the routing iterations of a model.
+
+    Args:
+        label: the name of the model in errors.
+        config: the options of its training.
+        wanted: which option, if the model has several.
+
+    Raises:
+        LabError: the model has no routing or no `wanted` option, or has several options and `wanted` is None.
+    """
+    found = [each.iterations for each in mechanisms() if each.iterations is not None and each.routes(config)]
+    names = " and ".join(option(name) for name in found)
+    if not found:
+        raise LabError(f"{label}: its model has no routing iterations to set; give a model with routing")
+    if wanted is None and len(found) > 1:
+        raise LabError(f"{label}: its model has {names}; choose one with --option")
+    if wanted is not None and wanted not in found:
+        raise LabError(f"{label}: its model has no {option(wanted)}; choose from {names} with --option")
+    return wanted or found[0]
+
+
+@torch.no_grad()
+def quality(
+    model: BaseFairseqModel,
+    task: FairseqTask,
+    samples: Iterable[Dict[str, Any]],
+    beam: int,
+    lenpen: float,
+    lowercase: bool = False,
+    tokenised: Optional[bool] = None,
+) -> Tuple[float, float]:
+    """Tokenised BLEU and NLL of a model.
+
+    The BLEU is that of `fairseq-generate --remove-bpe`. If the subwords are pieces of SentencePiece, the joined text is
+    tokenised by Moses, as `fairseq-capsule score` does. The NLL is in bits per target token, as `fairseq-validate`
+    reports it.
+    """
+    generator = task.build_generator([model], Namespace(beam=beam, lenpen=lenpen))
+    dictionary = task.target_dictionary
+    hypotheses, references, nll, tokens = [], [], 0.0, 0
+    for sample in samples:
+        bits, number = negative_log_likelihood(model, sample, dictionary.pad())
+        nll += bits
+        tokens += number
+        for found, words in zip(task.inference_step(generator, [model], sample), sample["target"]):
+            hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu()))
+            reference = utils.strip_pad(words, dictionary.pad()).int().cpu()
+            references.append(dictionary.string(reference, escape_unk=True))
+    subwords = subwords_of(references)
+    texts = [[post_process(line, subwords) for line in lines] for lines in (hypotheses, references)]
+    if tokenised is False or (tokenised is None and subwords == "sentencepiece"):
+        moses = Moses(task.cfg.target_lang)
+        texts = [[moses.tokenise(line) for line in lines] for lines in texts]
+    bleu = tokenised_bleu(lowercase).corpus_score(texts[0], [texts[1]]).score
+    return bleu, nll / tokens
+
+
+def iteration_report(
+    names: Sequence[str],
+    checkpoints: Sequence[Path],
+    data: Path,
+    split: str,
+    numbers: Sequence[int],
+    wanted: Optional[str] = None,
+    **decoding: Any,
+) -> Report:
+    """The quality of every checkpoint with every number of iterations.
+
+    Args:
+        numbers: the numbers of iterations.
+        wanted: the option that sets them, if a model has several routings.
+        decoding: `beam`, `lenpen`, `lowercase` and `tokenised` of `quality`.
+
+    Raises:
+        LabError: a model has no routing, or its weights do not allow a number (checked before the first translation);
+            also the errors of `load_with_data` and `batches`.
+    """
+    options = [_option_and_number(path, data, numbers, wanted) for path in checkpoints]
+    rows: List[IterationRow] = []
+    for name, path, (setting, trained) in zip(names, checkpoints, options):
+        for number in numbers:
+            model, _, task = load_with_data(path, data, {setting: number})
+            samples = batches(task, split, f"{name}, {number} iterations")
+            found = quality(model, task, samples, **decoding)
+            rows.append(IterationRow(name, option(setting), number, trained, *found))
+    panels = {
+        label: {name: [getattr(row, field) for row in rows if row.system == name] for name in names}
+        for label, field in (("tokenised BLEU", "bleu"), ("NLL per token, base 2", "nll"))
+    }
+    markdown = (
+        f"# Routing iterations at inference\n\nOn {split}, the trained models with other numbers of routing "
+        f"iterations. Tokenised BLEU, beam {decoding['beam']}, length penalty {decoding['lenpen']:g}.\n\n"
+        f"{markdown_table(rows)}"
+    )
+    figure = lines(panels, [str(number) for number in numbers], "iterations", "Routing iterations at inference")
+    return Report("iterations", markdown, rows, figure)
+
+
+def _option_and_number(path: Path, data: Path, numbers: Sequence[int], wanted: Optional[str]) -> Tuple[str, int]:
+    """The option that sets a checkpoint's iterations, and its value in training. Loads it once with every number."""
+    _, cfg, _ = load_with_data(path, data)
+    setting = routing_option(str(path), cfg.model, wanted)
+    for number in numbers:
+        try:
+            load_with_data(path, data, {setting: number})
+        except UserError as error:
+            raise LabError(f"{path}: {error}") from error
+    return setting, getattr(cfg.model, setting)

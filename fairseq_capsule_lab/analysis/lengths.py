@@ -1,0 +1,105 @@
+"""Quality and length of translations by the length of the source.
+
+The figures of the papers: Zheng et al. 2019, Fig. 5; Weng et al. 2020, Fig. 5; Wang et al. 2019, Fig. 4.
+"""
+
+from dataclasses import dataclass
+from typing import Dict, List, Sequence
+
+import numpy as np
+
+from fairseq_capsule_lab.analysis.charts import lines
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.evaluation.scoring import Measure
+
+EDGES = (10, 20, 30, 40, 50)
+
+# Label of a range of source lengths → numbers of its sentences.
+Groups = Dict[str, List[int]]
+
+
+@dataclass(frozen=True)
+class LengthRow:
+    system: str = column("system")
+    words: str = column("source words")
+    sentences: int = column("sentences")
+    bleu: float = column("BLEU")
+    length_ratio: float = column("length ratio", digits=3)
+
+
+def intervals(lengths: Sequence[int], edges: Sequence[int]) -> Groups:
+    """Group sentences: up to `edges[0]` words, then up to `edges[1]`, …, then more than the last edge.
+
+    Empty groups are left out.
+    """
+    bounds = sorted(set(edges))
+    labels = [f"≤ {bounds[0]}", *(f"{low + 1}–{high}" for low, high in zip(bounds, bounds[1:])), f"> {bounds[-1]}"]
+    groups: Groups = {label: [] for label in labels}
+    for sentence, group in enumerate(np.searchsorted(bounds, lengths)):
+        groups[labels[group]].append(sentence)
+    return {label: sentences for label, sentences in groups.items() if sentences}
+
+
+def longer_than(lengths: Sequence[int], bounds: Sequence[int]) -> Groups:
+    """Group sentences: more than `bounds[0]` words, more than `bounds[1]`, …. Each group contains the next one.
+
+    Empty groups are left out.
+    """
+    groups = {
+        f"> {bound}": [sentence for sentence, length in enumerate(lengths) if length > bound]
+        for bound in sorted(set(bounds))
+    }
+    return {label: sentences for label, sentences in groups.items() if sentences}
+
+
+def equal_groups(lengths: Sequence[int], number: int) -> Groups:
+    """Group sentences by length into `number` groups of about equal size.
+
+    All sentences of one length are in one group, so there can be fewer groups.
+    """
+    shares = [group / number for group in range(1, number)]
+    edges = {int(edge) for edge in np.quantile(lengths, shares, method="inverted_cdf")}
+    return intervals(lengths, sorted(edges)) if edges else {"all": list(range(len(lengths)))}
+
+
+def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[LengthRow]:
+    """BLEU and length ratio of every system in every group.
+
+    The length ratio is the one in BLEU's brevity penalty: words of the translations divided by words of the references.
+
+    Args:
+        names: the names of the systems of the measure.
+        measure: a BLEU and the texts that it compares, with one reference.
+        groups: the sentences of each length.
+    """
+    rows = []
+    for name, system in zip(names, measure.systems):
+        for words, sentences in groups.items():
+            references = [[reference[i] for i in sentences] for reference in measure.references]
+            score = measure.metric.corpus_score([system[i] for i in sentences], references)
+            rows.append(LengthRow(name, words, len(sentences), score.score, score.ratio))
+    return rows
+
+
+def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure, groups: Groups) -> Report:
+    """A report with the table and the chart of `by_length`."""
+    rows = by_length(names, measure, groups)
+    number = len(groups)
+    per_system = {name: rows[i * number : (i + 1) * number] for i, name in enumerate(names)}
+    panels = {
+        measure.label: {name: [row.bleu for row in own] for name, own in per_system.items()},
+        "length ratio": {name: [row.length_ratio for row in own] for name, own in per_system.items()},
+    }
+    markdown = (
+        "# By the length of the source\n\n"
+        f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words: the S- lines with "
+        f"subwords joined, split at spaces; {len(sources)} sentences.\n\n{markdown_table(rows)}"
+    )
+    ticks = [f"{words}\n({len(sentences)})" for words, sentences in groups.items()]
+    figure = lines(panels, ticks, "words of the source (sentences)", "By the length of the source")
+    return Report("lengths", markdown, rows, figure)
+
+
+def word_counts(sentences: Sequence[str]) -> List[int]:
+    """The number of words of each sentence, split at spaces."""
+    return [len(sentence.split()) for sentence in sentences]

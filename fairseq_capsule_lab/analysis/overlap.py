@@ -1,0 +1,100 @@
+"""How many words of their bags PAST and FUTURE predict, by part of the target (Zheng et al. 2019, §4.3)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import List, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from fairseq_capsule.checkpoints.models import load_with_data
+from fairseq_capsule.losses import bag_overlap_by_step
+from fairseq_capsule.models.past_future import bag_inputs, knows_bags
+from fairseq_capsule_lab.analysis.batches import batches
+from fairseq_capsule_lab.analysis.charts import lines
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.errors import LabError
+
+PARTS = 10
+WHOLE = "all"
+
+
+@dataclass(frozen=True)
+class OverlapRow:
+    system: str = column("system")
+    part: str = column("part of the target, %")
+    past: Optional[float] = column("r_OL of PAST", digits=4)
+    future: Optional[float] = column("r_OL of FUTURE", digits=4)
+    sentences: int = column("sentences")
+
+
+class OverlapMean:
+    """Means of rates `[B, T]` over the sentences of a split. A rate is NaN where a bag is empty.
+
+    The whole is the mean over sentences of the mean over steps: the paper's `r_OL`. A part of the target is the mean
+    over all steps in it. Step `t` of `T` is in part `⌈parts · t / T⌉`.
+    """
+
+    def __init__(self, parts: int = PARTS):
+        self.sums = torch.zeros(parts, dtype=torch.float64)
+        self.steps = torch.zeros(parts, dtype=torch.long)
+        self.whole = 0.0
+        self.sentences = 0
+
+    def add(self, rates: Tensor, padding_mask: Tensor) -> None:
+        """Add the rates `[B, T]` of a batch. True in `padding_mask` `[B, T]` marks padding of the target."""
+        rates, valid = rates.double().cpu(), ~padding_mask.cpu()
+        means = rates.nanmean(1)
+        self.whole += float(means.nansum())
+        self.sentences += int((~means.isnan()).sum())
+        part = (len(self.sums) * valid.cumsum(1) - 1) // valid.sum(1, keepdim=True).clamp(min=1)
+        counted = ~rates.isnan()
+        self.sums.index_add_(0, part[counted], rates[counted])
+        self.steps += torch.bincount(part[counted], minlength=len(self.steps))
+
+    def means(self) -> List[Optional[float]]:
+        """The mean of the whole, then of every part; None for a part without a step that has a bag."""
+        sums, numbers = [self.whole, *self.sums.tolist()], [self.sentences, *self.steps.tolist()]
+        return [total / number if number else None for total, number in zip(sums, numbers)]
+
+
+@torch.no_grad()
+def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[OverlapRow]:
+    """`r_OL` of a model on a split, for the whole target and for each tenth of it, with teacher forcing.
+
+    Raises:
+        LabError: the model has no heads that predict bags of words; also the errors of `load_with_data` and `batches`.
+    """
+    model, _, task = load_with_data(checkpoint, data)
+    if not knows_bags(model):
+        raise LabError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
+    totals = OverlapMean(), OverlapMean()
+    padding = task.target_dictionary.pad()
+    for sample in batches(task, split, f"overlap {name}"):
+        rates = bag_overlap_by_step(*bag_inputs(model, sample, padding))
+        for total, of_content in zip(totals, rates):
+            total.add(of_content, sample["target"].eq(padding))
+    parts = [WHOLE, *(f"{100 * part // PARTS}–{100 * (part + 1) // PARTS}" for part in range(PARTS))]
+    past, future = (total.means() for total in totals)
+    return [OverlapRow(name, *values, totals[1].sentences) for values in zip(parts, past, future)]
+
+
+def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
+    """A report with the table and the chart of `overlap_rows`."""
+    per_system = {name: overlap_rows(name, path, data, split) for name, path in zip(names, checkpoints)}
+    rows = [row for own in per_system.values() for row in own]
+    panels = {
+        f"r_OL of {content.upper()}": {
+            name: [getattr(row, content) for row in own if row.part != WHOLE] for name, own in per_system.items()
+        }
+        for content in ("past", "future")
+    }
+    markdown = (
+        f"# Words of the bags that PAST and FUTURE predict\n\nOn {split}: the share of the distinct words of a step's "
+        "bag that are among the 5 k most probable words, where k is the number of words in the bag. “all” is the mean "
+        "over a sentence's steps, then over sentences, as with --eval-overlap; a part is the mean over its steps.\n\n"
+        f"{markdown_table(rows)}"
+    )
+    ticks = [row.part for row in rows[1 : PARTS + 1]]
+    figure = lines(panels, ticks, "part of the target, %", "Words of the bags that PAST and FUTURE predict")
+    return Report("overlap", markdown, rows, figure)

@@ -1,0 +1,107 @@
+"""Reports of analyses: a table in Markdown and CSV, and a chart in PNG and SVG."""
+
+import csv
+import html
+import io
+import re
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, List, Optional, Sequence
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from fairseq_capsule_lab.files import write_whole
+
+
+def column(label: str, digits: int = 2) -> Any:
+    """A field of a row's dataclass, with its label in tables and the number of decimals in Markdown."""
+    return field(metadata={"label": label, "digits": digits})
+
+
+@dataclass(frozen=True)
+class Report:
+    """One analysis.
+
+    Attributes:
+        kind: the name of the analysis and of its files.
+        markdown: the text: a title, a description of the figures, the table.
+        rows: objects of one dataclass with fields made by `column`.
+        figure: the chart, or None.
+    """
+
+    kind: str
+    markdown: str
+    rows: Sequence[Any]
+    figure: Optional[Figure]
+
+    def write(self, folder: Path) -> List[Path]:
+        """Write KIND.md and KIND.csv, and KIND.png and KIND.svg of a chart, to a folder. Create it if it is missing.
+
+        Returns:
+            The paths of the files.
+
+        Raises:
+            LabError: a file could not be written; the files that exist are complete.
+        """
+        files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
+        if self.figure:
+            files.update({kind: _drawn(self.figure, kind) for kind in ("png", "svg")})
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for suffix, content in files.items():
+            paths.append(folder / f"{self.kind}.{suffix}")
+            write_whole(paths[-1], content)
+        return paths
+
+
+def markdown_table(rows: Sequence[Any]) -> str:
+    """Rows as a Markdown table. The cell of a None is empty."""
+    columns = fields(rows[0])
+    lines = [
+        [item.metadata["label"] for item in columns],
+        ["---"] * len(columns),
+        *([_cell(getattr(row, item.name), item.metadata["digits"]) for item in columns] for row in rows),
+    ]
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def comma_separated(rows: Sequence[Any]) -> str:
+    """Rows as CSV, with a header of field names and with unrounded numbers.
+
+    A quote precedes a text that begins like a formula, unless it is a number: a spreadsheet would run it.
+    """
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [item.name for item in fields(rows[0])], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _guarded(value) for name, value in asdict(row).items()} for row in rows)
+    return text.getvalue()
+
+
+def escaped(text: str) -> str:
+    """Text escaped so that Markdown shows it unchanged, also in a table's cell."""
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)  # some end the line and the cell
+    # Markdown leaves an underscore inside a word unchanged.
+    return re.sub(r"[\\|*`\[\]~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", html.escape(text, quote=False))
+
+
+def _guarded(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    is_formula = re.match(r"(?![+-][\d.,]+\Z)[=+\-@\t\r]", value)
+    # The writer does not quote a carriage return, which ends a row for some readers.
+    return ("'" if is_formula else "") + value.replace("\r", " ")
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None:
+        return ""
+    return f"{value:.{digits}f}" if isinstance(value, float) else escaped(str(value))
+
+
+def _drawn(figure: Figure, suffix: str) -> bytes:
+    picture = io.BytesIO()
+    # The same figures give the same files: no date, and a fixed salt for the names inside an SVG.
+    with matplotlib.rc_context({"svg.hashsalt": "fairseq-capsule"}):
+        figure.savefig(picture, format=suffix, dpi=110, metadata={"Date": None} if suffix == "svg" else None)
+    return picture.getvalue()

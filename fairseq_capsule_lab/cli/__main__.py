@@ -1,0 +1,5 @@
+import sys
+
+from fairseq_capsule_lab.cli import main
+
+sys.exit(main())

@@ -1,0 +1,46 @@
+"""`fairseq-capsule toy-corpus`: write an embedded corpus as parallel text files."""
+
+import argparse
+
+from fairseq_capsule_lab.cli.arguments import MOST, MOST_SEED, output_folder, whole_number
+from fairseq_capsule_lab.corpora.chinese_headlines.articles import article_pairs
+from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
+from fairseq_capsule_lab.corpora.parallel_text import write_parallel
+from fairseq_capsule_lab.corpora.splits import draw_splits
+
+CORPORA = {"english-german": (("en", "de"), sentence_pairs), "headlines": (("text", "summary"), article_pairs)}
+SIZES = {"train": 30_000, "valid": 500, "test": 500}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "out",
+        type=output_folder,
+        metavar="OUT",
+        help="folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …",
+    )
+    parser.add_argument(
+        "--corpus",
+        choices=CORPORA,
+        default="english-german",
+        help="sentences with their translations, or short Chinese news with their headlines (default: %(default)s)",
+    )
+    for split, size in SIZES.items():
+        parser.add_argument(
+            f"--{split}",
+            type=whole_number(0, MOST),
+            default=size,
+            metavar="N",
+            help=f"pairs in {split} (default: %(default)s)",
+        )
+    parser.add_argument(
+        "--seed", type=whole_number(0, MOST_SEED), default=1, help="seed of the sampler (default: %(default)s)"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    (source, target), pairs = CORPORA[args.corpus]
+    splits = draw_splits(pairs(args.seed), {split: getattr(args, split) for split in SIZES})
+    write_parallel(args.out, (source, target), splits)
+    for split in SIZES:
+        print(f"wrote {len(splits[split])} pairs: {args.out}/{split}.{source}, {args.out}/{split}.{target}")

@@ -1,0 +1,90 @@
+"""The error of the workbench, and checks of single values that raise it in one line that names the value."""
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from fairseq_capsule.errors import UserError
+
+MOST = 10**9  # for every count; a larger number is a mistake
+LARGEST = 1000  # for every other number
+# ASCII characters without a special meaning in Hydra, OmegaConf or fairseq. fairseq splits paths at colons.
+PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 /-._+=,@%#~()[]&!")
+
+
+class LabError(UserError):
+    """An error of the workbench that the user can fix. The message is one line: what is wrong, then what to do."""
+
+
+def shown(value: Any, most: int = 80) -> str:
+    """A value for a message, cut to `most` characters."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
+    """A whole number, from an int or decimal digits.
+
+    Raises:
+        LabError: another value, or a number outside of low to high.
+    """
+    found = int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value, re.ASCII) else value
+    if type(found) is int and low <= found <= high:
+        return found
+    kind = "a positive whole number" if low == 1 else f"a whole number from {low} on"
+    bound = f" up to {high}" if type(found) is int and found > high else ""
+    raise LabError(f"{name} must be {kind}{bound}, not '{shown(value)}'")
+
+
+def number(name: str, value: Any) -> float:
+    """A number from -1000 to 1000, from a number or a text without an exponent.
+
+    Raises:
+        LabError: another value.
+    """
+    written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{0,18}\.?[0-9]{1,18}", value, re.ASCII)
+    found = float(value) if written else value
+    if type(found) not in (int, float) or not math.isfinite(found):
+        raise LabError(f"{name} must be a number, not '{shown(value)}'")
+    if abs(found) > LARGEST:
+        raise LabError(f"{name} must be a number from {-LARGEST} to {LARGEST}, not '{shown(value)}'")
+    return found
+
+
+def name(what: str, value: Any) -> str:
+    """A name of a language, split, task or folder: letters, digits and `_`, after the first character also `-.+=`.
+
+    Raises:
+        LabError: another value, such as a path or an option.
+    """
+    if isinstance(value, str) and re.fullmatch(r"\w[\w.+=-]{0,99}", value):
+        return value
+    raise LabError(f"{what} must be a name (letters, digits and _-.+=), not '{shown(value)}'")
+
+
+def place(what: str, path: str) -> Path:
+    """The absolute path of a file or folder that fairseq opens.
+
+    fairseq passes every path through Hydra and OmegaConf several times, which removes any quoting. So only characters
+    without a special meaning are allowed.
+
+    Raises:
+        LabError: the path has another character.
+    """
+    if not path:
+        raise LabError(f"{what}: empty; give a path")
+    found = os.path.abspath(path)
+    for character in found:
+        if not (character in PLAIN or (character > "\x7f" and character.isprintable())):
+            raise LabError(
+                f"{what} {shown(found)}: fairseq cannot open a path with {ascii(character)}; "
+                "rename it with letters, digits, spaces and -._+=,@%#~()[]&!"
+            )
+    return Path(found)
+
+
+def quoted(path: Path) -> str:
+    """A path that `place` allows, quoted for Hydra."""
+    return f"'{path}'"

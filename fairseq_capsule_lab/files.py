@@ -1,0 +1,58 @@
+"""Writing of files that are complete when their name exists."""
+
+import contextlib
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Union
+
+from fairseq_capsule_lab.errors import LabError
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file under a temporary name and move it to `path`.
+
+    Raises:
+        OSError: the file could not be written. An older file of that name is unchanged.
+    """
+    with replacing(path) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a new file that is moved to `path` at the end. After an error, an older file of that name is unchanged."""
+    for number in itertools.count():
+        part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
+        try:
+            stream = open(part, "xb")  # never a file or a link that is already there
+            break
+        except FileExistsError:
+            continue
+    try:
+        with stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())  # the new name must not reach the disk before the content
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise
+
+
+def write_whole(path: Union[str, Path], content: bytes) -> None:
+    """Write a file under a temporary name and move it to `path`, so that a file with this name is always complete.
+
+    Raises:
+        LabError: the file could not be written. An older file of that name is unchanged.
+    """
+    path = Path(path)
+    try:
+        if path.exists() and not path.is_file():  # a device such as /dev/stdout is written to, not replaced
+            path.write_bytes(content)
+        else:
+            replace_file(Path(os.path.realpath(path)), content)
+    except OSError as error:
+        raise LabError(f"{path}: not written: {error.strerror}; choose another place for the output") from error

@@ -1,0 +1,34 @@
+"""Inspect what a model routes while it translates, in notebooks, pictures and pages."""
+
+from typing import List, Optional, Union
+
+from fairseq.hub_utils import GeneratorHubInterface
+
+from fairseq_capsule_lab.pages.inspection import Inspection, inspect_sources
+from fairseq_capsule_lab.pages.sentences import sentences_of_text
+
+__all__ = ["Inspection", "inspect"]
+
+
+def inspect(
+    hub: GeneratorHubInterface,
+    sentences: Union[str, List[str]],
+    beam: int = 5,
+    against: Optional[GeneratorHubInterface] = None,
+) -> List[Inspection]:
+    """Inspect what a model routes while it translates sentences.
+
+    Args:
+        hub: the result of `fairseq_capsule.hub.load` or of a model's `from_pretrained`.
+        sentences: raw text, as for `hub.translate`.
+        beam: the beam size.
+        against: another model with the same dictionaries, which reads the same translation.
+
+    Returns:
+        An `Inspection` for each sentence: its arrays by name, `.plot()`, `.save()` and `.save_html()`.
+
+    Raises:
+        LabError: a sentence is empty or too long, or the models have different dictionaries.
+    """
+    lines = [sentences] if isinstance(sentences, str) else sentences
+    return list(inspect_sources(hub, sentences_of_text(hub, lines), beam=beam, against=against))

@@ -1,0 +1,195 @@
+"""Pictures of views as matplotlib figures. The caller saves them."""
+
+import re
+import warnings
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+
+import matplotlib
+import numpy as np
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from fairseq_capsule.inspection.views import NamedArray, Panel, View, take
+from fairseq_capsule_lab.errors import LabError
+
+SPREAD = ("head", "iteration")  # all labels are shown side by side, unless one is chosen
+SHARES, SIGNED = "cividis", "PuOr"  # readable with colour blindness; the first also in grey
+CELL, SMALLEST, LARGEST = 0.19, 2.0, 6.0  # inches: one cell, the smallest and the largest side of a panel
+TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM = 0.35, 0.12, 0.75, 0.08, 2.0  # inches
+POINTS, SMALLEST_FONT = 72, 3.5  # points per inch; labels with a smaller font are left out
+# Fonts for characters that matplotlib's default font does not have, if they are installed.
+FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
+
+
+@dataclass
+class Shown:
+    """One picture: its numbers `[rows, columns]`, its title and its labels."""
+
+    panel: Panel
+    title: str
+    values: np.ndarray
+    y_labels: Sequence[str]
+    x_labels: Sequence[str]
+    bar: bool = True
+
+
+def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str, str]) -> Figure:
+    """Plot the panels of a view for the chosen labels. The default is the last label that all panels have.
+
+    Raises:
+        LabError: the view does not have an axis or a label.
+    """
+    places = _places(view.choices(arrays), view.last(arrays), chosen)
+    rows = _layout(view.of(arrays), arrays, places)
+    if not rows:
+        place = ", ".join(f"{axis} {label}" for axis, label in places.items())
+        raise LabError(f"{view.name} has no panel at {place}; choose another place")
+    ranges = _ranges(shown for row in rows for shown in row)
+    # All positions are computed in inches. A layout engine is too slow: it measures thousands of labels several times.
+    columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]
+    widths = [max(_side(shown.values.shape[1]) for shown in column) for column in columns]
+    lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
+    rights = [BAR_ROOM if any(shown.bar for shown in column) else GAP for column in columns]
+    heights = [max(_side(len(shown.values)) for shown in row) for row in rows]
+    bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
+    width = sum(widths) + sum(lefts) + sum(rights)
+    height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
+    with matplotlib.rc_context({"font.family": _fonts()}):
+        figure = Figure(figsize=(width, height))
+
+        def add_axes(left: float, bottom: float, wide: float, high: float) -> Axes:
+            return figure.add_axes((left / width, bottom / height, wide / width, high / height))
+
+        title = ", ".join([view.title, *(f"{axis} {label}" for axis, label in places.items())])
+        figure.suptitle(title, y=1 - 0.4 * TITLE / height)
+        bottom = height - TITLE
+        for row, high, below in zip(rows, heights, bottoms):
+            bottom -= TITLE + high
+            left = 0.0
+            for shown, before, wide, behind in zip(row, lefts, widths, rights):
+                left += before
+                bar = add_axes(left + wide + GAP / 2, bottom, GAP, high) if shown.bar else None
+                _draw(shown, add_axes(left, bottom, wide, high), bar, ranges[shown.panel.scale], (wide, high))
+                left += wide + behind
+            bottom -= below
+    return figure
+
+
+def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any], size: Tuple[float, float]) -> None:
+    axis.set_title(shown.title, fontsize=min(9.0, 1.8 * POINTS * size[0] / len(shown.title)))
+    if shown.panel.columns is None:
+        axis.barh(range(len(shown.values)), shown.values[:, 0])
+        axis.set_ylim(len(shown.values) - 0.5, -0.5)
+        axis.tick_params(labelsize=7)
+    else:
+        image = axis.imshow(shown.values, **colours, aspect="auto", interpolation="nearest")
+        _label(axis, "x", shown.x_labels, size[0])
+        if bar is not None:
+            axis.figure.colorbar(image, cax=bar).ax.tick_params(labelsize=7)
+    _label(axis, "y", shown.y_labels, size[1])
+
+
+def _places(
+    choices: Mapping[str, Tuple[str, ...]], last: Mapping[str, str], chosen: Mapping[str, str]
+) -> Dict[str, str]:
+    """The chosen labels, and the last label of every other axis that is not spread."""
+    for axis, label in chosen.items():
+        if axis not in choices:
+            raise LabError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
+        if label not in choices[axis]:
+            raise LabError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
+    return {axis: label for axis, label in last.items() if axis not in SPREAD} | dict(chosen)
+
+
+def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: Mapping[str, str]) -> List[List[Shown]]:
+    """One row of pictures for each panel that is spread, and one row for all other panels."""
+    rows: List[List[Shown]] = []
+    single: List[Shown] = []
+    for panel in panels:
+        array = arrays[panel.array]
+        if any(label not in array.axes.get(axis, (label,)) for axis, label in places.items()):
+            continue  # this layer does not have the array
+        title = f"{panel.title}, other model" if panel.other else panel.title
+        labels = array.axes[panel.rows], array.axes[panel.columns] if panel.columns else ()
+        spread = [axis for axis in array.axes if axis not in panel.shown and axis not in places]
+        if not spread:
+            values = take(array, panel, places)
+            single.append(Shown(panel, title, values, *labels, bar=panel.columns is not None))
+        for axis in spread:
+            row = [
+                Shown(
+                    panel, f"{title}, {axis} {label}", take(array, panel, {**places, axis: label}), *labels, bar=False
+                )
+                for label in array.axes[axis]
+            ]
+            row[-1].bar = True
+            for shown in row[1:]:
+                shown.y_labels = ()
+            rows.append(row)
+    for row, below in zip(rows, rows[1:]):
+        if len(row) == len(below) and row[0].x_labels == below[0].x_labels:
+            for shown in row:
+                shown.x_labels = ()
+    return [*rows, single] if single else rows
+
+
+def _side(cells: int) -> float:
+    """The side of a picture in inches."""
+    return min(max(CELL * cells, SMALLEST), LARGEST)
+
+
+def _room(labels: Sequence[str]) -> float:
+    """The space of labels beside or below a picture, in inches."""
+    return GAP + min(MOST_ROOM, max((len(label) for label in labels), default=0) * LETTER)
+
+
+def _ranges(pictures: Iterable[Shown]) -> Dict[str, Dict[str, Any]]:
+    """The colours of every scale, with one range, so that pictures are comparable."""
+    highest: Dict[str, float] = {}
+    for shown in pictures:
+        scale = shown.panel.scale
+        highest[scale] = max(highest.get(scale, 0.0), float(np.abs(shown.values).max()))
+    return {
+        scale: {"cmap": SIGNED, "vmin": -bound or -1.0, "vmax": bound or 1.0}
+        if scale.startswith("±")
+        else {"cmap": SHARES, "vmin": 0.0, "vmax": bound or 1.0}
+        for scale, bound in highest.items()
+    }
+
+
+def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
+    size = min(8.0, 0.9 * POINTS * inches / max(len(labels), 1))
+    shown = labels if size >= SMALLEST_FONT else ()
+    turned = {"rotation": 90} if side == "x" else {}
+    getattr(axis, f"set_{side}ticks")(range(len(shown)), shown, fontsize=size, parse_math=False, **turned)
+
+
+@contextmanager
+def missing_characters() -> Iterator[Dict[str, None]]:
+    """Collect the characters that no font has while pictures are saved, instead of a warning of matplotlib for each.
+
+    Yields:
+        the characters, which are complete at the end.
+    """
+    missing: Dict[str, None] = {}
+
+    def show(message: Any, *others: Any, **options: Any) -> None:
+        glyph = re.match(r"Glyph (\d+) .*missing from", str(message))
+        if glyph:
+            missing[chr(int(glyph[1]))] = None
+        else:
+            usual(message, *others, **options)
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+        warnings.filterwarnings("always", "Glyph ")
+        warnings.showwarning = show
+        yield missing
+
+
+def _fonts() -> List[str]:
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    return ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]

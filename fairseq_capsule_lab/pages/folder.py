@@ -1,0 +1,170 @@
+"""A folder of pages: the names of the pages, the index, and the list of sentences for navigation.
+
+Every page stores its own summary. Index and list are rebuilt from the existing pages, so they are correct after a page
+is added, replaced or removed.
+"""
+
+import html
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any, Dict, List, Optional
+from urllib.parse import quote
+
+from fairseq_capsule_lab.files import write_whole
+from fairseq_capsule_lab.pages.inspection import Inspection
+from fairseq_capsule_lab.pages.page import INDEX, SENTENCES, breakable, page_html, read
+from fairseq_capsule_lab.pages.template import embedded, fill
+from fairseq_capsule_lab.pages.thumbnail import thumbnail
+
+LISTED = 90  # characters of a sentence in a list
+# A summary is at the beginning of its page: the maximum number of bytes to read for it.
+HEAD = 1 << 20
+SUMMARY = '<script type="application/json" id="summary">'
+DPI = 110  # of the pictures
+# The identity of a page: the same sentence of the same models replaces its page.
+IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
+TEXTS = (
+    *("sentence", "source", "translation", "reference", "model", "checkpoint", "against", "other", "data", "date"),
+    *("image", "shown"),
+)
+
+
+def write_inspection(folder: Path, inspection: Inspection) -> Path:
+    """Write the page, the arrays and a picture of each view. Call `write_lists` afterwards to list the page.
+
+    The names begin with the split and the number of the sentence, such as `test-3`. If another sentence or another
+    model has that name, `-2` is appended, and so on.
+
+    Returns:
+        The path of the page.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    summary = summary_of(inspection)
+    name = _name(folder, summary)
+    inspection.save(folder / f"{name}.npz")
+    for view in inspection.views:
+        picture = io.BytesIO()
+        inspection.plot(view.name).savefig(picture, format="png", dpi=DPI)
+        write_whole(folder / f"{name}-{view.name.replace('_', '-')}.png", picture.getvalue())
+    page = folder / f"{name}.html"
+    write_whole(page, page_html(inspection, summary=summary).encode())
+    return page
+
+
+def write_lists(folder: Path) -> Path:
+    """Write the index of all pages of a folder, and the list of sentences that the pages read.
+
+    Returns:
+        The path of the index.
+    """
+    files = sorted((path for path in folder.glob("*.html") if path.is_file()), key=_natural)
+    summaries = {path.name: _read_summary(path) for path in files}
+    pages = {name: summary for name, summary in summaries.items() if summary is not None}
+    listed = [
+        {"file": quote(name), "text": f"{summary['sentence']}: {summary['source'][:LISTED]}"}
+        for name, summary in pages.items()
+    ]
+    write_whole(folder / SENTENCES, f"window.sentences = {embedded(listed)};\n".encode())
+    index = fill(
+        read("index.html"),
+        style=read("page.css"),
+        rows="\n".join(_row(name, summary) for name, summary in pages.items()),
+        count=str(len(pages)),
+        script=read("index.js"),
+    )
+    write_whole(folder / INDEX, index.encode())
+    return folder / INDEX
+
+
+def summary_of(inspection: Inspection) -> Dict[str, Any]:
+    """The summary of a page for lists, as for `page_html`: texts, and numbers or None."""
+    origin = inspection.origin
+    score = inspection.score()
+    image, shown = thumbnail(inspection.views[0], inspection.arrays)
+    return {
+        "sentence": f"{inspection.collection} {inspection.number}",
+        "source": inspection.text,
+        "translation": inspection.translation,
+        "reference": inspection.reference or "",
+        "bleu": score and round(score.bleu, 1),
+        "chrf": score and round(score.chrf, 1),
+        "model": origin.model.name,
+        "checkpoint": origin.model.checkpoint or origin.model.architecture,
+        "against": origin.against.name if origin.against else "",
+        "other": (origin.against.checkpoint or origin.against.architecture) if origin.against else "",
+        "data": origin.data or "",
+        "beam": origin.beam,
+        "date": origin.date,
+        "image": image,
+        "shown": shown,
+    }
+
+
+def _name(folder: Path, summary: Dict[str, Any]) -> str:
+    """The name of a sentence's files, with a suffix if another page has the name."""
+    first = re.sub(r"[^\w.-]+|^\.+", "-", summary["sentence"])
+    names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1 << 30))
+    identity = [summary[key] for key in IDENTITY]
+
+    def is_free(name: str) -> bool:
+        path = folder / f"{name}.html"
+        if not path.exists():
+            return True
+        there = _read_summary(path)
+        return there is not None and [there[key] for key in IDENTITY] == identity
+
+    return next(filter(is_free, names))
+
+
+def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
+    """The summary of a page; None if the file is not a page."""
+    with open(path, "rb") as stream:
+        head = stream.read(HEAD).decode("utf-8", errors="replace")
+    try:
+        # Not a pattern: its time would be quadratic for a file with many beginnings and no end.
+        summary = json.loads(head.partition(SUMMARY)[2].partition("</script>")[0])
+        json.dumps(summary, ensure_ascii=False).encode()  # an escape may be half of a surrogate pair
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(summary, dict) or not all(isinstance(summary.get(key), str) for key in TEXTS):
+        return None
+    if not all(isinstance(summary.get(key, ""), (int, float, type(None))) for key in ("bleu", "chrf", "beam")):
+        return None
+    return summary
+
+
+def _row(name: str, summary: Dict[str, Any]) -> str:
+    """A row of the index."""
+
+    def cell(key: str, shown: str, kind: str, label: str) -> str:
+        value = html.escape(str("" if summary[key] is None else summary[key]))
+        return f'<td class="{kind}" data-label="{label}" data-value="{value}">{shown}</td>'
+
+    def text(key: str) -> str:
+        return cell(key, f"<bdi>{html.escape(summary[key])}</bdi>", "text", key)
+
+    def score(key: str, label: str) -> str:
+        return cell(key, "" if summary[key] is None else f"{summary[key]:.1f}", "number", label)
+
+    models = breakable(summary["model"]) + (f" against {breakable(summary['against'])}" if summary["against"] else "")
+    link = f'<a href="{quote(name)}">{html.escape(summary["sentence"])}</a>'
+    image = summary["image"] if summary["image"].startswith("data:image/png;base64,") else ""
+    cells: List[str] = [
+        f'<th scope="row" data-value="{html.escape(summary["sentence"])}">{link}</th>',
+        f'<td class="picture"><img src="{html.escape(image)}" alt="{html.escape(summary["shown"])}"></td>',
+        text("source"),
+        text("translation"),
+        text("reference"),
+        score("bleu", "BLEU"),
+        score("chrf", "chrF"),
+        cell("model", models, "model", "model"),
+        cell("date", html.escape(summary["date"]), "date", "date"),
+    ]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _natural(path: Path) -> List[Any]:
+    """Orders `test-9` before `test-10`."""
+    return [(not part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"(\d+)", path.stem)]

@@ -1,0 +1,160 @@
+"""Inspections of sentences, as objects that a notebook can plot and save."""
+
+import io
+import warnings
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+from fairseq.hub_utils import GeneratorHubInterface
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from fairseq_capsule.inspection import gather_arrays
+from fairseq_capsule.inspection.views import OTHER, Sentence
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import write_whole
+from fairseq_capsule_lab.pages.figures import plot_view
+from fairseq_capsule_lab.pages.origin import Origin, describe_model
+from fairseq_capsule_lab.pages.page import page_html
+from fairseq_capsule_lab.pages.routed_sentence import RoutedSentence
+from fairseq_capsule_lab.pages.text import text_of
+
+
+@dataclass(frozen=True)
+class Source:
+    """A sentence to inspect.
+
+    Attributes:
+        number: its number in the text or split.
+        tokens: `[I]`, end of sentence included.
+        words: the subwords as text; the model reads `<unk>` for one that is not in the dictionary.
+        reference: a translation to show beside the model's, or None.
+        collection: what the number refers to: `text`, `line` of a file, or the name of a split.
+    """
+
+    number: int
+    tokens: Tensor
+    words: Tuple[str, ...]
+    reference: Optional[str] = None
+    collection: str = "text"
+
+
+class Inspection(RoutedSentence):
+    """One sentence, its translation and everything that was routed, with methods to plot and save it."""
+
+    def plot(self, view: Optional[str] = None, **choices: Union[int, str]) -> Figure:
+        """Plot one view, by default the first.
+
+        Args:
+            choices: `layer=2`, `iteration=1`, …, by default the last. All heads or iterations are shown unless one is
+                chosen.
+
+        Raises:
+            LabError: the view or the choice does not exist.
+        """
+        chosen = self.view(view or "view") if view or not self.views else self.views[0]
+        return plot_view(chosen, self.arrays, {axis: str(label) for axis, label in choices.items()})
+
+    def save(self, path: Union[str, Path]) -> None:
+        """Write an `.npz` of every array.
+
+        For each array `NAME`, the file has `NAME.axes`, the names of its dimensions, and for each dimension
+        `NAME.AXIS`, its labels. `source` and `target` are the subwords.
+        """
+        content: Dict[str, Any] = {"source": np.array(self.source), "target": np.array(self.target)}
+        for name, array in self.arrays.items():
+            content[name] = array.values
+            content[f"{name}.axes"] = np.array(list(array.axes))
+            content.update({f"{name}.{axis}": np.array(labels) for axis, labels in array.axes.items()})
+        written = io.BytesIO()
+        np.savez_compressed(written, **content)
+        write_whole(path, written.getvalue())
+
+    def save_html(self, path: Union[str, Path]) -> None:
+        """Write the page of the sentence as one self-contained file, which needs no network."""
+        write_whole(path, page_html(self).encode())
+
+
+def inspect_sources(
+    hub: GeneratorHubInterface,
+    sources: Sequence[Source],
+    *,
+    beam: int = 5,
+    against: Optional[GeneratorHubInterface] = None,
+) -> Iterator[Inspection]:
+    """Translate sentences one by one, and yield what was routed.
+
+    Args:
+        hub: the model with its dictionaries.
+        beam: the beam size.
+        against: another model with the same dictionaries, which reads the same translation.
+
+    Raises:
+        LabError: a sentence is empty, it or its translation is too long for a model, a hub is an ensemble, or the
+            dictionaries differ.
+    """
+    hubs = [hub] if against is None else [hub, against]
+    if any(len(one.models) > 1 for one in hubs):
+        raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
+    longest = min(one.models[0].max_positions()[0] for one in hubs)
+    for source in sources:
+        if len(source.tokens) < 2:
+            raise LabError(f"sentence {source.number} is empty; remove it")
+        if len(source.tokens) > longest:
+            raise LabError(
+                f"sentence {source.number} has {len(source.tokens)} subwords, more than the model's {longest}; cut it"
+            )
+    if against is not None and (against.src_dict != hub.src_dict or against.tgt_dict != hub.tgt_dict):
+        raise LabError("--against: the two models have different dictionaries; compare models of one data folder")
+    origin = _origin(hub, against, beam)
+    for source in sources:
+        tokens = source.tokens.to(hub.device)
+        target = generated(hub, tokens, beam)[0]["tokens"]
+        if against is not None and len(target) > against.models[0].max_positions()[1]:
+            raise LabError(
+                f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
+                f"{against.models[0].max_positions()[1]} of the model in --against; leave the sentence out"
+            )
+        sentence = Sentence(
+            tokens.unsqueeze(0),
+            target.unsqueeze(0),
+            source.words,
+            tuple(hub.tgt_dict[token] for token in target.tolist()),
+        )
+        arrays = gather_arrays(hub.models[0], sentence)
+        if against is not None:
+            others = gather_arrays(against.models[0], sentence)
+            arrays.update({OTHER + name: array for name, array in others.items()})
+        yield Inspection(
+            source.number,
+            source.collection,
+            source.words,
+            sentence.target_words,
+            text_of(hub, target),
+            source.reference,
+            arrays,
+            origin,
+            None if against is None else text_of(against, generated(against, tokens, beam)[0]["tokens"]),
+        )
+
+
+def generated(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:
+    """Return the hypotheses of fairseq's beam search for a source `[L]`, the best first."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader requests it also without a GPU
+        return hub.generate(tokens, beam=beam)
+
+
+def _origin(hub: GeneratorHubInterface, against: Optional[GeneratorHubInterface], beam: int) -> Origin:
+    task = hub.task.cfg
+    return Origin(
+        model=describe_model(hub),
+        against=None if against is None else describe_model(against),
+        data=getattr(hub, "data", None) or getattr(task, "data", None),
+        language=getattr(task, "target_lang", None) or "",
+        beam=beam,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )

@@ -1,0 +1,183 @@
+"""The page of one sentence as one file: numbers, style and script. It needs no network."""
+
+import base64
+import html
+import math
+import re
+import zlib
+from dataclasses import asdict, replace
+from importlib.resources import files
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+
+import matplotlib
+import numpy as np
+from matplotlib.colors import Colormap, LinearSegmentedColormap
+
+from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel, View
+from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
+from fairseq_capsule_lab.pages.origin import InspectedModel
+from fairseq_capsule_lab.pages.routed_sentence import RoutedSentence
+from fairseq_capsule_lab.pages.template import embedded, fill
+from fairseq_capsule_lab.pages.text import SentenceScore
+
+LARGEST = 4_800_000  # maximum bytes of a page
+DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
+COLOURS = 64
+SIGNED_ON_DARK = ("#ffb45c", "#9c5500", "#26292e", "#6450a8", "#c9bcff")  # orange to purple; 0 is dark
+SCRIPTS = ("numbers.js", "entropy.js", "pictures.js", "reading.js", "figures.js", "steps.js", "page.js")
+WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
+INDEX, SENTENCES = "index.html", "sentences.js"  # beside the pages of a folder
+DIFFERENCE = (
+    "{what} of this model minus that of the other{heads}. Purple: this model has more; orange: the other has more. "
+    "A picture without both colours means that the models are similar."
+)
+
+
+def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] = None) -> str:
+    """The page of a sentence. It needs no other file and no network.
+
+    Args:
+        summary: for a page in a folder, its entry in lists of pages. The page stores it, and then links to the index
+            and, by the list of sentences, to the other pages of the folder.
+    """
+    for digits in DIGITS:
+        page = _page(inspection, summary, digits)
+        if len(page.encode()) <= LARGEST:
+            break
+    return page
+
+
+def read(name: str) -> str:
+    """The text of a file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def breakable(name: str) -> str:
+    """The name of a file as HTML, with places for a new line after each `/`, `_`, `-` and `.`."""
+    return "<wbr>".join(html.escape(part) for part in re.findall(r"[^/_.-]*[/_.-]+|[^/_.-]+", name))
+
+
+def score_text(score: SentenceScore) -> str:
+    """Both scores as text."""
+    return f"BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}"
+
+
+def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits: int) -> str:
+    content = {
+        "source": inspection.source,
+        "target": inspection.target,
+        "views": [_view(view, inspection) for view in inspection.views],
+        "arrays": {name: _packed(array, digits) for name, array in inspection.arrays.items()},
+        "colours": {
+            "shares": _colours(SHARES),
+            "signed": _colours(SIGNED),
+            "signed_on_dark": _colours(LinearSegmentedColormap.from_list("signed_on_dark", SIGNED_ON_DARK)),
+        },
+        "spread": SPREAD,
+    }
+    listed = summary is not None
+    return fill(
+        read("page.html"),
+        title=html.escape(f"{inspection.collection} {inspection.number}: {inspection.text}"),
+        summary=f'<script type="application/json" id="summary">{embedded(summary)}</script>' if listed else "",
+        style=read("page.css"),
+        navigation=read("navigation.html") if listed else "",
+        source=html.escape(inspection.text),
+        texts=_rows(_texts(inspection)),
+        about=_rows(_about(inspection)),
+        data=embedded(content),
+        sentences=f'<script src="{SENTENCES}"></script>' if listed else "",
+        script="\n".join(map(read, SCRIPTS)),
+    )
+
+
+def _texts(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
+    """The entries of the header for the sentence: names and HTML."""
+    yield "translation", _scored(inspection, inspection.translation)
+    if inspection.other_translation is not None:
+        yield "other translation", _scored(inspection, inspection.other_translation)
+    if inspection.reference is not None:
+        yield "reference", f"<bdi>{html.escape(inspection.reference)}</bdi>"
+
+
+def _scored(inspection: RoutedSentence, translation: str) -> str:
+    score = inspection.score(translation)
+    shown = "" if score is None else f' <span class="score">{score_text(score)}</span>'
+    return f"<bdi>{html.escape(translation)}</bdi>{shown}"
+
+
+def _about(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
+    """The entries of the header for models and data: names and HTML."""
+    origin = inspection.origin
+    yield "model", _model(origin.model)
+    if origin.against is not None:
+        yield "other model", _model(origin.against)
+    if origin.data:
+        yield "data", html.escape(f"{origin.data}, {inspection.collection} {inspection.number}")
+    else:
+        yield "sentence", html.escape(f"{inspection.collection} {inspection.number}")
+    yield "beam", str(origin.beam)
+    yield "date", html.escape(origin.date)
+
+
+def _model(model: InspectedModel) -> str:
+    said = [f"<strong>{html.escape(model.architecture)}</strong> {html.escape(model.summary)}."]
+    said.append(f"{model.parameters:,} parameters.")
+    if model.checkpoint:
+        said.append(f"Checkpoint: {breakable(model.checkpoint)}")
+    return " ".join(said)
+
+
+def _rows(pairs: Iterator[Tuple[str, str]]) -> str:
+    return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in pairs)
+
+
+def _view(view: View, inspection: RoutedSentence) -> Dict[str, Any]:
+    arrays = inspection.arrays
+    panels = [shown for panel in view.of(arrays) for shown in _with_difference(panel, arrays)]
+    return {**asdict(view), "panels": panels, "choices": view.choices(arrays), "last": view.last(arrays)}
+
+
+def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator[Dict[str, Any]]:
+    """A panel for the script of the page. The panel of a second model is followed by the difference of both.
+
+    Capsules, dimensions and heads of two models do not correspond. So a difference is made only of values of words,
+    averaged over the heads.
+    """
+    axes = arrays[panel.array].axes
+    caption = re.sub(
+        r"\{(\w+)\}", lambda match: str(len(axes[match[1]])) if match[1] in axes else match[0], panel.caption
+    )
+    yield {**asdict(panel), "caption": caption, "difference": False}
+    own = arrays.get(panel.array.removeprefix(OTHER))
+    alike = own is not None and list(own.axes) == list(axes)
+    if panel.other and alike and {panel.rows, panel.columns} <= {*WORDS, None}:
+        heads = ", averaged over the heads" if "head" in axes else ""
+        text = DIFFERENCE.format(what=panel.title[0].upper() + panel.title[1:], heads=heads)
+        difference = replace(
+            panel,
+            array=panel.array.removeprefix(OTHER),
+            title=f"{panel.title}, difference",
+            scale=f"±difference of {panel.scale}",
+            caption=text,
+            distribution=None,
+            other=False,
+        )
+        yield {**asdict(difference), "difference": True}
+
+
+def _packed(array: NamedArray, digits: int) -> Dict[str, Any]:
+    """Words unchanged; numbers rounded to decimals, as 16-bit integers, low bytes first, compressed."""
+    packed: Dict[str, Any] = {"axes": list(array.axes.items()), "shape": array.values.shape}
+    if array.values.dtype.kind == "U":
+        return {**packed, "words": array.values.tolist()}
+    largest = float(np.abs(array.values).max())
+    decimals = math.ceil(math.log10(3 * 10 ** (digits - 1) / largest)) if largest else 0
+    integers = np.rint(array.values * 10.0**decimals).astype("<i2")
+    halves = integers.reshape(-1, 1).view(np.uint8).T.tobytes()
+    return {**packed, "decimals": decimals, "numbers": base64.b64encode(zlib.compress(halves, 9)).decode()}
+
+
+def _colours(name: Union[str, Colormap]) -> List[str]:
+    colours = matplotlib.colormaps.get_cmap(name)(np.linspace(0, 1, COLOURS))
+    return [matplotlib.colors.to_hex(colour) for colour in colours]

@@ -1,0 +1,137 @@
+"""Scores of several systems on one test set: with intervals, by length of the source, and by sentence."""
+
+from dataclasses import dataclass, replace
+from typing import List, Optional, Sequence
+
+from sacrebleu.metrics import CHRF
+from tqdm import tqdm
+
+from fairseq_capsule.data.rouge import CharacterRouge
+from fairseq_capsule_lab.analysis.lengths import EDGES, Groups, equal_groups, intervals, word_counts
+from fairseq_capsule_lab.evaluation.scoring import Measure, Moses, bootstrap, detokenised, measures
+from fairseq_capsule_lab.evaluation.summary_scores import rouge_measures
+from fairseq_capsule_lab.pages.report.systems import System, TestSet
+
+LENGTH_GROUPS = 5  # for summaries: articles have no usual lengths
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The score of a system on a text.
+
+    Attributes:
+        interval: half the width of the 95% interval around the mean of the samples.
+        p: the p-value of the paired bootstrap against the baseline; None for the baseline and for equal scores.
+        length_ratio: words of the translations divided by words of the references; None if the measure has none.
+    """
+
+    score: float
+    interval: float
+    p: Optional[float]
+    length_ratio: Optional[float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One measure for all systems, the baseline first."""
+
+    measure: Measure
+    estimates: List[Estimate]
+
+    @property
+    def signature(self) -> str:
+        return str(self.measure.metric.get_signature())
+
+
+@dataclass(frozen=True)
+class LengthGroup:
+    """The sentences in one range of source lengths."""
+
+    words: str
+    sentences: List[int]
+    comparison: Comparison
+
+
+@dataclass(frozen=True)
+class SentenceScores:
+    """Scores of single sentences.
+
+    Attributes:
+        label: the name of the measure.
+        texts: for each system, its detokenised sentences.
+        scores: for each system, one score per sentence.
+    """
+
+    label: str
+    texts: List[List[str]]
+    scores: List[List[float]]
+
+
+def scores(test_set: TestSet, systems: Sequence[System], samples: int, seed: int) -> List[Comparison]:
+    """Compute every measure of `fairseq-capsule score`, and compare each system with the first."""
+    outputs = [system.translations for system in systems]
+    if test_set.summaries:
+        found = list(rouge_measures(outputs, test_set.references, test_set.lowercase))
+    else:
+        found = list(measures(outputs, test_set.references, test_set.language, test_set.lowercase))
+    progress = tqdm(found, desc="bootstrap", unit=" measures", disable=None)
+    return [Comparison(measure, estimates(measure, samples, seed)) for measure in progress]
+
+
+def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
+    """Scores with intervals and p-values, by sacrebleu's paired bootstrap against the first system."""
+    results = bootstrap(measure, samples, seed)
+    baseline = results[0].score
+    return [
+        Estimate(
+            result.score,
+            result.ci or 0.0,
+            None if result.score == baseline else result.p_value,
+            getattr(measure.metric.corpus_score(system, measure.references), "ratio", None),
+        )
+        for system, result in zip(measure.systems, results)
+    ]
+
+
+def by_length(
+    test_set: TestSet, sources: Sequence[str], measure: Measure, samples: int, seed: int, edges: Sequence[int] = EDGES
+) -> List[LengthGroup]:
+    """A measure by groups of source length: in words, or in characters for articles to summarise.
+
+    Args:
+        sources: the sources as the models read them, subwords joined: words and punctuation are separated.
+    """
+    groups: Groups
+    if test_set.summaries:
+        groups = equal_groups([len(source) for source in sources], LENGTH_GROUPS)
+    else:
+        groups = intervals(word_counts(sources), edges)
+    progress = tqdm(groups.items(), desc="by length", unit=" groups", disable=None)
+    return [LengthGroup(words, chosen, _of_group(measure, chosen, samples, seed)) for words, chosen in progress]
+
+
+def _of_group(measure: Measure, sentences: Sequence[int], samples: int, seed: int) -> Comparison:
+    part = replace(
+        measure,
+        systems=[[system[i] for i in sentences] for system in measure.systems],
+        references=[[reference[i] for i in sentences] for reference in measure.references],
+    )
+    return Comparison(part, estimates(part, samples, seed))
+
+
+def by_sentence(test_set: TestSet, systems: Sequence[System]) -> SentenceScores:
+    """chrF of every detokenised sentence, or ROUGE-L of every summary."""
+    if test_set.summaries:
+        rouge = CharacterRouge()
+        texts = [system.translations.sentences for system in systems]
+        label, score = "ROUGE-L", lambda text, references: 100 * rouge.f1(text, references)["rougeL"]
+    else:
+        moses = Moses(test_set.language)
+        texts = [detokenised(system.translations, moses) for system in systems]
+        chrf = CHRF(lowercase=test_set.lowercase)
+        label, score = "chrF", lambda text, references: chrf.sentence_score(text, references).score
+    references = list(zip(*test_set.references))
+    progress = tqdm(texts, desc="sentences", unit=" systems", disable=None)
+    return SentenceScores(
+        label, texts, [[score(text, list(lines)) for text, lines in zip(system, references)] for system in progress]
+    )

@@ -1,0 +1,275 @@
+"""Read evaluated runs, and refuse runs that cannot be compared."""
+
+import contextlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+import numpy as np
+from fairseq.data.data_utils import infer_language_pair
+
+from fairseq_capsule.checkpoints.loading import read_lazily
+from fairseq_capsule.checkpoints.readings import in_words, readings, readings_of
+from fairseq_capsule.data.files import read_lines
+from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.scoring import disagreements
+from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
+from fairseq_capsule_lab.runs import RunFolder, read_report
+from fairseq_capsule_lab.runs.folder import Evaluation
+from fairseq_capsule_lab.runs.settings import Settings
+from fairseq_capsule_lab.runs.training_log import TrainingLog, finite, read_training_log
+
+# The reports of scripts/reproduce.sh in RUN/measures: the file, the path of a figure in it, the column of the figure.
+_MEASURED = (
+    ("size.json", ("models", 0, "parameters"), "parameters"),
+    ("size.json", ("models", 0, "embeddings"), "of them embeddings"),
+    ("throughput-train.json", ("ratio",), "training, × baseline"),
+    ("throughput-generate.json", ("ratio",), "translation, × baseline"),
+)
+
+
+@dataclass(frozen=True)
+class System:
+    """One run on the page.
+
+    Attributes:
+        facts: settings of training and translation, by column of the table of runs.
+        speeds: measured figures, by column of the table of speeds; figures that were not measured are missing.
+        pages: the folder of `fairseq-capsule inspect`, or None.
+    """
+
+    name: str
+    path: Path
+    split: str
+    translations: Translations
+    facts: Dict[str, str]
+    speeds: Dict[str, float]
+    log: TrainingLog
+    pages: Optional[Path] = None
+
+    @property
+    def sources(self) -> List[str]:
+        """The source sentences as the model read them, subwords joined. `read_systems` refuses outputs without them."""
+        assert self.translations.sources is not None
+        return self.translations.sources
+
+    def page(self, sentence: int) -> Optional[Path]:
+        """The page of a sentence of the test set; None if it is missing or shows another sentence."""
+        if self.pages is None:
+            return None
+        page, arrays = (self.pages / f"{self.split}-{sentence}.{kind}" for kind in ("html", "npz"))
+        try:
+            with np.load(arrays) as archive:
+                subwords = archive["source"].tolist()
+            shown = re.sub(r"@@ |▁|\s", "", " ".join(word.removeprefix("<unk>:") for word in subwords[:-1]))
+        except Exception:  # a damaged or foreign file may raise anything
+            return None
+        source = re.sub(r"\s", "", self.sources[sentence])
+        return page if page.is_file() and shown == source else None
+
+
+@dataclass(frozen=True)
+class TestSet:
+    """The test set on which all runs were evaluated.
+
+    Attributes:
+        language, source_language: of the references and of the sources; "" if the latter is unknown.
+        sources: the sources of the test set; if it has none, those that the models read, subwords joined.
+        references: one list for each reference.
+        summaries: True if the measure is ROUGE, not BLEU.
+        lowercase: True if the evaluations ignored case.
+    """
+
+    split: str
+    language: str
+    source_language: str
+    sources: List[str]
+    references: List[List[str]]
+    summaries: bool
+    lowercase: bool
+
+    __test__ = False  # pytest must not collect this class
+
+
+def read_systems(
+    runs: Sequence[Path],
+    names: Sequence[str],
+    data: Path,
+    split: str = "test",
+    results: str = "evaluation",
+    pages: Mapping[str, Path] = {},
+) -> tuple[TestSet, List[System]]:
+    """Read the results of evaluate.sh for every run.
+
+    Args:
+        data: the folder of a prepare script; its `raw` has the references.
+        pages: folders of `fairseq-capsule inspect`, by name of the system.
+
+    Raises:
+        LabError: the settings or the manifest of a run are damaged, or its folder has a link or a pipe.
+        LabError: a run was not evaluated on this split, or differs from the first run in test set, measure or case.
+    """
+    evaluations = [_evaluation(run, data, split, results) for run in runs]
+    scores = [_scores(run, evaluation) for run, evaluation in zip(runs, evaluations)]
+    for what, read in (
+        ("against", lambda found: " ".join(Path(path).name for path in found["references"])),
+        ("by", lambda found: "ROUGE" if _of_summaries(found) else "BLEU and chrF"),
+        ("", lambda found: "without case" if _without_case(found) else "with case"),
+    ):
+        for run, found in zip(runs[1:], scores[1:]):
+            if read(found) != read(scores[0]):
+                words = " ".join(f"evaluated {what} {read(found)}".split())
+                first = " ".join(f"{runs[0]} {what} {read(scores[0])}".split())
+                raise LabError(f"{run}: {words}, but {first}; evaluate both in the same way")
+    reference_names = [Path(path).name for path in scores[0]["references"]]
+    references = [_reference(data, name) for name in reference_names]
+    summaries = _of_summaries(scores[0])
+    systems = []
+    for name, run, evaluation, found in zip(names, runs, evaluations, scores):
+        translations = read_translations(
+            evaluation.translations,
+            found.get("remove_bpe"),
+            False if summaries else TOKENISED[found.get("tokenized", "auto")],
+            "characters" if summaries else "subword_nmt",
+        )
+        _require_same_text(run, translations, data / "raw" / reference_names[0], references)
+        systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
+    language = reference_names[0].rpartition(".")[2]
+    source_language = _source_language(runs[0], data)
+    sources = _sources(data, split, source_language) or systems[0].sources
+    if len(sources) != len(references[0]):
+        sources = systems[0].sources
+    return TestSet(split, language, source_language, sources, references, summaries, _without_case(scores[0])), systems
+
+
+def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
+    folder = RunFolder(run)
+    folder.require_plain()
+    evaluation = folder.evaluation(split, results)
+    if not evaluation.translations.is_file():
+        others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
+        there = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
+        raise LabError(f"{run}: not evaluated on '{split}'; {there} scripts/evaluate.sh --split {split} {run} {data}")
+    return evaluation
+
+
+def _scores(run: Path, evaluation: Evaluation) -> Dict[str, Any]:
+    found = evaluation.scores()
+    fits = (
+        found is not None
+        and isinstance(found.get("references"), list)
+        and found["references"]
+        and all(isinstance(path, str) for path in found["references"])
+        and isinstance(found.get("scores"), dict)
+        and all(isinstance(score, dict) for score in found["scores"].values())
+        and found.get("tokenized", "auto") in list(TOKENISED)
+        and found.get("remove_bpe") in [None, *SUBWORDS]
+    )
+    if found is None or not fits:
+        raise LabError(f"{evaluation.scores_file}: missing or damaged; run scripts/evaluate.sh on {run} again")
+    return found
+
+
+def _of_summaries(scores: Mapping[str, Any]) -> bool:
+    return "rouge1" in scores["scores"]
+
+
+def _without_case(scores: Mapping[str, Any]) -> bool:
+    return any("case:lc" in str(score.get("signature")) for score in scores["scores"].values())
+
+
+def _reference(data: Path, name: str) -> List[str]:
+    path = data / "raw" / name
+    if not path.is_file():
+        raise LabError(f"{path}: missing, but the runs were evaluated against it; give their data folder with --data")
+    return read_lines(path)
+
+
+def _require_same_text(run: Path, translations: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
+    count = len(translations.sentences)
+    if translations.sources is None:
+        raise LabError(f"{translations.path}: no S- lines; run scripts/evaluate.sh on {run} again")
+    if any(len(lines) != count for lines in references):
+        raise LabError(
+            f"{run}: {count} translations, but {path} has {len(references[0])} lines; evaluate the same test set"
+        )
+    if 2 * disagreements(translations, references) > count:
+        raise LabError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
+
+
+def _source_language(run: Path, data: Path) -> str:
+    """The source language of a run's settings, or as in evaluate.sh of the binarised files' names; "" without both."""
+    try:
+        stated = RunFolder(run).settings().name("task.source_lang", "")
+    except UserError:
+        stated = ""
+    if stated or not (data / "bin").is_dir():
+        return stated
+    return infer_language_pair(str(data / "bin"))[0] or ""
+
+
+def _sources(data: Path, split: str, language: str) -> Optional[List[str]]:
+    """The untokenised sources; None if the file is missing."""
+    path = data / "raw" / f"{split}.{language}"
+    return read_lines(path) if language and path.is_file() else None
+
+
+def _system(
+    name: str, run: Path, split: str, evaluation: Evaluation, translations: Translations, pages: Optional[Path]
+) -> System:
+    folder = RunFolder(run)
+    settings, starts = folder.settings(), folder.manifest()["starts"]
+    first = starts[0] if starts else {}
+    log = read_training_log(run / "train.log")
+    decoding = _decoding(evaluation)
+    hardware = first.get("gpus") or first.get("processor") or ""
+    facts = {
+        "architecture": settings.get("model._name") or "",
+        "readings": _readings(folder, settings),
+        "updates": f"{folder.last_update:,}" if folder.last_update else "",
+        "seed": first.get("seed", ""),
+        "batch": first.get("batch", ""),
+        "trained on": ", ".join(map(str, hardware)) if isinstance(hardware, list) else hardware,
+        "started": str(first.get("start", ""))[:16].replace("T", " "),
+        "beam": decoding.get("beam", ""),
+        "length penalty": decoding.get("lenpen", ""),
+        "data": str(settings.origin.get("data", "")),
+    }
+    logged = {"parameters": log.parameters, "training, words/s": log.words_per_second}
+    speeds = {what: float(value) for what, value in logged.items() if value is not None} | _measured(run)
+    return System(name, run, split, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
+
+
+def _readings(folder: RunFolder, settings: Settings) -> str:
+    """The readings of the run's checkpoint as options; without a checkpoint, those that its settings name."""
+    with contextlib.suppress(OSError, UserError):
+        return in_words(readings_of(read_lazily(str(folder.last_checkpoint))))
+    model = settings.get("model")
+    return in_words(readings(model)) if isinstance(model, dict) else ""
+
+
+def _decoding(evaluation: Evaluation) -> Dict[str, str]:
+    """The settings of the translation that evaluate.sh recorded: beam, lenpen and others."""
+    try:
+        lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return {}
+    return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
+def _measured(run: Path) -> Dict[str, float]:
+    """Figures of a run besides its scores. Figures that were not measured are missing."""
+    figures = {}
+    for name, place, column in _MEASURED:
+        found: Any = read_report(run / "measures" / name)
+        try:
+            for key in place:
+                found = found[key]
+        except (LookupError, TypeError):
+            continue
+        figure = finite(found)
+        if figure is not None:
+            figures[column] = figure
+    return figures

@@ -1,0 +1,306 @@
+"""The run folder: the files that train.sh and evaluate.sh write, in one class.
+
+| file | |
+|---|---|
+| `settings.json` | the settings that bind the folder to one training |
+| `manifest.json` | every start: command, versions, hardware, times, how it ended |
+| `finished` | exists after the training has finished |
+| `checkpoint*.pt`, `train.log` | files of fairseq |
+| `RESULTS/SPLIT/` | results of evaluate.sh, by default `evaluation/test/` |
+
+Somebody else may have made a run folder. So a script first calls `RunFolder.require_plain` for a folder that it writes.
+"""
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq_capsule.errors import one_line
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import replace_file, replacing
+from fairseq_capsule_lab.runs.settings import Settings
+
+LAST = "checkpoint_last.pt"
+EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
+KINDS = {
+    EPOCH: re.compile(r"checkpoint(?P<epoch>\d+)\.pt"),
+    UPDATE: re.compile(r"checkpoint_(?P<epoch>\d+)_(?P<update>\d+)\.pt"),
+    BEST: re.compile(r"checkpoint\.best_(?P<metric>.+)_(?P<value>\d+(\.\d+)?)\.pt"),
+}
+_SAVED = re.compile(rb" @ (\d{1,18}) updates")
+_LONGEST_LINE = 10_000  # of a log, in bytes; a line that names a path fits
+_GIVEN = "checkpoint_given.pt"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of evaluate.sh for one split."""
+
+    path: Path
+
+    @property
+    def translations(self) -> Path:
+        """The output of fairseq-generate."""
+        return self.path / "generate.out"
+
+    @property
+    def scores_file(self) -> Path:
+        return self.path / "scores.json"
+
+    def scores(self) -> dict[str, Any] | None:
+        """The scores; None if the file is missing or is not a JSON object."""
+        return read_report(self.scores_file)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    path: Path
+
+    def require_plain(self, shown: str = "") -> None:
+        """Refuse a folder with anything else than regular files and folders.
+
+        Otherwise a command that writes or deletes here could do so in another place, and one that reads could wait for
+        a pipe. The only link that is allowed is that of `adopt`; no command writes to a file of its name.
+
+        Args:
+            shown: the name of the folder in messages.
+
+        Raises:
+            LabError: the folder, or a folder in it, has a link, a pipe or a device.
+        """
+        folders = [str(self.path)]
+        given = os.path.join(*folders, _GIVEN)
+        while folders:
+            # Another process may delete its temporary folders.
+            with contextlib.suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
+                for entry in entries:
+                    is_link = entry.is_symlink()
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    elif entry.is_file(follow_symlinks=False) or (is_link and entry.path == given):
+                        continue
+                    elif os.path.lexists(entry.path):
+                        place = Path(shown or self.path, os.path.relpath(entry.path, self.path))
+                        what = "a link" if is_link else "a pipe or a device"
+                        raise LabError(f"{place}: {what}, not a file or a folder; delete it, or name another folder")
+
+    # --- settings ---------------------------------------------------------------------------------------------------
+
+    @property
+    def settings_file(self) -> Path:
+        return self.path / "settings.json"
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether the folder belongs to a training by train.sh."""
+        return self.settings_file.exists()
+
+    def settings(self) -> Settings:
+        """The settings that the folder is bound to; empty if it is not bound.
+
+        Raises:
+            LabError: the file is damaged.
+        """
+        try:
+            return Settings.from_json(self.settings_file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return Settings({})
+        except UnicodeDecodeError:
+            reason = "not UTF-8"
+        except LabError as error:
+            reason = str(error)
+        raise LabError(f"{self.settings_file}: {reason}; restore the file, or train in another folder")
+
+    def bind(self, settings: Settings, shown: str) -> None:
+        """Bind the folder to a training. It may already be bound to the same training.
+
+        A training that failed before its first checkpoint does not bind the folder.
+
+        Args:
+            shown: the name of the folder in messages.
+
+        Raises:
+            LabError: the folder belongs to another training or another program.
+        """
+        if not self.last_checkpoint.exists() and not self.is_finished:
+            self._unbind(shown)
+        if not self.is_bound:
+            if self.last_checkpoint.exists():
+                raise LabError(f"{shown} has checkpoints that are not of this script; name another folder")
+            self.write_settings(settings)
+            return
+        before, now = self.settings().lines(), settings.lines()
+        if before != now:
+            # The data have only a hash, which means nothing to the user.
+            there = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
+            wanted = ",".join(sorted(line for line in now - before if not line.startswith("data ")))
+            # The folder may hold hours of training, so the message does not propose to delete it.
+            raise LabError(
+                f"{shown} was trained with {there or 'other settings'}{wanted and f', not {wanted}'}; "
+                "name another folder"
+            )
+
+    def _unbind(self, shown: str) -> None:
+        """Delete the settings and the manifest of a training that failed before its first checkpoint."""
+        prepared = (self.path / "manifest.tsv", self.path / "settings")  # records of a prepared folder
+        for file in (self.settings_file, self.manifest_file, *prepared):
+            if file.exists() and not self._is_record(file):
+                raise LabError(f"{shown}/{file.name} is not of this script; name another folder")
+        self.settings_file.unlink(missing_ok=True)
+        self.manifest_file.unlink(missing_ok=True)
+
+    def _is_record(self, file: Path) -> bool:
+        """Whether train.sh wrote a file that has the name of settings or of a manifest."""
+        try:
+            if file == self.settings_file:
+                self.settings()
+            elif file == self.manifest_file:
+                self.manifest()
+            else:
+                return False
+        except (LabError, IsADirectoryError):
+            return False
+        return True
+
+    def write_settings(self, settings: Settings) -> None:
+        _write(self.settings_file, settings.to_json())
+
+    def adopt(self, checkpoint: Path, source: str, target: str) -> None:
+        """Make a run folder for evaluate.sh from a trained checkpoint in another place.
+
+        The link to the checkpoint, checkpoint_given.pt, is created last: it shows that the folder is complete.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        self.require_plain()
+        task = {"_name": "translation", "source_lang": source, "target_lang": target}
+        self.write_settings(Settings({"task": task}, {"given": str(checkpoint.resolve())}))
+        self.finish()
+        (self.path / _GIVEN).symlink_to(checkpoint.resolve())
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    @property
+    def finished_file(self) -> Path:
+        return self.path / "finished"
+
+    @property
+    def is_finished(self) -> bool:
+        return self.finished_file.exists()
+
+    def finish(self) -> None:
+        self.finished_file.touch()
+
+    @property
+    def last_update(self) -> int:
+        """The last update that was saved according to the log; 0 if there is none. Its checkpoint may be deleted."""
+        last = 0
+        with contextlib.suppress(OSError), open(self.path / "train.log", "rb") as log:
+            while line := log.readline(_LONGEST_LINE):
+                # The file name comes first. It may have any text, but is shorter than the limit.
+                found = _SAVED.findall(line.partition(b"Saved checkpoint ")[2])
+                last = int(found[-1]) if found else last
+        return last
+
+    @property
+    def resume_update(self) -> int:
+        """The update from which a new start continues; 0 without checkpoint_last.pt."""
+        return self.last_update if self.last_checkpoint.exists() else 0
+
+    # --- checkpoints ------------------------------------------------------------------------------------------------
+
+    @property
+    def last_checkpoint(self) -> Path:
+        """The checkpoint from which a new start continues."""
+        return self.path / LAST
+
+    def checkpoints(self) -> list[Path]:
+        """The checkpoints of fairseq, without averages, newest first."""
+        found = [path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_")]
+        return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+
+    def count(self, kind: str) -> int:
+        """The number of checkpoints of a kind: EPOCH, UPDATE or BEST."""
+        return sum(bool(KINDS[kind].fullmatch(path.name)) for path in self.checkpoints())
+
+    def recover_last(self, shown: str) -> Path | None:
+        """Replace a damaged checkpoint_last.pt by the newest intact checkpoint, and return that checkpoint.
+
+        fairseq copies a checkpoint to checkpoint_last.pt in place. An interruption can truncate the copy.
+
+        Raises:
+            LabError: no checkpoint is intact.
+        """
+        if not self.last_checkpoint.exists() or zipfile.is_zipfile(self.last_checkpoint):
+            return None
+        for checkpoint in self.checkpoints():
+            if zipfile.is_zipfile(checkpoint):
+                with open(checkpoint, "rb") as whole, replacing(self.last_checkpoint) as copy:
+                    shutil.copyfileobj(whole, copy, 1 << 20)
+                return checkpoint
+        raise LabError(
+            f"{shown}/checkpoint_last.pt is damaged, and no other checkpoint is intact; "
+            f"delete {shown}, or name another folder"
+        )
+
+    # --- the manifest -----------------------------------------------------------------------------------------------
+
+    @property
+    def manifest_file(self) -> Path:
+        return self.path / "manifest.json"
+
+    def manifest(self) -> dict[str, Any]:
+        """The content of the manifest.
+
+        Raises:
+            LabError: the file is damaged.
+        """
+        try:
+            found = json.loads(self.manifest_file.read_text(encoding="utf-8"))
+            if type(found["starts"]) is list and all(type(start) is dict for start in found["starts"]):
+                return found
+        except FileNotFoundError:
+            return {"starts": []}
+        except (ValueError, TypeError, KeyError, RecursionError):
+            pass
+        raise LabError(f"{self.manifest_file}: no manifest of train.sh; move the file away")
+
+    def note_start(self, facts: dict[str, Any]) -> None:
+        """Add a start, with the update from which it continues."""
+        manifest = self.manifest()
+        resumed = {"resumed_after_update": self.last_update} if self.last_checkpoint.exists() else {}
+        manifest["starts"].append({**facts, **resumed})
+        _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
+
+    def note_end(self, time: str, how: str) -> None:
+        """Record how the last start ended."""
+        manifest = self.manifest()
+        if manifest["starts"]:
+            manifest["starts"][-1]["end"] = {"time": time, "after_update": self.resume_update, "how": how}
+            _write(self.manifest_file, json.dumps(manifest, indent=1, ensure_ascii=False))
+
+    # --- evaluations ------------------------------------------------------------------------------------------------
+
+    def evaluation(self, split: str, results: str = "evaluation") -> Evaluation:
+        return Evaluation(self.path / results / split)
+
+
+def read_report(path: Path) -> dict[str, Any] | None:
+    """The JSON object in a file; None if the file is missing or holds something else."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        replace_file(path, f"{text}\n".encode(errors="backslashreplace"))
+    except OSError as error:
+        raise LabError(f"{path}: cannot be written: {one_line(str(error.strerror))}") from error

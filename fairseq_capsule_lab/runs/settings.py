@@ -1,0 +1,78 @@
+"""The settings of a run folder: data, precision, batch, and the configuration with its overrides."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairseq_capsule_lab import errors
+from fairseq_capsule_lab.errors import LabError
+
+DEEPEST = 20  # nested groups of a configuration
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Settings: `config` is the configuration as nested groups; `origin` has data, precision and batch."""
+
+    config: dict[str, Any]
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def lines(self) -> set[str]:
+        """`KEY VALUE` of every setting."""
+        return {*_lines(self.origin, ""), *_lines(self.config, "")}
+
+    def get(self, key: str) -> Any:
+        """A value of the configuration by its key, such as `model.dropout`; None if it is not set."""
+        found: Any = self.config
+        for part in key.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        return found
+
+    def whole(self, key: str, otherwise: int, low: int = 1) -> int:
+        found = self.get(key)
+        return otherwise if found is None else errors.whole(key, found, low)
+
+    def number(self, key: str, otherwise: float) -> float:
+        found = self.get(key)
+        return otherwise if found is None else errors.number(key, found)
+
+    def name(self, key: str, otherwise: str) -> str:
+        found = self.get(key)
+        return otherwise if found is None else errors.name(key, found)
+
+    def to_json(self) -> str:
+        return json.dumps({**self.origin, "config": self.config}, indent=1, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Settings":
+        """Read `settings.json`.
+
+        Raises:
+            LabError: the text is not a JSON object with a `config`.
+        """
+        try:
+            origin = json.loads(text)
+            config = origin.pop("config")
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
+            raise LabError("not a JSON object with a 'config'") from None
+        if not isinstance(config, dict):
+            raise LabError("its 'config' is not a JSON object")
+        _require_shallow(config)
+        return cls(config, origin)
+
+
+def _require_shallow(config: dict[str, Any], depth: int = 0) -> None:
+    if depth > DEEPEST:
+        raise LabError(f"more than {DEEPEST} nested groups")
+    for value in config.values():
+        if isinstance(value, dict):
+            _require_shallow(value, depth + 1)
+
+
+def _lines(group: dict[str, Any], prefix: str) -> Iterator[str]:
+    for key, value in group.items():
+        if isinstance(value, dict):
+            yield from _lines(value, f"{prefix}{key}.")
+        elif value is not None:
+            yield f"{prefix}{key} {value if isinstance(value, str) else json.dumps(value)}"

@@ -1,0 +1,287 @@
+"""Definitions of tables and figures, read from configs/tables/*.yaml or a file of the user, and checked."""
+
+import itertools
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+
+import yaml
+
+from fairseq_capsule_lab.errors import LabError
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+CONFIGS = REPOSITORY / "configs"
+TEXT_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster; PyYAML may lack it
+PAPERS = CONFIGS / "papers.yaml"
+
+Words = Tuple[str, ...]
+
+# The keys of a definition, and the kind of each value.
+TABLE = {"title": str, "paper": str, "columns": dict, "rows": dict, "against": str, "figure": dict, "notes": list}
+COLUMN = {"corpus": str, "measure": str, "splits": str}
+FIGURE = {"x": str, "y": str, "series": str}
+ROW = {"run": str, "on": str, "teacher": str, "against": str, "paper": list, "grid": dict}
+_KINDS = {str: "text", list: "a list", dict: "keys with values"}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure on one corpus.
+
+    Attributes:
+        corpus: its name, and overrides for every run on it.
+        splits: the test sets; the figure is the mean over them.
+    """
+
+    label: str
+    measure: str
+    corpus: Words
+    splits: Words
+
+
+@dataclass(frozen=True)
+class Row:
+    """One system of a table.
+
+    Attributes:
+        run: the configuration's name and its overrides, with `{name}` for values of `at` and of a scale; None if the
+            paper quotes the row from other work.
+        on, teacher, against: labels of the rows that it starts from, learns from, and is compared with.
+        paper: the paper's figure for each column, as printed, or None.
+        at: the values of its grid, by the grid's keys.
+    """
+
+    label: str
+    run: Optional[Words] = None
+    on: Optional[str] = None
+    teacher: Optional[str] = None
+    against: Optional[str] = None
+    paper: Tuple[Optional[str], ...] = ()
+    at: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One table or figure of a paper.
+
+    Attributes:
+        source: the file of the definition.
+        paper: its key in configs/papers.yaml; empty if the table is of no paper.
+        figure: how it is drawn; empty if it is not. `x` is a key of the grid, `rows`, the label of a column, or the
+            name of the axis of columns with several points. `series` is a key of the grid. `y` is the label of a column
+            that is drawn over the column `x`.
+    """
+
+    source: Path
+    title: str
+    paper: str
+    paper_title: str
+    columns: Tuple[Column, ...]
+    rows: Tuple[Row, ...]
+    figure: Mapping[str, str]
+    notes: Tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.source.stem
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether it is a figure in the paper. Such a one is always drawn."""
+        return "-figure" in self.name
+
+    def row(self, label: str) -> Row:
+        """The row with this label; raises a LabError if there is none."""
+        for row in self.rows:
+            if row.label == label:
+                return row
+        rows = "; ".join(row.label for row in self.rows if row.run)
+        raise LabError(f"{self.name} has no row {label!r}; its rows are: {rows}")
+
+    def to_run(self, labels: Optional[List[str]] = None) -> List[Row]:
+        """The rows that can be run, or of these the ones in `labels`.
+
+        Raises:
+            LabError: an unknown row, or one that the paper quotes from other work.
+        """
+        for row in map(self.row, labels or ()):
+            if row.run is None:
+                raise LabError(f"{self.name}: {row.label!r} is quoted from another paper and cannot be run")
+        return [row for row in self.rows if row.run and (not labels or row.label in labels)]
+
+
+def table_names() -> List[str]:
+    """The names of all definitions; raises a LabError outside a checkout, which holds them."""
+    names = sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
+    if not names:
+        raise LabError(
+            f"{CONFIGS / 'tables'}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)"
+        )
+    return names
+
+
+def load_table(name: str) -> Table:
+    """Read a definition.
+
+    Args:
+        name: its name in configs/tables, or the path of a YAML file.
+
+    Raises:
+        LabError: there is no such table, or its file is not a valid definition.
+    """
+    path = _definition(name)
+    content = _checked(path, "the table", read_yaml(path), TABLE, required=("title", "columns", "rows"))
+    paper, papers = content.get("paper") or "", read_yaml(PAPERS)
+    if paper and paper not in papers:
+        raise LabError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
+    columns = tuple(_column(path, label, spec) for label, spec in content["columns"].items())
+    specs = {label: _checked(path, f"row {label!r}", spec or {}, ROW) for label, spec in content["rows"].items()}
+    against = content.get("against")
+    exempt = {against, specs.get(against, {}).get("on")}  # the row of all comparisons, and its baseline
+    rows = tuple(
+        row
+        for label, spec in specs.items()
+        for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
+    )
+    for label, number in Counter(row.label for row in rows).items():
+        if number > 1:
+            raise LabError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
+    table = Table(
+        path,
+        content["title"],
+        paper,
+        papers.get(paper, ""),
+        columns,
+        rows,
+        _figure(path, content.get("figure"), columns, rows),
+        tuple(content.get("notes") or ()),
+    )
+    for row in rows:
+        _require_an_end(table, row, ())
+    for key, found in (("columns", columns), ("rows", rows)):
+        if not found:
+            raise LabError(f"{path}: the table has no {key}; add one")
+    return table
+
+
+def _definition(name: str) -> Path:
+    """The file of a definition."""
+    names = table_names()  # raises an error where there are no configurations either
+    if not name.endswith(".yaml"):
+        if name not in names:
+            raise LabError(f"no table {name!r}; there are: {', '.join(names)}; or give the path of a YAML file")
+        return CONFIGS / "tables" / f"{name}.yaml"
+    path = Path(name).absolute()
+    if not path.is_file():
+        raise LabError(f"{name}: no such file; name a table's YAML file, or one of: {', '.join(names)}")
+    if not re.fullmatch(r"[\w.+-]+", path.stem):
+        raise LabError(f"{name}: the table's files are named after it; rename it with letters, digits and _-.+")
+    return path
+
+
+def filled(template: str, values: Mapping[str, str]) -> str:
+    """A template with a value for each `{name}` in it; values are inserted once, as they are.
+
+    Raises:
+        LabError: a name has no value.
+    """
+    missing = set(re.findall(r"\{(\w+)\}", template)) - set(values)
+    if missing:
+        raise LabError(f"{template!r}: no value for {', '.join(sorted(missing))}; there are: {', '.join(values)}")
+    return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], template)
+
+
+class _Loader(TEXT_LOADER):
+    """Refuses a repeated key. PyYAML keeps only the last of its values."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Dict[Any, Any]:
+        found: Set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in found:
+                line = key.start_mark.line + 1
+                raise yaml.YAMLError(f"line {line}: the key {key.value!r} is repeated; rename or delete one")
+            found.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> Dict[str, Any]:
+    """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
+    try:
+        return _without_null(yaml.load(path.read_text(encoding="utf-8"), _Loader))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise LabError(f"{path}: {' '.join(str(error).split())}") from error
+
+
+def _without_null(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {key: _without_null(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_without_null(value) for value in node]
+    return None if node == "null" else node
+
+
+def _column(path: Path, label: str, spec: Any) -> Column:
+    spec = _checked(path, f"column {label!r}", spec, COLUMN, required=("corpus", "measure"))
+    return Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple((spec.get("splits") or "test").split()))
+
+
+def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:
+    """The row, or one row for each point of its grid."""
+    grid = spec.get("grid") or {}
+    for key, values in grid.items():
+        if not isinstance(values, list):
+            raise LabError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
+    words = tuple(spec["run"].split()) if spec.get("run") else None
+    others = (spec.get("on"), spec.get("teacher"), spec.get("against", against) if words else None)
+    points = list(itertools.product(*grid.values()))
+    printed = spec.get("paper") or []
+    of_points = printed if grid and printed else [printed] * len(points)
+    if len(of_points) != len(points) or not all(isinstance(figures, list) for figures in of_points):
+        raise LabError(f"{path}: row {label!r}: paper must have a list of figures for each of its {len(points)} points")
+    for values, figures in zip(points, of_points):
+        at = dict(zip(grid, values))
+        name = filled(label, at) if grid else label
+        if len(figures) > columns:
+            raise LabError(f"{path}: {name}: {len(figures)} figures of the paper for {columns} columns")
+        yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at)
+
+
+def _figure(path: Path, spec: Any, columns: Tuple[Column, ...], rows: Tuple[Row, ...]) -> Mapping[str, str]:
+    if not spec:
+        return {}
+    figure = _checked(path, "figure", spec, FIGURE, required=("x",))
+    known = {column.label for column in columns} if "y" in figure else {key for row in rows for key in row.at}
+    for axis in (figure[name] for name in figure if {"y", "series"} & set(figure)):
+        if axis not in known:
+            what = "column" if "y" in figure else "grid"
+            raise LabError(f"{path}: figure: no {what} {axis!r}; there are: {', '.join(sorted(known))}")
+    if "series" in figure and not any({figure["x"], figure["series"]} <= row.at.keys() for row in rows if row.run):
+        raise LabError(f"{path}: figure: no row with a 'run' has both {figure['x']} and {figure['series']}; add one")
+    return figure
+
+
+def _require_an_end(table: Table, row: Row, above: Words) -> None:
+    """Raise a LabError if rows need each other in a circle, or a row that does not exist."""
+    if row.label in above:
+        raise LabError(f"{table.name}: {' needs '.join((*above, row.label))}: the rows need each other in a circle")
+    for label in filter(None, (row.on, row.teacher, row.against)):
+        if table.row(label).run is None:
+            raise LabError(f"{table.name}: {row.label} needs {label}, which has no 'run'; add it")
+        _require_an_end(table, table.row(label), (*above, row.label))
+
+
+def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:
+    """Return a part of a definition; raise a LabError for a wrong key, a wrong kind of value or a missing key."""
+    if not isinstance(spec, dict):
+        raise LabError(f"{path}: {what} must have keys: {', '.join(kinds)}")
+    for key, value in spec.items():
+        if key not in kinds:
+            raise LabError(f"{path}: {what}: {key!r} is none of {', '.join(sorted(kinds))}")
+        if value is not None and not isinstance(value, kinds[key]):
+            raise LabError(f"{path}: {what}: {key} must be {_KINDS[kinds[key]]}, not {str(value)[:80]!r}")
+    for key in required:
+        if spec.get(key) in (None, ""):
+            raise LabError(f"{path}: {what} has no {key!r}; add it")
+    return spec

@@ -1,0 +1,193 @@
+"""Measures of a run: for each, the command that reports it and where the figure is in the report.
+
+A report is the last line that the command prints, a JSON object.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+
+from omegaconf import DictConfig
+
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.scoring import DIACRITICS_OPTIONAL
+from fairseq_capsule_lab.tables.configurations import composed
+from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
+from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run
+
+# One figure, or several by the number of source words.
+Value = Union[float, Dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure.
+
+    Attributes:
+        source: the command of `SOURCES` that writes the report; None for the scores of evaluate.sh.
+        read: finds the figure in the report.
+        score: the name of a score of evaluate.sh.
+        compared: a report's figure is compared with that of the other row, seed by seed.
+        by_words: it has several figures, by the number of source words.
+    """
+
+    source: Optional[str]
+    read: Callable[[Dict[str, Any]], Value]
+    digits: int = 2
+    score: Optional[str] = None
+    compared: bool = False
+    by_words: bool = False
+
+
+def composed_of(run: Run) -> DictConfig:
+    """The composed configuration of a run; a given baseline has the Transformer's."""
+    config = "transformer" if run.config == GIVEN else run.config
+    return composed(run.setting.configs, config, run.all_overrides)
+
+
+# --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
+
+SOURCES = {
+    "size": "fairseq-capsule {plugin} size {checkpoint} --data {bin} --json",
+    "nll": "fairseq-capsule {plugin} nll {checkpoint} --data {bin} --json",
+    "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
+    "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
+    "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
+    "lengths": "fairseq-capsule analyze lengths {generated} {case} {lang} --out {out} --json",
+    "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} {lang} --out {out} --json",
+    "longer-than": "fairseq-capsule analyze lengths {generated} {case} {lang} --longer-than 0,10,20,30,40,50"
+    " --out {out} --json",
+    "throughput-train": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode train {throughput} --json",
+    "throughput-generate": "{python} {throughput.py} {plugin} --arch {arch} {model} --mode generate {throughput}"
+    " --json",
+    "latency": "{python} {latency.py} {plugin} --archs {arch} transformer {model} {latency} --lengths --json",
+}
+TIMED = {source for source, words in SOURCES.items() if "{arch}" in words}  # of untrained models
+SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}  # of what evaluate.sh generated
+
+
+def command(source: str, run: Run, places: Places) -> List[str]:
+    """The command of a source for a run, as a list of words."""
+    folder, corpus, setting = places.folder(run), places.corpus(run), run.setting
+    task, benchmarks = composed_of(run).task, REPOSITORY / "benchmarks"
+    arch, model = model_options(run)
+    values = {
+        "checkpoint": [places.checkpoint(run)],
+        "bin": [corpus / "bin"],
+        "out": [folder.path / "measures"],
+        "generated": [folder.evaluation("test").translations],
+        "source": [corpus / "tokenised" / f"train.{task.source_lang}"],
+        "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
+        "case": ["--lowercase"] if "--lowercase" in setting.decode else [],
+        "lang": ["--lang", task.target_lang],
+        "python": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules of their folder
+        "plugin": plugin_option(run, places),
+        "arch": [arch],
+        "model": model,
+        "throughput": setting.throughput,
+        "latency": setting.latency,
+        **{name: [benchmarks / name] for name in ("throughput.py", "latency.py")},
+    }
+    pieces = ((word, re.fullmatch(r"\{(.+)\}", word)) for word in SOURCES[source].split())
+    return [str(value) for word, name in pieces for value in (values[name[1]] if name else [word])]
+
+
+def plugin_option(run: Run, places: Places) -> List[str]:
+    """The option of a command that loads or builds the model of a run."""
+    plugin = places.user_dir(run)
+    return ["--user-dir", str(plugin)] if plugin else []
+
+
+def model_options(run: Run) -> Tuple[str, List[str]]:
+    """The architecture of a run, and its whole numbers and choices as `--option` of the benchmarks."""
+    model = composed_of(run).model
+    kept = {name: value for name, value in model.items() if type(value) in (int, str) and name != "_name"}
+    return model._name, [word for name, value in kept.items() for word in ("--option", f"{name}={value}")]
+
+
+# --- measures --------------------------------------------------------------------------------------------------
+
+
+def _score(name: str) -> Measure:
+    return Measure(None, lambda found: found["scores"][name]["score"], score=name)
+
+
+def _row(key: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
+    return lambda found: factor * found["rows"][0][key]
+
+
+def _by_words(source: str, key: str, digits: int = 2) -> Measure:
+    return Measure(source, lambda found: {row["words"]: row[key] for row in found["rows"]}, digits, by_words=True)
+
+
+def _first(key: str) -> Callable[[Dict[str, Any]], float]:
+    """In the report of latency.py, the figure of the first architecture."""
+
+    def read(found: Dict[str, Any]) -> float:
+        figure = found[key][found["archs"][0]]
+        return figure["mean"] if key == "milliseconds" else figure
+
+    return read
+
+
+def _losses_ratio(found: Dict[str, Any]) -> float:
+    """The ratio with guided losses if the architecture has them."""
+    return found["ratios"].get(f"{found['arch']} + losses", found["ratio"])
+
+
+MEASURES: Dict[str, Measure] = {
+    "bleu": _score("tokenised_bleu"),
+    "bleu_without_diacritics": _score("tokenised_bleu_without_diacritics"),
+    **{
+        name: _score(name) for name in ("compound_split_bleu", "detokenised_bleu", "chrf", "rouge1", "rouge2", "rougeL")
+    },
+    "parameters": Measure("size", lambda found: found["models"][0]["parameters"], 0),
+    "parameters_without_embeddings": Measure(
+        "size", lambda found: found["models"][0]["parameters"] - found["models"][0]["embeddings"], 0
+    ),
+    "nll": Measure("nll", _row("nll"), 3, compared=True),
+    "speed_train": Measure("throughput-train", _losses_ratio),
+    "speed_generate": Measure("throughput-generate", lambda found: found["ratio"]),
+    "latency": Measure("latency", _first("milliseconds"), 1),
+    "latency_ratio": Measure("latency", _first("speedup")),
+    **{f"probe{top}": Measure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
+    "cdr": Measure("coverage", _row("cdr"), 3),
+    "over_translation": Measure("coverage", _row("over")),
+    "under_translation": Measure("coverage", _row("under")),
+    # The first row of the report is about the whole target.
+    "overlap_past": Measure("overlap", _row("past"), 3),
+    "overlap_future": Measure("overlap", _row("future"), 3),
+    "bleu_by_length": _by_words("lengths", "bleu"),
+    "ratio_by_length": _by_words("lengths", "length_ratio", 3),
+    "bleu_by_length_group": _by_words("length-groups", "bleu"),
+    "bleu_longer_than": _by_words("longer-than", "bleu"),
+}
+RATIOS = ("speed_train", "speed_generate", "latency_ratio")
+FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
+
+
+def require_measures(table: Table) -> None:
+    """Raise a LabError if a column has an unknown measure, or if the figure needs a column that is missing."""
+    for column in table.columns:
+        if column.measure not in MEASURES:
+            raise LabError(
+                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
+            )
+    axis = table.figure.get("x", "rows")
+    by_words = any(MEASURES[column.measure].by_words for column in table.columns)
+    if not by_words and axis != "rows" and not {"y", "series"} & set(table.figure):
+        raise LabError(
+            f"{table.source}: figure: no column has several points over {axis!r}; add one, such as bleu_by_length, "
+            "or give y or series"
+        )
+
+
+def applies(measure: str, run: Run) -> bool:
+    """Whether a run can have such a figure. A model's speed compared with itself is not measured."""
+    if measure in RATIOS:
+        return run.config not in FAIRSEQS_OWN or run.has_other_architecture
+    if measure == "bleu_without_diacritics":
+        return composed_of(run).task.target_lang in DIACRITICS_OPTIONAL
+    if measure.startswith("overlap"):
+        return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
+    return measure.startswith("probe") == (run.config == "probe")

@@ -1,0 +1,249 @@
+"""Print tables as Markdown, CSV and plots, with our figures beside the papers'."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+
+from matplotlib.figure import Figure as Plot
+
+from fairseq_capsule_lab.analysis.charts import lines, points, scatter
+from fairseq_capsule_lab.analysis.reports import Report, escaped
+from fairseq_capsule_lab.evaluation.seeds import Effect
+from fairseq_capsule_lab.tables.definitions import Row
+from fairseq_capsule_lab.tables.gathering import Figures, Results
+from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
+
+NOTHING = ""
+_PLACE = re.compile(r"-(table|figure)(\d+)$")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the CSV file: one figure. `of` is the number of source words if the column has several points."""
+
+    row: str
+    column: str
+    of: str
+    paper: Optional[str]
+    mean: Optional[float]
+    spread: Optional[float]
+    seeds: int
+    difference: Optional[float]
+    p: str
+    low: Optional[float]
+    high: Optional[float]
+    p_over_seeds: Optional[float]
+    detectable: Optional[float]
+    missing: Optional[str]
+
+
+def csv_lines(results: Results) -> List[Line]:
+    """Every figure of a table, ours and the paper's."""
+    return [
+        Line(
+            row.label,
+            column,
+            point,
+            paper,
+            figures.mean,
+            figures.spread,
+            len(figures.values),
+            figures.difference,
+            " ".join(f"{p:.4f}" for p in figures.ps),
+            *_of_effect(figures.effect),
+            figures.missing or None,
+        )
+        for row in results.table.rows
+        for column, paper, ours in _of_row(results, row)
+        for point, figures in ours.items()
+    ]
+
+
+def markdown(results: Results) -> str:
+    """The table, with notes under it: corpora, signatures, and what is missing."""
+    table = results.table
+    header = [("", NOTHING)]
+    for number, column in enumerate(table.columns):
+        header += [(column.label, ", the paper's")] if _is_printed(results, number) else []
+        header += [(column.label, _point(point) + ", ours") for point in _points(results, number)]
+    body = [[escaped(label) + escaped(kind) for label, kind in header], ["---"] * len(header)]
+    for row in table.rows:
+        cells = [escaped(row.label)]
+        for number, (_, paper, ours) in enumerate(_of_row(results, row)):
+            cells += [paper or NOTHING] if _is_printed(results, number) else []
+            digits = MEASURES[table.columns[number].measure].digits
+            cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
+        body.append(cells)
+    found = _PLACE.search(table.name)
+    place = f": {found[1].title()} {found[2]}" if found else ""
+    paper = f"{table.paper_title}{place}. " if table.paper else ""
+    title = f"# {table.title}\n\n{paper}Scale: {results.scale.name}.\n\n"
+    return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
+
+
+def plot(results: Results) -> Optional[Plot]:
+    """The plot; None if the definition has no figure, or if there are no results yet."""
+    table, columns = results.table, list(enumerate(results.table.columns))
+    if not table.figure or not any(f.values for cells in results.cells.values() for p in cells for f in p.values()):
+        return None
+    axis = table.figure["x"]
+    if axis == "rows":
+        rows = results.cells.items()
+        ours = {column.label: {row: cells[c].get("", Figures()) for row, cells in rows} for c, column in columns}
+        means = {label: {row: figures.mean for row, figures in rows.items()} for label, rows in ours.items()}
+        spreads = {label: {row: figures.spread or 0 for row, figures in rows.items()} for label, rows in ours.items()}
+        return points(means, spreads, table.title)
+    if "y" in table.figure:
+        return _over_a_column(results, axis, table.figure["y"])
+    if "series" in table.figure:
+        return _grid(results, axis, table.figure["series"])
+    panels, ticks = {}, next(filter(any, (_points(results, c) for c, _ in columns)), None)
+    if not ticks:
+        return None
+    for c, column in columns:
+        series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
+        drawn = {label: values for label, values in series.items() if any(v is not None for v in values)}
+        panels.update({column.label: drawn} if drawn else {})
+    return lines(panels, ticks, axis, table.title)
+
+
+def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
+    """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths.
+
+    Raises:
+        LabError: one could not be written.
+    """
+    drawn = plot(results) if figure or results.table.is_figure else None
+    return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
+
+
+def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
+    """For each column: its label, the paper's figure, our figures."""
+    ours = results.cells.get(row.label, ({"": Figures(missing="")},) * len(results.table.columns))
+    return zip((column.label for column in results.table.columns), row.paper, ours)
+
+
+def _points(results: Results, number: int) -> List[str]:
+    """All points of a column."""
+    found = dict.fromkeys(point for cells in results.cells.values() for point, f in cells[number].items() if f.values)
+    return list(found) or [""]
+
+
+def _is_printed(results: Results, number: int) -> bool:
+    return any(row.paper[number] for row in results.table.rows)
+
+
+def _cell(figures: Optional[Figures], digits: int) -> str:
+    if figures is None or (figures.mean is None and not figures.missing):
+        return NOTHING
+    if figures.mean is None:
+        return "missing"
+    cell = f"{figures.mean:,.{digits}f}"
+    if figures.spread:
+        cell += f" ± {figures.spread:.{digits}f}"
+    if figures.effect:
+        difference, low, high = (
+            f"{value:+.{digits}f}" for value in (figures.effect.difference, figures.effect.low, figures.effect.high)
+        )
+        cell += f" ({difference}, {low} to {high}, p {_p(figures.effect.p_adjusted)})"
+    elif figures.difference is not None:
+        ps = ", ".join(map(_p, figures.ps))
+        cell += f" ({figures.difference:+.{digits}f}{f', p {ps}' if ps else ''})"
+    return cell
+
+
+def _p(p: float) -> str:
+    return "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def _of_effect(effect: Optional[Effect]) -> Tuple[Optional[float], ...]:
+    return (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else (None,) * 4
+
+
+def _notes(results: Results) -> Iterator[str]:
+    table = results.table
+    yield from (f"- {escaped(note)}\n" for note in table.notes)
+    told: Dict[str, List[str]] = {}
+    for column, label, stands_in in zip(table.columns, results.labels, results.stands_in):
+        what_for = [f"{stands_in} stands for {column.corpus[0]}"] if stands_in else []
+        told.setdefault("; ".join([*what_for, *([label] if label else [])]), []).append(column.label)
+    for what, columns in told.items():
+        if what:
+            yield f"- {escaped(', '.join(columns))}: {what}.\n"
+    speeds = [column.label for column in table.columns if column.measure in RATIOS]
+    if speeds:
+        yield f"- {escaped(', '.join(speeds))}: the ratio to fairseq's own model of the same size; for that none.\n"
+    compared = dict.fromkeys(row.against for row in table.rows if row.against)
+    ours = [figures for cells in results.cells.values() for points in cells for figures in points.values()]
+    if any(figures.spread for figures in ours):
+        yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
+    if compared and any(figures.effect for figures in ours):
+        yield (
+            f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
+            f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the "
+            "column.\n"
+        )
+    if compared and any(figures.differences and not figures.effect for figures in ours):
+        yield (
+            f"- In brackets, without an interval: the mean difference to {_quoted(compared, ' or ')} over the seeds of "
+            "both rows, and for each seed the p of a paired bootstrap over the sentences; a mean over several test "
+            "sets has no p.\n"
+        )
+    reasons: Dict[Tuple[str, str], List[str]] = {}
+    for line in csv_lines(results):
+        if line.missing:
+            reasons.setdefault((line.row, line.missing), []).append(line.column)
+    for (row, reason), columns in reasons.items():
+        yield f"- Missing: {_quoted([row], '')}: {escaped(', '.join(columns) + f': {reason}')}.\n"
+
+
+def _seeds(results: Results) -> str:
+    """How many seeds each row has."""
+    rows: Dict[int, List[str]] = {}
+    for row, cells in results.cells.items():
+        rows.setdefault(max(len(figures.values) for points in cells for figures in points.values()), []).append(row)
+    return "".join(f"; {seeds} for {_quoted(rows[seeds], ', ')}" for seeds in sorted(rows, reverse=True) if seeds)
+
+
+def _reports(results: Results) -> str:
+    columns = [column.label for column in results.table.columns if MEASURES[column.measure].compared]
+    return f" ({escaped(', '.join(columns))}: over seeds only)" if columns else ""
+
+
+def _quoted(labels: Iterable[str], joint: str) -> str:
+    return joint.join(f"*{escaped(label)}*" for label in labels)
+
+
+def _grid(results: Results, axis: str, series: str) -> Plot:
+    """A line for each value of `series` over the values of `axis`."""
+    table = results.table
+    placed = [row for row in table.rows if row.label in results.cells and {axis, series} <= row.at.keys()]
+    ticks = list(dict.fromkeys(row.at[axis] for row in placed))
+    panels: Dict[str, Dict[str, List[Optional[float]]]] = {}
+    for c, column in enumerate(table.columns):
+        panel = panels.setdefault(column.label, {})
+        for row in placed:
+            values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
+            values[ticks.index(row.at[axis])] = _mean(results.cells[row.label][c], "")
+    return lines(panels, ticks, axis, table.title)
+
+
+def _over_a_column(results: Results, x: str, y: str) -> Plot:
+    """One point for each row. A model compared with itself has the ratio 1, which is not measured."""
+    labels = [column.label for column in results.table.columns]
+    places: Dict[str, Tuple[float, float, float]] = {}
+    for row, cells in results.cells.items():
+        over, height = (cells[labels.index(label)].get("", Figures()) for label in (x, y))
+        across = 1.0 if over.missing == "" else over.mean
+        if across is not None and height.mean is not None:
+            places[row] = (across, height.mean, height.spread or 0)
+    return scatter(places, x, y, results.table.title)
+
+
+def _mean(points: Dict[str, Figures], point: str) -> Optional[float]:
+    return points[point].mean if point in points else None
+
+
+def _point(point: str) -> str:
+    return f", {point} words" if point else ""

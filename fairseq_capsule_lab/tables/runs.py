@@ -1,0 +1,200 @@
+"""Runs: what determines a training, its folder, and which of its checkpoints is measured.
+
+Rows of different tables with equal settings are one run, in one folder.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Iterator, Optional, Sequence, Tuple
+
+from fairseq_capsule.number_sets import as_ranges
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.runs import RunFolder, plugins
+from fairseq_capsule_lab.tables.configurations import without_defaults
+from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
+from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
+
+GIVEN = "given"  # the checkpoint of --baseline
+BASELINE = "transformer"  # the configuration that it replaces
+PROBE = "probe"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training.
+
+    Attributes:
+        config: the configuration's name in configs/CORPUS.
+        overrides: the overrides of its row and corpus that change a setting, sorted, without the plugin.
+        baseline: the run that it starts from.
+        teacher: the run whose translations are its training data.
+        user_dir: the plugin that its row names, as written there; empty if it names none.
+    """
+
+    scale: str
+    setting: Setting
+    config: str
+    overrides: Words
+    seed: int
+    baseline: Optional["Run"] = None
+    teacher: Optional["Run"] = None
+    user_dir: str = ""
+
+    @property
+    def regime(self) -> Regime:
+        return self.setting.on_baseline if self.baseline else self.setting.from_scratch
+
+    @property
+    def all_overrides(self) -> Words:
+        return (*self.setting.overrides, *self.regime.overrides, *self.overrides)
+
+    @property
+    def title(self) -> str:
+        """Its settings without scale, corpus and seed, as the name of a folder and a value of a Hydra override."""
+        groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
+        pairs = [word.partition("=") for word in self.overrides]
+        words = [self._short(key) + equals + value for key, equals, value in pairs]
+        words += [f"user_dir={Path(self.user_dir).name}"] if self.user_dir else []
+        words = [self.config, *sorted([*words, *groups])]
+        words += [f"on={self.baseline.title}"] if self.baseline else []
+        words += [f"teacher={self.teacher.title}"] if self.teacher else []
+        return "+".join(words).replace("=", "-").replace(",", "_").replace("/", "@")
+
+    @property
+    def has_other_architecture(self) -> bool:
+        """Whether its row chooses another architecture than its configuration."""
+        return any(word.startswith("model._name=") for word in self.overrides)
+
+    @property
+    def is_averaged(self) -> bool:
+        return bool(self.regime.average) and self.config not in (PROBE, GIVEN)
+
+    def with_needed(self) -> Iterator["Run"]:
+        """The baselines and teachers that it needs, directly or through others, then the run itself."""
+        for needed in filter(None, (self.baseline, self.teacher)):
+            yield from needed.with_needed()
+        yield self
+
+    def _short(self, key: str) -> str:
+        """A key without the prefix `model.`, unless a group of the configuration has the shorter name."""
+        rest = key.removeprefix("model.")
+        return key if (CONFIGS / self.setting.configs / rest).is_dir() else rest
+
+    def compared_folder(self, other: "Run", seeds: Sequence[int]) -> str:
+        """The folder of its comparisons with another run, or of the comparisons over several seeds of both."""
+        folder = f"{self._system}/seeds{as_ranges(seeds).replace(',', '_')}" if len(seeds) > 1 else self.name
+        return f"{folder}/compared/{other.title}"
+
+    @property
+    def _system(self) -> str:
+        return "/".join([self.scale, self.setting.data, self.title])
+
+    @property
+    def name(self) -> str:
+        return self._system if self.config == GIVEN else f"{self._system}/seed{self.seed}"
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint in its folder that is measured and decoded, and that other runs start from."""
+        if self.config == GIVEN:
+            return "checkpoint_given.pt"
+        return "checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt"
+
+
+@dataclass(frozen=True)
+class Places:
+    """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder.
+
+    Attributes:
+        here: where the user called the command. A plugin of a row is relative to it.
+        plugin: the plugin of rows that name none; None for this package.
+    """
+
+    runs: Path
+    data: Path
+    here: Path = Path()
+    plugin: Optional[Path] = None
+
+    def folder(self, run: Run) -> RunFolder:
+        return RunFolder(self.runs / run.name)
+
+    def require_plain(self, scale: Scale) -> None:
+        """Refuse links and pipes in the runs of a scale, before a step reads or writes there.
+
+        Raises:
+            LabError: a folder of the scale, of a corpus, of a system or of the tables has one.
+        """
+        folder = self.runs / scale.name
+        systems = sorted(folder.glob("*/*"))  # and the files of tables
+        for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
+            raise LabError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
+        for system in filter(Path.is_dir, systems):
+            RunFolder(system).require_plain()
+
+    def checkpoint(self, run: Run) -> Path:
+        return self.runs / run.name / run.checkpoint
+
+    def corpus(self, run: Run) -> Path:
+        """The prepared corpus: its `bin` and `raw`."""
+        return self.data / run.setting.data
+
+    def user_dir(self, run: Run) -> Optional[Path]:
+        """The plugin that defines the model of a run; None for this package."""
+        return Path(os.path.abspath(self.here / run.user_dir)) if run.user_dir else self.plugin
+
+    def given(self, run: Run) -> Run:
+        """The given baseline for the scale and corpus of `run`."""
+        return Run(run.scale, run.setting, GIVEN, (), 0)
+
+    def has_given(self, run: Run) -> bool:
+        return self.checkpoint(self.given(run)).is_symlink()
+
+
+def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:
+    """The run of a row for a column.
+
+    Args:
+        given: a given checkpoint replaces the Transformer that rows start from or learn from. It also does if an
+            earlier call has put one into the folder of runs.
+    """
+    corpus, *of_corpus = column.corpus
+
+    def build(row: Row) -> Run:
+        config, *words = row.run or ()
+        setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
+        words = [filled(word, {**dict(setting.words), **row.at}) for word in words]
+        overrides, user_dir = _without_plugin(sorted([*words, *([] if setting.stands_in else of_corpus)]))
+        baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
+        regime = setting.on_baseline if baseline else setting.from_scratch
+        overrides = without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
+        run = Run(scale.name, setting, config, overrides, seed, baseline, teacher, user_dir)
+        # A teacher may have any size.
+        starts = not words and any(other.on == row.label for other in table.rows)
+        teaches = any(other.teacher == row.label for other in table.rows)
+        if (
+            (starts or teaches)
+            and config == BASELINE
+            and not run.has_other_architecture
+            and (given or places.has_given(run))
+        ):
+            return places.given(run)
+        return run
+
+    return build(row)
+
+
+def _without_plugin(overrides: Sequence[str]) -> Tuple[Words, str]:
+    """The overrides without the one that names the plugin, and its value."""
+    of_plugin = f"{plugins.KEY}="
+    named = [word.removeprefix(of_plugin) for word in overrides if word.startswith(of_plugin)]
+    user_dir = named[-1] if named and named[-1] != plugins.DEFAULT else ""
+    return tuple(word for word in overrides if not word.startswith(of_plugin)), user_dir
+
+
+def compared_runs(
+    table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False
+) -> Tuple[Run, Optional[Run]]:
+    """The run of a row, and the run of the row that it is compared with."""
+    other = run_of(table, table.row(row.against), column, scale, seed, places, given) if row.against else None
+    return run_of(table, row, column, scale, seed, places, given), other

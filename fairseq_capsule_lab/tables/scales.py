@@ -1,0 +1,107 @@
+"""Scales, configs/scales/*.yaml: the corpora, sizes and schedules that a table is made with."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Dict, List, Mapping, Tuple
+
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.tables.definitions import CONFIGS, Words, read_yaml
+
+SCALES = ("paper", "small", "smoke")
+
+
+@dataclass(frozen=True)
+class Regime:
+    """The schedule of a training from scratch, or of one that starts from a baseline.
+
+    Attributes:
+        overrides: for every such run.
+        average: options of `fairseq-capsule average`; if empty, the last checkpoint is measured.
+        hours: an estimate.
+    """
+
+    overrides: Words = ()
+    average: Words = ()
+    hours: float = 0.0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The settings of a paper's runs on one corpus at one scale.
+
+    Attributes:
+        configs: the folder under configs/.
+        data: the folder under --data.
+        licensed: the folder of a corpus that needs a licence; its path replaces `{licensed}` in `prepare`.
+        prepare: the command that prepares the data.
+        splits: the test sets.
+        decode: options of evaluate.sh.
+        distill, throughput, latency: options of distill.sh and of the benchmarks.
+        words: values for `{name}` in a definition.
+        memory: of a training, in GB; an estimate.
+        stands_in: whether another corpus replaces the paper's. It has one direction of translation.
+    """
+
+    configs: str
+    data: str
+    licensed: str = ""
+    prepare: Words = ()
+    splits: Words = ("test",)
+    overrides: Words = ()
+    decode: Words = ()
+    distill: Words = ()
+    throughput: Words = ()
+    latency: Words = ()
+    words: Tuple[Tuple[str, str], ...] = ()
+    gpus: int = 1
+    memory: int = 8
+    effective_tokens: int = 0
+    stands_in: bool = False
+    from_scratch: Regime = Regime()
+    on_baseline: Regime = Regime()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """One scale. All `entries` that fit a run are merged; later ones take precedence."""
+
+    name: str
+    entries: Tuple[Mapping[str, Any], ...]
+
+    def setting(self, paper: str, corpus: str, big: bool) -> Setting:
+        """The settings of a paper's runs on a corpus; `big` is whether they have the big size."""
+        merged: Dict[str, Any] = {}
+        for entry in self.entries:
+            fits = paper in entry.get("papers", [paper]) and corpus in entry.get("corpora", [corpus])
+            if fits and (big or "big" not in entry):
+                merged = _merged(merged, entry)
+        configs = merged.get("configs", corpus)
+        merged = {"configs": configs, "data": configs, "prepare": f"scripts/prepare-{configs}.sh", **merged}
+        read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setting) if item.name in merged}
+        return Setting(**read, stands_in=configs != corpus)
+
+
+def load_scale(name: str) -> Scale:
+    """Read a scale; raises a LabError if there is none of this name."""
+    if name not in SCALES:
+        raise LabError(f"no scale {name!r}; there are: {', '.join(SCALES)}")
+    entries: List[Mapping[str, Any]] = read_yaml(CONFIGS / "scales" / f"{name}.yaml")["settings"]
+    return Scale(name, tuple(entries))
+
+
+def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Dict[str, Any]:
+    both = {key: {**first[key], **second[key]} for key in first if isinstance(second.get(key), dict)}
+    return {**first, **second, **both}
+
+
+def _regime(spec: Mapping[str, str]) -> Regime:
+    words = {name: tuple(spec[name].split()) for name in ("overrides", "average") if name in spec}
+    return Regime(hours=float(spec["hours"]), **words)
+
+
+_READ = {  # for each type of field, how its YAML text is read
+    str: str,
+    int: int,
+    Words: lambda text: tuple(text.split()),
+    Tuple[Tuple[str, str], ...]: lambda named: tuple(named.items()),
+    Regime: _regime,
+}

@@ -1,0 +1,128 @@
+"""The report in a real browser: sorting, copying, sentences, widths."""
+
+import csv
+import io
+
+import pytest
+
+from fairseq_capsule_lab.cli import main
+from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, shown_in
+from tests.pages.report.runs import make_data, make_run
+from tests.pages.test_browser import browser  # noqa: F401  a fixture
+
+DRAWN = "document.readyState == 'complete' && document.querySelector('#cases article')"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    references = make_data(folder / "data", 60)
+    runs = [
+        make_run(folder / name, folder / "data", references, error, seed=number)
+        for number, (name, error) in enumerate({"base_line & co": 0.3, "=best": 0.1, "c" * 60: 0.2}.items())
+    ]
+    words = ["report", *runs, "--data", folder / "data", "--out", folder / "out", "--samples", 20]
+    assert main([str(word) for word in words]) == 0
+    return (folder / "out/report.html").as_uri()
+
+
+@pytest.fixture
+def page(browser, report):  # noqa: F811
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    for address, there in (("about:blank", "location.href == 'about:blank'"), (report, DRAWN)):
+        browser.get_log("browser")  # messages of the previous page
+        browser.get(address)
+        WebDriverWait(browser, 30, 0.05).until(lambda it: it.execute_script(f"return {there}"))
+    return browser
+
+
+def all_of(page, selector):
+    return page.find_elements("css selector", selector)
+
+
+def copied(page, table, form):
+    (button,) = (each for each in all_of(page, f"#{table}-table .copy button") if each.text == form)
+    button.click()
+    return all_of(page, f"#{table}-table .copied")[0].get_attribute("value")
+
+
+def test_a_column_is_sorted_by_its_numbers(page):
+    def order():
+        return [each.text for each in all_of(page, "#scores-table tbody th")]
+
+    head = all_of(page, "#scores-table thead button")[1]
+    head.click()
+    assert order() == ["=best", "c" * 60, "base_line & co"]
+    assert all_of(page, "#scores-table thead th")[1].get_attribute("aria-sort") == "descending"
+    head.send_keys("\n")  # also by the keyboard
+    assert order() == ["base_line & co", "c" * 60, "=best"]
+    assert copied(page, "scores", "CSV").splitlines()[1].startswith("base_line & co,")
+
+
+def test_tables_are_copied_in_three_forms(page):
+    shown = [
+        [cell.text for cell in row.find_elements("css selector", "th, td")] for row in all_of(page, "#scores-table tr")
+    ]
+    shown[0] = [text.removesuffix(" ↕") for text in shown[0]]
+    comma = list(csv.reader(io.StringIO(copied(page, "scores", "CSV"))))
+    assert [row[1:] for row in comma] == [row[1:] for row in shown]
+    assert [row[0] for row in comma] == ["system", "base_line & co", "'=best", "c" * 60]  # not a formula
+    markdown = copied(page, "scores", "Markdown").splitlines()
+    assert markdown[2].startswith(r"| base\_line & co | ") and markdown[1].startswith("| --- | ---: | ---: |")
+    tex = copied(page, "scores", "LaTeX").splitlines()
+    assert tex[0] == "\\begin{tabular}{lrrrrrrrrr}" and tex[3] == "\\midrule"
+    assert any(line.startswith(r"base\_line \& co & ") and r"$\pm$" in line for line in tex)
+
+
+def test_sentences_are_sorted_and_more_can_be_shown(page):
+    from selenium.webdriver.support.ui import Select
+
+    def differences():
+        return [float(each.text.rpartition(" ")[2]) for each in all_of(page, "#cases h3")]
+
+    assert len(differences()) == 20 and all_of(page, "#cases mark")
+    found = [abs(value) for value in differences()]
+    assert found == sorted(found, reverse=True)
+    Select(all_of(page, "#order")[0]).select_by_value("first")
+    assert all(value < 0 for value in differences()) and differences() == sorted(differences())
+    Select(all_of(page, "#order")[0]).select_by_value("number")
+    all_of(page, "#more")[0].click()
+    assert len(all_of(page, "#cases article")) == 40
+    link = all_of(page, "#lengths-table tbody th a")[0]
+    group, count = link.text, all_of(page, "#lengths-table tbody td")[0].text
+    link.click()
+    assert Select(all_of(page, "#group")[0]).first_selected_option.text == group
+    assert all_of(page, "#found")[0].text.startswith(f"{count} of 60 sentences")
+    all_of(page, "#containing")[0].send_keys("no such word")
+    assert all_of(page, "#cases article") == []
+
+
+@pytest.mark.parametrize("width", [400, 1200, 2000])
+def test_the_page_is_not_wider_than_the_window(page, report, width):
+    size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+@needs_axe
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_no_serious_accessibility_problem(page, scheme):
+    with shown_in(page, scheme):
+        assert serious_problems(page) == []
+
+
+def test_names_of_systems_are_not_broken_inside_words(page):
+    lines = page.execute_script(
+        "const cell = [...document.querySelectorAll('#scores-table tbody th')].find((each) =>"
+        " each.textContent == 'base_line & co'); const range = document.createRange();"
+        "range.setStart(cell.firstChild, 0); range.setEnd(cell.firstChild, 9); return range.getClientRects().length"
+    )
+    assert lines == 1
+
+
+def test_the_page_logs_nothing_to_the_console(page):
+    assert page.get_log("browser") == []

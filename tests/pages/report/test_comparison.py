@@ -1,0 +1,120 @@
+"""Scores, groups and sentences, compared with sacrebleu."""
+
+import os
+import random
+
+import pytest
+from sacrebleu.metrics import BLEU, CHRF
+
+from fairseq_capsule_lab.pages.report import comparison
+from fairseq_capsule_lab.pages.report.systems import read_systems
+from tests.pages.report.runs import make_data, make_run, write
+
+NAMES = ["first", "second", "third"]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compared")
+    references = make_data(folder / "data", 120)
+    runs = [
+        make_run(folder / name, folder / "data", references, error, seed=number)
+        for number, (name, error) in enumerate(zip(NAMES, (0.3, 0.1, 0.3)))
+    ]
+    return read_systems(runs, NAMES, folder / "data")
+
+
+def test_scores_are_those_of_sacrebleu(found):
+    test_set, systems = found
+    bleu, _, detokenised, chrf = comparison.scores(test_set, systems, 100, 5)
+    assert [each.measure.name for each in (bleu, chrf)] == ["tokenised_bleu", "chrf"]
+    for system, estimate in zip(systems, detokenised.estimates):
+        lines = [line.replace(" .", ".") for line in system.translations.sentences]
+        score = BLEU().corpus_score(lines, test_set.references)
+        assert estimate.score == pytest.approx(score.score) and estimate.length_ratio == pytest.approx(score.ratio)
+    first, second, third = bleu.estimates
+    assert first.p is None and second.p == pytest.approx(1 / 101) and third.p > 0.05
+    assert 0 < second.interval < 5
+
+
+def test_intervals_and_p_are_those_of_sacrebleu(found, monkeypatch):
+    from sacrebleu.significance import PairedTest
+
+    test_set, systems = found
+    monkeypatch.setenv("SACREBLEU_SEED", "9")
+    *_, chrf = comparison.scores(test_set, systems, 50, 9)
+    named = list(zip(NAMES, chrf.measure.systems))
+    _, columns = PairedTest(named, {"chrf": CHRF()}, test_set.references, test_type="bs", n_samples=50)()
+    (results,) = (column for name, column in columns.items() if name != "System")
+    assert [estimate.interval for estimate in chrf.estimates] == [result.ci for result in results]
+    assert [estimate.p for estimate in chrf.estimates] == [result.p_value for result in results]
+    assert os.environ["SACREBLEU_SEED"] == "9"
+
+
+def test_groups_contain_every_sentence_once(found):
+    test_set, systems = found
+    (measure, *_) = (each.measure for each in comparison.scores(test_set, systems, 10, 1))
+    groups = comparison.by_length(test_set, systems[0].sources, measure, 10, 1, (5, 20))
+    assert [group.words for group in groups] == ["≤ 5", "6–20", "> 20"]
+    assert sorted(i for group in groups for i in group.sentences) == list(range(120))
+    for group in groups:
+        lengths = [len(systems[0].sources[i].split()) for i in group.sentences]
+        low, high = {"≤ 5": (0, 5), "6–20": (6, 20), "> 20": (21, 99)}[group.words]
+        assert low <= min(lengths) and max(lengths) <= high
+        part = [[system.translations.sentences[i] for i in group.sentences] for system in systems]
+        assert group.comparison.measure.systems == part
+
+
+def test_the_same_system_twice_has_no_p(found):
+    test_set, systems = found
+    twice = [systems[0], systems[0]]
+    assert all(each.estimates[1].p is None for each in comparison.scores(test_set, twice, 10, 1))
+
+
+def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
+    lines = ["".join(random.Random(i).choices("天地玄黄宇宙洪荒", k=4 + i % 9)) for i in range(30)]
+    (tmp_path / "data/raw").mkdir(parents=True)
+    write(tmp_path / "data/raw/test.summary", lines)
+    runs = []
+    for name, cut in (("first", 3), ("second", 1)):
+        run = make_run(
+            tmp_path / name,
+            tmp_path / "data",
+            lines,
+            0,
+            scores={"references": ["test.summary"], "scores": {"rouge1": {"signature": "case:mixed"}}},
+        )
+        apart = [" ".join(line) for line in lines]
+        output = [f"{kind}-{i}\t{line}" for i, line in enumerate(apart) for kind in "ST"]
+        output += [f"{kind}-{i}\t-0.1\t{line[: -2 * cut]}" for i, line in enumerate(apart) for kind in "HD"]
+        write(run / "evaluation/test/generate.out", output)
+        runs.append(run)
+    test_set, systems = read_systems(runs, ["first", "second"], tmp_path / "data")
+    assert test_set.summaries and systems[0].translations.sentences == [line[:-3] for line in lines]
+    rouge1, _, rouge_l = comparison.scores(test_set, systems, 20, 1)
+    assert rouge1.measure.name == "rouge1" and rouge1.estimates[0].length_ratio is None
+    expected = [100 * 2 * (len(line) - 1) / (2 * len(line) - 1) for line in lines]
+    assert rouge_l.estimates[1].score == pytest.approx(sum(expected) / 30)
+    sentences = comparison.by_sentence(test_set, systems)
+    assert sentences.label == "ROUGE-L" and sentences.scores[1] == pytest.approx(expected)
+    groups = comparison.by_length(test_set, systems[0].sources, rouge1.measure, 10, 1)
+    assert 2 <= len(groups) <= comparison.LENGTH_GROUPS
+    assert sorted(i for group in groups for i in group.sentences) == list(range(30))
+
+
+def test_texts_are_read_as_the_run_was_scored(tmp_path):
+    """evaluate.sh scores the text of `prepare.sh --tokenise none` with `--tokenized no`."""
+    lines = make_data(tmp_path / "data", 10)
+    for tokenized, expected in (("auto", True), ("no", False)):
+        run = make_run(tmp_path / tokenized, tmp_path / "data", lines, 0, scores={"tokenized": tokenized})
+        _, (system,) = read_systems([run], [tokenized], tmp_path / "data")
+        assert system.translations.tokenised == expected
+
+
+def test_sentence_scores_are_those_of_sacrebleu(found):
+    test_set, systems = found
+    sentences = comparison.by_sentence(test_set, systems)
+    assert sentences.label == "chrF"
+    for texts, scores in zip(sentences.texts, sentences.scores):
+        expected = [CHRF().sentence_score(text, [line]).score for text, line in zip(texts, test_set.references[0])]
+        assert scores == pytest.approx(expected)

@@ -1,0 +1,94 @@
+import io
+import warnings
+
+import numpy as np
+import pytest
+
+from fairseq_capsule.errors import UserError
+from tests.pages.inspections import SOURCE, TARGET, make_inspection
+
+
+@pytest.fixture(scope="module")
+def inspection():
+    return make_inspection(against="capsule_transformer")
+
+
+def images(figure):
+    """Return the titles and numbers of the pictures of a figure, in reading order."""
+    return [
+        (axis.get_title(), np.asarray(axis.images[0].get_array()))
+        for axis in figure.axes
+        if axis.images and axis.get_title()
+    ]
+
+
+def test_attention_of_all_heads_of_a_layer_is_drawn(inspection):
+    shown = images(inspection.plot("encoder_attention", layer=1))
+    names = [
+        "attention without routing",
+        "attention without routing, other model",
+        "attention",
+        "attention, other model",
+    ]
+    assert [title for title, _ in shown[:16]] == [f"{name}, head {head}" for name in names for head in range(1, 5)]
+    assert len(shown) == 8 * 4  # with vertical and horizontal capsules
+    for head in range(4):
+        np.testing.assert_array_equal(shown[8 + head][1], inspection.arrays["encoder_attention"].values[0, head])
+        other = inspection.arrays["against.encoder_attention"].values[0, head]
+        np.testing.assert_array_equal(shown[12 + head][1], other)
+
+
+def test_one_head_of_the_top_layer_is_drawn(inspection):
+    shown = dict(images(inspection.plot("cross_attention", head=2)))
+    assert list(shown) == ["attention", "attention, other model"]
+    np.testing.assert_array_equal(shown["attention"], inspection.arrays["cross_attention"].values[-1, 1])
+
+
+def test_a_comparison_shows_a_layer_of_both_models():
+    inspection = make_inspection(options={"encoder_layers": 1}, against="capsule_transformer")
+    titles = [title for title, _ in images(inspection.plot("encoder_attention", head=1))]
+    assert titles[:2] == ["attention without routing", "attention without routing, other model"]
+
+
+def test_contents_are_drawn_side_by_side_on_one_scale(inspection):
+    figure = inspection.plot("past_future")
+    assert [title for title, _ in images(figure)] == ["PAST", "FUTURE", "redundant"]
+    axes = [axis for axis in figure.axes if axis.images and axis.get_title()]
+    assert len({axis.images[0].get_clim() for axis in axes}) == 1
+    for index, axis in enumerate(axes):
+        np.testing.assert_array_equal(axis.images[0].get_array(), inspection.arrays["assignment"].values[..., index])
+    assert [label.get_text() for label in axes[0].get_xticklabels()] == list(SOURCE)
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == list(TARGET)
+
+
+def test_iterations_are_drawn_side_by_side():
+    inspection = make_inspection("capsnmt", {})
+    shown = images(inspection.plot())
+    assert [title for title, _ in shown] == [f"words in capsules, iteration {number}" for number in (1, 2, 3)]
+    for number, (_, values) in enumerate(shown):
+        np.testing.assert_array_equal(values, inspection.arrays["capsule_coupling"].values[number])
+
+
+@pytest.mark.parametrize("words", [("a", "b", "$c$ $"), tuple(f"word{number}" for number in range(40))])
+def test_every_view_can_be_drawn(words):
+    inspection = make_inspection(source=(*words, "</s>"), target=(*words, "</s>"))
+    assert len(inspection.views) == 5
+    for view in inspection.views:
+        figure = inspection.plot(view.name)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            figure.savefig(io.BytesIO(), format="png", dpi=20)
+
+
+@pytest.mark.parametrize(
+    "view, choice, message",
+    [
+        ("encoder_attention", {"layer": 3}, "layer must be one of 1, 2, not 3"),
+        ("past_future", {"layer": 1}, "layer: not an axis of this view; choose from: none"),
+        ("cross_attention", {"step": 1}, "step: not an axis of this view; choose from: layer, head"),
+        ("capsules", {}, "the model has no view capsules; choose from: encoder_attention, decoder_attention, "),
+    ],
+)
+def test_what_cannot_be_drawn_is_named(inspection, view, choice, message):
+    with pytest.raises(UserError, match=message):
+        inspection.plot(view, **choice)

@@ -1,0 +1,79 @@
+"""Reading fairseq's log of a training."""
+
+import json
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairseq_capsule_lab.runs.training_log import (
+    MOST_MEASURES,
+    TrainingLog,
+    read_training_log,
+    shared_measures,
+)
+from tests.pages.report.runs import training_log, write
+
+
+def test_curves_parameters_and_speed_are_read(tmp_path):
+    write(tmp_path / "train.log", training_log(0.1, validations=3))
+    log = read_training_log(tmp_path / "train.log")
+    assert log.validation == {
+        "loss": {50: 8.0, 100: 5.5, 150: 4.667},
+        "nll_loss": {50: 7.0, 100: 4.5, 150: 3.667},
+    }
+    assert list(log.training) == ["loss"]
+    assert (log.parameters, log.words_per_second) == (949288, 2002)
+
+
+def test_logs_of_fairseq_train_and_json_logs_are_read(tmp_path):
+    start = "2026-11-22 18:00:00 | INFO |"
+    found = {"epoch": 1, "valid_loss": "4.5", "valid_nll_loss": "4.1", "valid_num_updates": "20", "valid_past": "0.25"}
+    write(
+        tmp_path / "log",
+        [
+            f"{start} fairseq_cli.train | num. shared model params: 1,234 (num. trained: 1,234)",
+            f"{start} valid | epoch 001 | valid on 'valid' subset | loss 5.5 | ppl 45.25 | num_updates 10",
+            f"{start} valid | {json.dumps(found)}",
+            f"{start} train | epoch 001 | loss 6 | wps 0 | num_updates 10",
+        ],
+    )
+    log = read_training_log(tmp_path / "log")
+    assert log.validation == {"loss": {10: 5.5, 20: 4.5}, "nll_loss": {20: 4.1}, "past": {20: 0.25}}
+    assert log.parameters == 1234 and log.words_per_second is None
+    assert shared_measures({"a": log, "b": read_training_log(tmp_path / "no")}) == ("loss", "nll_loss", "past")
+
+
+def test_after_a_restart_the_later_value_is_used(tmp_path):
+    lines = [
+        f"[x][valid][INFO] - epoch 001 | loss {loss} | num_updates {update}"
+        for loss, update in [(5, 1), (4, 2), (3, 2)]
+    ]
+    write(tmp_path / "log", lines)
+    assert read_training_log(tmp_path / "log").validation == {"loss": {1: 5.0, 2: 3.0}}
+
+
+@given(st.lists(st.text(st.sampled_from('[]|{}":, -0123456789.eINFvalidtran_num_updates\0é'), max_size=60)))
+def test_unknown_lines_are_skipped(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("log") / "log"
+    path.write_bytes(b"\n".join(f"[x][valid][INFO] - {text}".encode() for text in texts) + b"\xff\n")
+    for curve in read_training_log(path).validation.values():
+        assert curve and all(math.isfinite(value) for value in curve.values())
+
+
+def test_names_and_figures_of_both_formats_are_checked(tmp_path):
+    names = [r"$\frac", "\ud800", "a b", "x" * 61, "é", "loss"]
+    values = ["1" * 401, "1e308", "nan", "x", "-1.5e2"]
+    text = " | ".join(f"{name} 2" for name in names) + " | " + " | ".join(f"m{i} {v}" for i, v in enumerate(values))
+    found = {**dict.fromkeys(names, 2), **{f"m{i}": value for i, value in enumerate(values)}, "n": int(values[0])}
+    # fairseq's texts, numbers, and what is neither
+    found = json.dumps({**found, "m5": [1], "m6": None, "num_updates": 7})
+    for number, line in enumerate((f"{text} | num_updates 7", found)):
+        path = tmp_path / str(number)
+        path.write_text(f"[x][valid][INFO] - {line}\n[x][y][INFO] - num. shared model params: ,, \n", errors="replace")
+        assert read_training_log(path).validation == {"loss": {7: 2.0}, "m4": {7: -150.0}}
+
+
+def test_the_number_of_measures_is_limited():
+    logs = {"a": TrainingLog(validation={f"m{number}": {1: 1.0} for number in range(60)})}
+    assert shared_measures(logs) == tuple(f"m{number}" for number in range(MOST_MEASURES))
