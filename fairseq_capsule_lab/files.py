@@ -1,8 +1,9 @@
-"""Writing of files that are complete when their name exists."""
+"""Writing of files and folders that are complete when their name exists."""
 
 import contextlib
 import itertools
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Union
@@ -39,6 +40,31 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         with contextlib.suppress(OSError):
             part.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Make a folder under a temporary name and move it to `path` at the end. After an error nothing of it is left.
+
+    Raises:
+        OSError: `path` is a file or a folder with files, or a file could not be written.
+    """
+    for number in itertools.count():
+        part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
+        try:
+            part.mkdir(parents=True)
+            break
+        except FileExistsError:
+            continue
+    try:
+        yield part
+        for file in part.iterdir():
+            with open(file, "rb") as stream:
+                os.fsync(stream.fileno())
+        os.rename(part, path)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
         raise
 
 

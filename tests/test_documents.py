@@ -17,7 +17,7 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 
 # These pages have their own tests, in tests/integration.
-RUN_ELSEWHERE = {"docs/your-own-corpus.md", "docs/extending.md"}
+RUN_ELSEWHERE = {"docs/bridges.md", "docs/your-own-corpus.md", "docs/extending.md"}
 
 each_document = pytest.mark.parametrize("name", TEXTS)
 

@@ -37,9 +37,23 @@ ALLOWED = {
         "analysis": {"errors", "files", "evaluation"},
         "runs": {"errors", "files"},
         "corpora": {"errors", "files"},
+        "export": {"errors"},
         "tables": {"errors", "files", "evaluation", "analysis", "runs"},
         "pages": {"errors", "files", "evaluation", "analysis", "runs"},
-        "cli": {"errors", "files", "environment", "evaluation", "analysis", "runs", "corpora", "tables", "pages"},
+        "cli": {
+            *(
+                "errors",
+                "files",
+                "environment",
+                "evaluation",
+                "analysis",
+                "runs",
+                "corpora",
+                "export",
+                "tables",
+                "pages",
+            ),
+        },
     },
 }
 # Imports by name, when a function is called: the hub's pages, and the registration of what a checkpoint names.

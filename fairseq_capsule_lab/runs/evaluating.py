@@ -12,6 +12,7 @@ from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place, shown, whole
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.runs.folder import BEST, EPOCH, UPDATE, RunFolder
+from fairseq_capsule_lab.runs.prepared import settings_of
 from fairseq_capsule_lab.runs.settings import Settings
 
 MOST_CHECKPOINTS = 10_000
@@ -172,9 +173,7 @@ def _require_split(split: str, target: str, data: Path, against: Path | None, re
 
 def _scoring(data: Path, source: str) -> tuple[str, ...]:
     """Options for `fairseq-capsule score`: how the text of the target language was tokenised."""
-    prepared = data / "settings"
-    lines = prepared.read_text(encoding="utf-8", errors="replace").splitlines() if prepared.is_file() else []
-    said = dict(line.split(" ", 1) for line in lines if " " in line)
+    said = settings_of(data)
     if "tokenise" not in said and said.get("bpe", "").startswith("sentencepiece"):
         # The settings of prepare.sh have this line. The other scripts split the words of tokenised text into pieces.
         return SCORING["none" if said.get("script") == "prepare.sh" else "moses"]

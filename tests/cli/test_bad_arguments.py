@@ -30,6 +30,8 @@ FILES = {
     "outputs": "first.out",
     "first": "first.out",
     "second": "second.out",
+    ("export", "checkpoint"): "plain.pt",
+    ("export", "data"): "prepared",
     ("inspect", "against"): "model.pt",
     ("score", "against"): "second.out",
     ("seeds", "baseline"): "first.out",

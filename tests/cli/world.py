@@ -10,6 +10,15 @@ import fairseq_capsule.tasks  # noqa: F401  registers the architecture
 
 SENTENCES = ["a b c d e", "c d a", "b b d c a", "e d c b a", "a c e b"]
 CODES = "#version: 0.2\na b</w>\nc d\n"
+SMALL = " ".join(
+    f"--{side}-embed-dim 8 --{side}-ffn-embed-dim 8 --{side}-layers 1 --{side}-attention-heads 2"
+    for side in ("encoder", "decoder")
+)
+GDR = (
+    f"{SMALL} --arch gdr_transformer_tiny --past-future-capsule-dim 4 --past-future-ffn-dim 4 --past-future-capsules 1 "
+    "--guided-heads both --criterion bag_of_words_probe --probe-reads mean"
+)
+PLAIN = f"{SMALL} --arch capsule_transformer_tiny --encoder-routing none --decoder-routing none"
 
 
 def preprocess_texts(folder):
@@ -18,14 +27,9 @@ def preprocess_texts(folder):
     preprocess.main(options.get_preprocessing_parser().parse_args(arguments))
 
 
-def save_checkpoint(data, path):
-    """Write an untrained model of this package in the format of a training."""
-    small = [f"--{side}-{name}" for side in ("encoder", "decoder") for name in ("embed-dim", "ffn-embed-dim")]
-    words = [str(data), "--arch", "gdr_transformer_tiny", "--task", "capsule_translation", "-s", "en", "-t", "de"]
-    words += [word for name in small for word in (name, "8")]
-    words += "--encoder-layers 1 --decoder-layers 1 --encoder-attention-heads 2 --decoder-attention-heads 2".split()
-    words += "--past-future-capsule-dim 4 --past-future-ffn-dim 4 --past-future-capsules 1".split()
-    words += "--criterion bag_of_words_probe --probe-reads mean --guided-heads both".split()
+def save_checkpoint(data, path, architecture=GDR):
+    """Write an untrained model of this package in the format of a training. `architecture` has its options."""
+    words = [str(data), *architecture.split(), "--task", "capsule_translation", "-s", "en", "-t", "de"]
     words += "--optimizer adam --lr 0.1 --max-tokens 100".split()
     parsed = options.parse_args_and_arch(options.get_training_parser(), words)
     cfg = convert_namespace_to_omegaconf(parsed)
@@ -51,6 +55,14 @@ def write_output(path, sentences):
     path.write_text("".join(line + "\n" for line in lines))
 
 
+def make_prepared(folder, binarised):
+    """Make what a prepare script leaves, as far as an export reads it."""
+    folder.mkdir()
+    (folder / "bin").symlink_to(binarised)
+    (folder / "codes").write_text(CODES)
+    (folder / "settings").write_text("script prepare.sh\ntokenise moses\nsource en\ntarget de\nlower no\n")
+
+
 def make_world(folder):
     """Make data, a checkpoint, texts and outputs for every command."""
     (folder / "data/bpe").mkdir(parents=True)
@@ -63,3 +75,5 @@ def make_world(folder):
     write_output(folder / "first.out", SENTENCES)
     write_output(folder / "second.out", SENTENCES[::-1])
     save_checkpoint(folder / "data/bin", folder / "model.pt")
+    save_checkpoint(folder / "data/bin", folder / "plain.pt", PLAIN)
+    make_prepared(folder / "prepared", folder / "data/bin")

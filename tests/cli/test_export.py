@@ -1,0 +1,98 @@
+"""`fairseq-capsule export` writes a whole folder or nothing, and refuses what CTranslate2 cannot compute."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from fairseq_capsule_lab import cli
+from tests.cli.world import CODES, save_checkpoint
+from tests.libraries import library
+
+ctranslate2 = library("ctranslate2")
+
+TO = ("--to", "ctranslate2")
+
+
+def test_a_folder_has_all_that_raw_text_needs(command, world, tmp_path):
+    out = tmp_path / "new" / "out"
+    result = command("export", world / "plain.pt", world / "prepared", out, *TO)
+    assert (result.status, result.out) == (0, f"wrote {out}: en-de for CTranslate2\n")
+    names = {"model.bin", "config.json", "shared_vocabulary.json", "codes", "text.json"}
+    assert {file.name for file in out.iterdir()} == names
+    assert (out / "codes").read_text() == CODES
+    side = {"tokenizer": "moses", "aggressive_dash_splits": False}
+    assert json.loads((out / "text.json").read_text()) == {
+        "source": {"language": "en", **side},
+        "target": {"language": "de", **side},
+        "lowercase": False,
+        "subwords": "subword-nmt",
+        "codes": "codes",
+    }
+    assert ctranslate2.Translator(str(out)).translate_batch([["a", "b"]])
+
+
+def test_weights_are_quantised(command, world, tmp_path):
+    for name, options in (("float32", ()), ("int8", ("--quantization", "int8"))):
+        assert command("export", world / "plain.pt", world / "prepared", tmp_path / name, *TO, *options).status == 0
+        assert ctranslate2.Translator(str(tmp_path / name)).compute_type.startswith(name)
+
+
+def test_a_routed_model_is_refused_with_the_way_to_a_student(refused, world, tmp_path):
+    line = refused("export", world / "model.pt", world / "prepared", tmp_path / "out", *TO)
+    assert line == (
+        f"{world / 'model.pt'}: it routes (past_future), so CTranslate2 cannot compute it; translate the training set "
+        "with it (scripts/distill.sh), train a Transformer on the translations, and export that (docs/bridges.md)"
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arch, name", [("capsnmt", "CapsNMTModel"), ("gdr_lstm", "GdrLstmModel")])
+def test_a_model_that_is_no_transformer_is_refused(refused, world, tmp_path, arch, name):
+    save_checkpoint(world / "data/bin", tmp_path / "model.pt", f"--arch {arch}")
+    line = refused("export", tmp_path / "model.pt", world / "prepared", tmp_path / "out", *TO)
+    assert f"model.pt: it is a {name}, not a Transformer, so CTranslate2 cannot compute it; " in line
+    assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()
+
+
+def test_an_existing_place_is_refused(refused, world, tmp_path):
+    line = refused("export", world / "plain.pt", world / "prepared", tmp_path, *TO)
+    assert line == f"{tmp_path}: exists already; name a new folder"
+    (tmp_path / "link").symlink_to("nothing")
+    assert "link: " in refused("export", world / "plain.pt", world / "prepared", tmp_path / "link", *TO)
+    assert [path.name for path in tmp_path.iterdir()] == ["link"]
+
+
+def test_data_that_no_script_prepared_are_refused(refused, world, tmp_path):
+    for data in (world / "data", world / "data/bin"):
+        line = refused("export", world / "plain.pt", data, tmp_path / "out", *TO)
+        assert line == f"{data}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script"
+
+
+def test_missing_codes_are_refused(refused, world, tmp_path):
+    shutil.copytree(world / "prepared", tmp_path / "data")
+    (tmp_path / "data/codes").unlink()
+    line = refused("export", world / "plain.pt", tmp_path / "data", tmp_path / "out", *TO)
+    assert line == f"{tmp_path / 'data/codes'}: missing; prepare the data again"
+
+
+def test_nothing_is_left_of_a_failed_write(refused, world, tmp_path, monkeypatch):
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    line = refused("export", world / "plain.pt", world / "prepared", tmp_path / "out", *TO)
+    assert "No space left on device" in line
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_extra_is_named_if_the_library_is_missing(monkeypatch, capsys):
+    def without(name):
+        raise ModuleNotFoundError("No module named 'ctranslate2'", name="ctranslate2")
+
+    monkeypatch.setattr(cli.importlib, "import_module", without)
+    assert cli.main(["export", "model.pt"]) == 1
+    assert capsys.readouterr().err == (
+        "fairseq-capsule export: error: ctranslate2 is not installed: pip install 'fairseq-capsule[ctranslate2]'\n"
+    )
