@@ -41,18 +41,8 @@ ALLOWED = {
         "tables": {"errors", "files", "evaluation", "analysis", "runs"},
         "pages": {"errors", "files", "evaluation", "analysis", "runs"},
         "cli": {
-            *(
-                "errors",
-                "files",
-                "environment",
-                "evaluation",
-                "analysis",
-                "runs",
-                "corpora",
-                "export",
-                "tables",
-                "pages",
-            ),
+            *("errors", "files", "environment", "evaluation", "analysis"),
+            *("runs", "corpora", "export", "tables", "pages"),
         },
     },
 }

@@ -49,8 +49,9 @@ def test_a_routed_model_is_refused_with_the_way_to_a_student(refused, world, tmp
 
 
 @pytest.mark.parametrize("arch, name", [("capsnmt", "CapsNMTModel"), ("gdr_lstm", "GdrLstmModel")])
-def test_a_model_that_is_no_transformer_is_refused(refused, world, tmp_path, arch, name):
+def test_a_model_that_is_no_transformer_is_refused(refused, world, tmp_path, capsys, arch, name):
     save_checkpoint(world / "data/bin", tmp_path / "model.pt", f"--arch {arch}")
+    capsys.readouterr()  # notes about the new model
     line = refused("export", tmp_path / "model.pt", world / "prepared", tmp_path / "out", *TO)
     assert f"model.pt: it is a {name}, not a Transformer, so CTranslate2 cannot compute it; " in line
     assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()

@@ -32,6 +32,7 @@ SMALLER = [
     (r"(fairseq-train .*)--max-epoch 10", r"\1--max-update 2 --cpu --num-workers 0"),
     (r"(fairseq-interactive .*)", r"\1 --cpu"),
     (r"--max-tokens 4096", "--max-tokens 400"),
+    (r"--last 10", "--last 2"),
 ]
 
 

@@ -1,0 +1,102 @@
+"""A trained Transformer in CTranslate2: the same translations as fairseq-generate, from raw text, without fairseq."""
+
+import json
+import math
+import random
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tests.integration.commands import REPOSITORY, run, train
+from tests.integration.preparing import Workplace, read
+from tests.libraries import library
+from tests.processes import run_forked
+
+ctranslate2 = library("ctranslate2")
+
+WORDS = "the dog's house “red” isn't U-Bahn café Tom & Jerry 3,000 he said: small. old green".split()
+SENTENCES = 200
+PAGE = (REPOSITORY / "docs/bridges.md").read_text(encoding="utf-8")
+(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+BLOCKED = "import sys; sys.modules.update(dict.fromkeys(('fairseq', 'fairseq_capsule', 'torch')))\n"
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory):
+    """Prepare sentences whose translation is their reverse, train, translate the test set, and export."""
+    place = Workplace(tmp_path_factory.mktemp("export"), "prepare.sh")
+    rng = random.Random(1)
+    sentences = [rng.choices(WORDS, k=rng.randint(2, 8)) for _ in range(900)]
+    for language, step in (("en", 1), ("fr", -1)):
+        text = "".join(" ".join(words[::step]) + "\n" for words in sentences)
+        (place.root / f"my.{language}").write_text(text, encoding="utf-8")
+    options = "--source en --target fr --train my --valid-lines 50 --merges 60 --lower".split()
+    data = place.prepared(*options, "--test-lines", SENTENCES).out
+    plain = "--encoder-routing none --decoder-routing none --share-all-embeddings --max-epoch 10".split()
+    train(data / "bin", place.root / "run", *plain, "--no-epoch-checkpoints", "--lr", 5e-3)
+    checkpoint = place.root / "run/checkpoint_last.pt"
+    output = run("generate", data / "bin", "--path", checkpoint, "--beam", 5, "--max-tokens", 800, "--cpu")
+    for name, more in (("float32", ()), ("int8", ("--quantization", "int8"))):
+        words = ["export", checkpoint, data, place.root / name, "--to", "ctranslate2", *more]
+        finished = run_forked("fairseq_capsule_lab.cli", "main", words, REPOSITORY)
+        assert finished.returncode == 0, finished.stderr
+    hypotheses = {
+        int(number): (hypothesis, float(score) / math.log2(math.e))  # fairseq prints logarithms to the base 2
+        for number, score, hypothesis in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE)
+    }
+    return SimpleNamespace(
+        root=place.root,
+        data=data,
+        sources=[line.split() for line in read(data / "bpe/test.en")],
+        hypotheses=hypotheses,
+        translator=lambda name: ctranslate2.Translator(str(place.root / name), intra_threads=1),
+    )
+
+
+def test_translations_and_scores_are_those_of_fairseq_generate(exported):
+    translator, sources = exported.translator("float32"), exported.sources
+    results = translator.translate_batch(sources, beam_size=5, max_decoding_length=200, return_scores=True)
+    assert len(results) == len(exported.hypotheses) == SENTENCES
+    same = [" ".join(result.hypotheses[0]) == exported.hypotheses[number][0] for number, result in enumerate(results)]
+    assert sum(same) >= 198
+    assert len({hypothesis for hypothesis, _ in exported.hypotheses.values()}) > 100
+    scored = translator.score_batch(sources, [result.hypotheses[0] for result in results])
+    for number, (result, score) in enumerate(zip(results, scored)):
+        fairseqs = exported.hypotheses[number][1]
+        assert abs(sum(score.log_probs) / len(score.log_probs) - fairseqs) < 1e-4
+        # The beam search normalises the probabilities of the first step again, because it may not be the last one.
+        assert abs(result.scores[0] - fairseqs) < 0.05
+
+
+def test_a_quantised_model_translates_alike(exported):
+    results = exported.translator("int8").translate_batch(exported.sources, beam_size=5)
+    same = [" ".join(result.hypotheses[0]) == exported.hypotheses[number][0] for number, result in enumerate(results)]
+    assert sum(same) > SENTENCES / 2
+    sizes = [(exported.root / name / "model.bin").stat().st_size for name in ("float32", "int8")]
+    assert sizes[1] < sizes[0]
+
+
+def test_raw_text_is_translated_by_the_program_of_the_page_without_fairseq_and_torch(exported):
+    """The program has one sentence; here it has those of the test set, lower-cased as `text.json` says."""
+    folder = exported.root / "float32"
+    assert json.loads((folder / "text.json").read_text())["lowercase"] is True
+    program = PROGRAM.replace("exported/my-student", str(folder)).replace(
+        "return_str=True)", "return_str=True).lower()"
+    )
+    start = program.index("text = ")
+    loop = "for line in sys.stdin:\n" + "".join(f"    {line}\n" for line in program[start:].splitlines())
+    program = BLOCKED + program[:start] + loop.replace('"This is a sentence."', "line")
+    raw = (exported.data / "raw/test.en").read_text(encoding="utf-8")
+    finished = subprocess.run([sys.executable, "-c", program], input=raw, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    translations = finished.stdout.splitlines()
+    from sacremoses import MosesDetokenizer
+
+    detokenizer = MosesDetokenizer("fr")
+    expected = [
+        detokenizer.detokenize(exported.hypotheses[number][0].replace("@@ ", "").split()) for number in range(SENTENCES)
+    ]
+    assert sum(map(str.__eq__, translations, expected)) >= 198
