@@ -9,7 +9,7 @@ from fairseq.data.data_utils import infer_language_pair
 import fairseq_capsule.tasks  # noqa: F401  registers the models of the checkpoints
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
 from fairseq_capsule.errors import UserError, one_line
-from fairseq_capsule_lab.errors import LabError, name, place, whole
+from fairseq_capsule_lab.errors import name, place, whole
 
 
 def check(teacher, data):
@@ -36,5 +36,5 @@ def check(teacher, data):
 if __name__ == "__main__":
     try:
         print(check(*sys.argv[1:]))
-    except (LabError, OSError) as error:
+    except (UserError, OSError) as error:
         sys.exit(f"distill.sh: {one_line(str(error))}")

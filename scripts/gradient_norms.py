@@ -11,7 +11,7 @@ import math
 import sys
 from pathlib import Path
 
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule.errors import UserError
 
 
 def gradient_sizes(checkpoint, baseline, data, split):
@@ -59,7 +59,7 @@ def main():
         for checkpoint in args.checkpoints:
             ours, others, added = gradient_sizes(checkpoint, args.baseline, args.data, args.split)
             print(f"added ({added:,} parameters) {ours:.2g}, others {others:.2g}: {checkpoint}")
-    except (LabError, OSError) as error:
+    except (UserError, OSError) as error:
         sys.exit(f"gradient_norms.py: {error}")
 
 

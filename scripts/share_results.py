@@ -18,6 +18,7 @@ import sys
 import tarfile
 from pathlib import Path, PurePosixPath
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, shown
 from fairseq_capsule_lab.files import replace_file, replacing
 from fairseq_capsule_lab.runs import RunFolder
@@ -183,7 +184,7 @@ def _is_same(path, content, runs):
     """Whether a file has this content, itself or as `pack` reduces it."""
     try:
         return path.is_file() and (path.read_bytes() == content or _reduced(path, runs).encode() == content)
-    except LabError:
+    except UserError:
         return False
 
 
@@ -226,7 +227,7 @@ def main():
             pack(args.runs, args.archive)
         else:
             unpack(args.archive, args.runs, args.data)
-    except (OSError, LabError, tarfile.TarError) as error:
+    except (OSError, UserError, tarfile.TarError) as error:
         sys.exit(f"share_results.py: {error}")
 
 

@@ -7,6 +7,7 @@ import json
 from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
 
 from fairseq_capsule.checkpoints.models import load_model
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import quiet_loading
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, output_folder
 from fairseq_capsule_lab.errors import LabError
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> None:
     text = preparation(args.data, task.cfg.source_lang, task.cfg.target_lang)
     try:
         exported = specification(model, task.source_dictionary, task.target_dictionary)
-    except LabError as error:
+    except UserError as error:
         raise LabError(f"{args.checkpoint}: {error}") from error
     codes = CODES.get(text.subwords)
     if codes:

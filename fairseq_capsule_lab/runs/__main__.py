@@ -20,8 +20,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule.errors import one_line
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.runs import evaluating, plugins
 from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.settings import Settings
@@ -129,7 +128,7 @@ def main(arguments: Sequence[str]) -> int:
     asked: dict[str, Any] = dict(word.split("=", 1) for word in words[: words.index("--") if "--" in words else None])
     try:
         return COMMANDS[command](asked, rest)
-    except LabError as error:
+    except UserError as error:
         reason = str(error)
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}" if error.filename else str(error)

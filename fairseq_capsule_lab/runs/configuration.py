@@ -15,6 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from yaml import YAMLError
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, shown
 
 # The settings that train.sh sets, and by which option. A run folder is not bound to them.
@@ -48,7 +49,7 @@ def configured(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dic
         raise LabError(f"{path}: no groups of settings such as 'model:'; name a configuration")
     try:
         _require_plain(found, "")
-    except LabError as error:
+    except UserError as error:
         raise LabError(f"{path}: {error}") from error
     return {str(key): value for key, value in found.items()}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from fairseq_capsule.errors import one_line
+from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError, place, shown, whole
 from fairseq_capsule_lab.runs import plugins
@@ -117,7 +117,7 @@ def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Val
     """A value of a run's settings. An error names the run."""
     try:
         return read(key, otherwise)
-    except LabError as error:
+    except UserError as error:
         raise LabError(f"{run}, its settings: {error}") from error
 
 

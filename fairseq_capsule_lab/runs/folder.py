@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fairseq_capsule.errors import one_line
+from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import replace_file, replacing
 from fairseq_capsule_lab.runs.settings import Settings
@@ -113,7 +113,7 @@ class RunFolder:
             return Settings({})
         except UnicodeDecodeError:
             reason = "not UTF-8"
-        except LabError as error:
+        except UserError as error:
             reason = str(error)
         raise LabError(f"{self.settings_file}: {reason}; restore the file, or train in another folder")
 
@@ -164,7 +164,7 @@ class RunFolder:
                 self.manifest()
             else:
                 return False
-        except (LabError, IsADirectoryError):
+        except (UserError, IsADirectoryError):
             return False
         return True
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import data_folder, plugins
 from fairseq_capsule_lab.runs.configuration import OWN, configured
@@ -97,7 +98,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
             _require_start("checkpoint.restore_file", settings)
         max_update = settings.whole("optimization.max_update", 0, low=0)
         seed = settings.whole("common.seed", 1, low=0)
-    except LabError as error:
+    except UserError as error:
         raise LabError(f"{config}: {error}") from error
 
     device = "GPU" if machines.gpus else "CPU"

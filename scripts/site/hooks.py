@@ -29,24 +29,24 @@ WORKER = "assets/iframe-worker.js"
 ROOT_PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", "SECURITY.md": "security.md"}
 # Parts of the package that have a page in the API reference, and what each page documents.
 API = {
-    "routing": "The routing functions: pure functions of tensors.",
-    "modules": "Modules that own the parameters of a routing.",
-    "losses": "The guided losses: pure functions of tensors.",
-    "hub": "Trained models from Python.",
-    "models": "The models and the interface of a mechanism.",
-    "inspection": "What a model routed: arrays, views and statistics, and the interface of an inspection.",
-    "extending": "Registration of a mechanism of your own.",
-    "evaluation": "Scores and translations.",
-    "inspector": "Pictures and pages of what a model routed.",
-    "analysis": "Analyses of translations and models.",
-    "data": "Checks of prepared data.",
-    "testing": "The invariants that every architecture keeps, as functions.",
+    "fairseq_capsule.routing": "The routing functions: pure functions of tensors.",
+    "fairseq_capsule.modules": "Modules that own the parameters of a routing.",
+    "fairseq_capsule.losses": "The guided losses: pure functions of tensors.",
+    "fairseq_capsule.hub": "Trained models from Python.",
+    "fairseq_capsule.models": "The models and the interface of a mechanism.",
+    "fairseq_capsule.inspection": "What a model routed: arrays, views, statistics; the interface of an inspection.",
+    "fairseq_capsule.extending": "Registration of a mechanism of your own.",
+    "fairseq_capsule.data": "Reading of dictionaries and binarised data.",
+    "fairseq_capsule.testing": "The invariants that every architecture keeps, as functions.",
+    "fairseq_capsule_lab.evaluation": "Scores and translations.",
+    "fairseq_capsule_lab.pages": "Pictures and pages of what a model routed.",
+    "fairseq_capsule_lab.analysis": "Analyses of translations and models.",
 }
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Add the API reference to the navigation."""
-    reference = [{f"fairseq_capsule.{name}": f"api/{name}.md"} for name in API]
+    reference = [{name: _page(name)} for name in API]
     config.nav.insert(-1, {"API reference": reference})
     return config
 
@@ -57,8 +57,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         text = (ROOT / source).read_text(encoding="utf-8")
         files.append(File.generated(config, target, content=_links_of_root(text)))
     for name, summary in API.items():
-        content = f"# fairseq_capsule.{name}\n\n{summary}\n{_documented(name)}"
-        files.append(File.generated(config, f"api/{name}.md", content=content))
+        content = f"# {name}\n\n{summary}\n{_documented(name)}"
+        files.append(File.generated(config, _page(name), content=content))
     shim = (NODE_MODULES / "iframe-worker/shim/index.js").read_bytes()
     files.append(File.generated(config, WORKER, content=shim))
     for path in (KATEX / "katex.min.css", *KATEX.glob("fonts/*.woff2")):
@@ -71,7 +71,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     """Replace links to files of the repository by links to their pages."""
     for source, target in ROOT_PAGES.items():
         markdown = markdown.replace(f"](../{source}", f"]({target}")
-    return re.sub(r"\]\(\.\./fairseq_capsule/(\w+)/__init__\.py\)", r"](api/\1.md)", markdown)
+    return re.sub(r"\]\(\.\./fairseq_capsule(?:_lab)?/(\w+)/__init__\.py\)", r"](api/\1.md)", markdown)
 
 
 def on_page_content(content: str, page: Page, config: MkDocsConfig, files: Files) -> str:
@@ -108,9 +108,13 @@ def _without_network(output: str, url: str) -> str:
     return output
 
 
+def _page(module: str) -> str:
+    return f"api/{module.split('.')[-1]}.md"
+
+
 def _documented(module: str) -> str:
     """What mkdocstrings documents: the names of `__all__`, or all of a module or package without it."""
-    path = ROOT / "fairseq_capsule" / module
+    path = ROOT / module.replace(".", "/")
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(path.read_text(encoding="utf-8"))
     exported: List[str] = []
@@ -121,12 +125,12 @@ def _documented(module: str) -> str:
         elif isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             exported = ast.literal_eval(node.value)
     origins = {name: origin for name, origin in origins.items() if name in exported}  # in the order of the imports
-    origins.update({name: f"fairseq_capsule.{module}" for name in exported if name not in origins})
+    origins.update({name: module for name in exported if name not in origins})
     documented = [
         f"\n::: {origin}.{name}\n    options:\n      show_root_heading: true\n      heading_level: 2\n"
         for name, origin in origins.items()
     ]
-    return "".join(documented) or f"\n::: fairseq_capsule.{module}\n"
+    return "".join(documented) or f"\n::: {module}\n"
 
 
 def _links_of_root(text: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_lab import errors
+from fairseq_capsule.errors import one_line as escaped
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, Settings, evaluating
 from tests.runs import hostile
@@ -147,7 +147,7 @@ def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @given(hostile.texts("MARK"))
     def plan(text):
         found = evaluated({**run, option: text})
-        assert isinstance(found, evaluating.Plan) or option in found or errors.one_line(text)[:9] in found
+        assert isinstance(found, evaluating.Plan) or option in found or escaped(text)[:9] in found
         if isinstance(found, evaluating.Plan):
             folder = Path(run["run"], {**run, option: text}["results"], found.splits[0]).resolve()
             assert folder.parent.parent == Path(run["run"]).resolve()
