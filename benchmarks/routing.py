@@ -27,7 +27,7 @@ import torch
 from fairseq.modules import MultiheadAttention
 from measure import alternate, environment, keep_memory, peak_memory, seconds, seeded
 
-from fairseq_capsule.models.routing_attention import RoutingSelfAttention
+from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.modules import AttentionRouting
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -76,9 +76,9 @@ def main():
         with seeded(1):
             shape = length, args.batch, args.embed_dim, args.device
             plain = MultiheadAttention(args.embed_dim, args.heads, self_attention=True)
-            routed = RoutingSelfAttention(args.embed_dim, args.heads, AttentionRouting(args.heads))
-            causal = AttentionRouting(args.heads, vertical=False, causal=True)
-            causal = RoutingSelfAttention(args.embed_dim, args.heads, causal)
+            routed, causal = (SplitAttention(args.embed_dim, args.heads) for _ in range(2))
+            routed.attach("routing", "logits", AttentionRouting(args.heads))
+            causal.attach("routing", "logits", AttentionRouting(args.heads, vertical=False, causal=True))
             future = torch.full((length, length), float("-inf"), device=args.device).triu(1)
             runs = {
                 "routed": Step(routed, *shape, need_weights=False),

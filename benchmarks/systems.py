@@ -16,9 +16,9 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, build_model
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from fairseq_capsule.criterions import GuidedLossesCriterion
-from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
-from fairseq_capsule.models.mechanism import options_off
+from fairseq_capsule.criterions import RoutingLossesCriterion
+from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
+from fairseq_capsule.mechanisms.base import options_off
 
 # Mean and standard deviation of the logarithm of the number of subwords in Multi30k's training sentences, with 10,000
 # joint merges and the end of sentence.
@@ -86,7 +86,7 @@ def build_criterion(task: TranslationTask, options: Dict[str, object], **further
     weights = guided_weights(options)
     if not any(weights.values()):
         return LabelSmoothedCrossEntropyCriterion(task, **smoothed)
-    return GuidedLossesCriterion(task, GuidedLossesConfig(**smoothed, **weights, **further))
+    return RoutingLossesCriterion(task, RoutingLossesConfig(**smoothed, **weights, **further))
 
 
 def draw_pairs(task: TranslationTask, length: int) -> Iterator[Dict[str, torch.Tensor]]:

@@ -11,9 +11,9 @@ from fairseq.models import MODEL_REGISTRY
 from fairseq_capsule import inspection
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection
-from fairseq_capsule.models import Mechanism, mechanism
-from fairseq_capsule.models.mechanism import mechanisms, register_mechanism
-from fairseq_capsule.models.mechanisms.past_future import PastAndFuture
+from fairseq_capsule.mechanisms import MECHANISMS, Mechanism, base
+from fairseq_capsule.mechanisms.base import mechanisms, register_mechanism
+from fairseq_capsule.mechanisms.past_future import PastAndFuture
 
 
 def options(**defaults):
@@ -34,12 +34,8 @@ def make(module=__name__, kind="Mine", **attributes):
 @pytest.fixture(autouse=True)
 def restored(monkeypatch):
     """Remove what a test registers."""
-    monkeypatch.setattr(mechanism, "_REGISTRY", dict(mechanism._REGISTRY))
+    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
     monkeypatch.setattr(inspection, "INSPECTIONS", dict(inspection.INSPECTIONS))
-
-
-def encode(self, encoder, layers, padding_mask):
-    return layers[-1]
 
 
 @pytest.mark.parametrize(
@@ -67,9 +63,12 @@ def encode(self, encoder, layers, padding_mask):
         ({"preset": "gdr"}, "the mechanism past_future of .* has the preset gdr too; rename the preset"),
         (
             {"name": "past_future"},
-            "'past_future' is already registered by fairseq_capsule.models.mechanisms.past_future",
+            "'past_future' is already registered by fairseq_capsule.mechanisms.past_future",
         ),
-        ({"on_lstm": True, "encode": encode}, "an LSTM does not call `encode`; set on_lstm = False"),
+        ({"name": "attn"}, "mechanism attn: fairseq's encoders or decoders return something of this name; rename it"),
+        ({"loss_options": {"mine_weight": 1}}, "mechanism mine: `loss_options` must be a dataclass"),
+        ({"loss_options": options(dropout=0.5)}, "the models already have an option dropout; rename the option"),
+        ({"loss_options": options(bow_weight=1.0)}, "the mechanism past_future of .* has an option bow_weight too"),
     ],
 )
 def test_a_wrong_declaration_is_refused_before_anything_is_registered(attributes, message):
@@ -112,7 +111,7 @@ def test_a_class_of_the_same_name_in_another_file_is_refused():
 
 def test_registering_a_mechanism_of_the_package_again_changes_nothing():
     before = mechanisms()
-    assert register_mechanism(PastAndFuture()) is before[1] and mechanisms() == before
+    assert register_mechanism(PastAndFuture()) is before[1] and mechanisms() == before == MECHANISMS
 
 
 @pytest.mark.parametrize("wrong", [Inspection, make()])
@@ -132,3 +131,11 @@ def test_a_mechanism_without_an_inspection_shows_nothing():
 def test_every_mechanism_of_the_package_has_its_inspection_in_the_order_of_the_registry():
     own = [item.name for item in mechanisms() if type(item).__module__.startswith("fairseq_capsule.")]
     assert list(inspection.INSPECTIONS)[: len(own)] == own
+
+
+def test_a_mechanism_is_placed_before_another():
+    mine = add_mechanism(make(), before="past_future")
+    assert [item.name for item in mechanisms()][:3] == ["global_representation", "mine", "past_future"]
+    assert mechanisms()[1] is mine
+    with pytest.raises(ValueError, match="mechanism theirs: there is no mechanism nowhere to place it before"):
+        add_mechanism(make(name="theirs", options=options(theirs=0), off={"theirs": 0}, on={}), before="nowhere")

@@ -2,12 +2,11 @@
 
 from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 
-from fairseq_capsule.models.mechanism import options_off  # importing anything of the package registers all
-from fairseq_capsule.testing.invariants import PRESET
+import fairseq_capsule.tasks  # noqa: F401  registers the architectures
+from fairseq_capsule.mechanisms.base import options_off
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
     SIZES,
-    build_small,
     encode,
     logits_of,
     make_batch,
@@ -15,14 +14,14 @@ from fairseq_capsule.testing.small_models import (
     make_sentences,
     make_task,
 )
+from fairseq_capsule.testing.small_models import build_small as build
 
-__all__ = ["LENGTHS", "encode", "logits_of", "make_batch", "make_criterion", "make_sentences", "make_task"]
+__all__ = ["LENGTHS", "build", "encode", "logits_of", "make_batch", "make_criterion", "make_sentences", "make_task"]
 
 ARCHITECTURES = sorted(
     name for name in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[name].__module__.startswith("fairseq_capsule.")
 )
-FEW_CAPSULES = {"global_capsules": 4}  # the models of the tests have 32 units
-SMALL = {**SIZES, **FEW_CAPSULES}
+SMALL = SIZES
 
 # Besides the default architectures: every option that changes the computation.
 OPTIONS = [
@@ -89,13 +88,3 @@ CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS
 
 def case_name(value):
     return value if isinstance(value, str) else ",".join(f"{k}={v}" for k, v in value.items()) or "preset"
-
-
-def build(arch, options=PRESET, task=None, seed=1):
-    """`build_small` with few enough capsules per layer for a small model."""
-    return build_small(arch, with_few_capsules(arch, options), task, seed)
-
-
-def with_few_capsules(arch, options):
-    names = MODEL_DATACLASS_REGISTRY[arch].__dataclass_fields__
-    return {**{name: value for name, value in FEW_CAPSULES.items() if name in names}, **options}

@@ -2,7 +2,7 @@
 
     fairseq-train DATA --user-dir examples/controls --arch extra_ffn_transformer_tiny …
     fairseq-train DATA --user-dir examples/controls --arch state_losses_transformer_tiny \
-        --criterion label_smoothed_cross_entropy_with_state_losses --label-smoothing 0.1 …
+        --criterion label_smoothed_cross_entropy_with_routing_losses --label-smoothing 0.1 …
 
 - `extra_ffn`: as many parameters as GDR with both losses has (0.3% more at tiny size), in feed-forward layers after
   the decoder.
@@ -16,14 +16,14 @@ import math
 from dataclasses import dataclass, field
 
 from fairseq.criterions import register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
+from fairseq_capsule.criterions import RoutingLossesCriterion
+from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.losses import mean_bag_of_words_loss, mean_content_agreement_loss
-from fairseq_capsule.models import Mechanism
+from fairseq_capsule.mechanisms import Loss, Mechanism
 from fairseq_capsule.modules.layers import feed_forward
 
 
@@ -42,12 +42,18 @@ class ExtraFFN(Mechanism):
     preset = "extra_ffn"
     on = {"extra_ffn": True}
 
-    def build_decoder(self, decoder, config, source_dim, state_dim):
-        # The last layer starts at 0, as in GDR, so that a fresh model translates as its baseline.
-        decoder.extra_ffn = feed_forward(state_dim, 8 * state_dim, state_dim, zero=True)
+    def decoder(self, config, sizes):
+        return ExtraLayers(sizes.target)
 
-    def decode(self, decoder, features, source, incremental_state):
-        return features + decoder.extra_ffn(features), None
+
+class ExtraLayers(nn.Sequential):
+    """The last layer starts at 0, as in GDR, so that a fresh model translates as its baseline."""
+
+    def __init__(self, size):
+        super().__init__(*feed_forward(size, 8 * size, size, zero=True))
+
+    def forward(self, target, source, incremental_state=None):
+        return target._replace(states=target.states + super().forward(target.states))
 
 
 @dataclass
@@ -55,61 +61,60 @@ class StateLossesConfig(FairseqDataclass):
     state_losses: bool = field(default=False, metadata={"help": "predict bags and contents from the decoder's state"})
 
 
+@dataclass
+class StateLossesOptions(FairseqDataclass):
+    state_bow_weight: float = field(default=1.0, metadata={"help": "weight of the bag-of-words loss; 0 turns it off"})
+    state_bca_weight: float = field(default=1.0, metadata={"help": "weight of the agreement loss; 0 turns it off"})
+
+
 class StateHeads(nn.Module):
     """The heads of both losses, as GDR has them, for states `[B, T, C]` in place of PAST and FUTURE."""
 
     def __init__(self, size):
         super().__init__()
-        self.bow, self.bca = (
+        self.state_bow, self.state_bca = (
             nn.ModuleDict({content: nn.Linear(size, size, bias=False) for content in ("past", "future")})
             for _ in range(2)
         )
 
+    def forward(self, target, source, incremental_state=None):
+        bags = [head(target.states) for head in self.state_bow.values()]
+        weights = [weight.view_as(weight) for weight in self.state_bca.parameters()]  # the loss applies them itself
+        return target._replace(outputs={**target.outputs, StateLosses.name: (target.states, bags, weights)})
+
 
 class StateLosses(Mechanism):
+    """The means of GDR's losses with `Ω^P_t = Ω^F_t = z_t`."""
+
     name = "state_losses"
     summary = "predicts what is translated and what is not from the decoder's state, in training only"
     options = StateLossesConfig
     off = {"state_losses": False}
     preset = "state_losses"
     on = {"state_losses": True}
-    criterion = "label_smoothed_cross_entropy_with_state_losses"
+    loss_options = StateLossesOptions
 
-    def losses(self, config):
-        return {"bow_weight": 1.0, "bca_weight": 1.0}
+    def decoder(self, config, sizes):
+        return StateHeads(sizes.target)
 
-    def build_decoder(self, decoder, config, source_dim, state_dim):
-        decoder.state_losses = StateHeads(state_dim)
-
-    def decode(self, decoder, features, source, incremental_state):
-        return features, features
+    def losses(self, model, net_output, sample, options):
+        state, bags, weights = net_output[1][self.name]
+        target = sample["target"]
+        mask = target.eq(model.decoder.dictionary.pad())
+        losses = {}
+        if options.state_bow_weight:
+            value = mean_bag_of_words_loss(*bags, model.decoder.output_embeddings, target, mask)
+            losses["state_bow"] = Loss(value, "nsentences", math.log(2))
+        if options.state_bca_weight:
+            value = mean_content_agreement_loss(state, state, state, *weights, mask)
+            losses["state_bca"] = Loss(value, "nsentences")
+        return losses
 
 
 add_mechanism(ExtraFFN())
 add_mechanism(StateLosses())
 
 
-@dataclass
-class StateLossesCriterionConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    bow_weight: float = field(default=1.0, metadata={"help": "weight of the bag-of-words loss; 0 turns it off"})
-    bca_weight: float = field(default=1.0, metadata={"help": "weight of the content agreement loss; 0 turns it off"})
-
-
-@register_criterion(StateLosses.criterion, dataclass=StateLossesCriterionConfig)
+@register_criterion("label_smoothed_cross_entropy_with_state_losses", dataclass=RoutingLossesConfig)
 class StateLossesCriterion(RoutingLossesCriterion):
-    """Label-smoothed NLL `+ λ1 L_BoW + λ2 L_BCA`, the means of GDR's losses with `Ω^P_t = Ω^F_t = z_t`."""
-
-    logged = {"bow": LoggedLoss("nsentences", math.log(2)), "bca": LoggedLoss("nsentences", 1.0)}
-
-    def routing_losses(self, model, net_output, sample):
-        state, heads = net_output[1][StateLosses.name], model.decoder.state_losses
-        target = sample["target"]
-        padding_mask = target.eq(self.padding_idx)
-        losses = {}
-        if self.weights["bow"]:
-            bags = heads.bow["past"](state), heads.bow["future"](state)
-            losses["bow"] = mean_bag_of_words_loss(*bags, model.decoder.output_embeddings, target, padding_mask)
-        if self.weights["bca"]:
-            weights = heads.bca["past"].weight, heads.bca["future"].weight
-            losses["bca"] = mean_content_agreement_loss(state, state, state, *weights, padding_mask)
-        return losses
+    """The criterion under the name that the settings of trained controls have."""

@@ -1,7 +1,7 @@
 """PAST and FUTURE by k-means routing: an example of a mechanism in a separate package.
 
     fairseq-train DATA --user-dir examples/k_means_routing --arch k_means_transformer_tiny \
-        --criterion label_smoothed_cross_entropy_with_progress --label-smoothing 0.1 …
+        --criterion label_smoothed_cross_entropy_with_routing_losses --label-smoothing 0.1 …
 
 Paper: Hao Ren and Hong Lu, Compositional Coding Capsule Network with K-Means Routing for Text Classification, 2018
 (arXiv:1810.09177). Here the first centres depend on the decoder's state, so every target step has its own clusters.
@@ -11,16 +11,13 @@ from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
-from fairseq.criterions import register_criterion
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
 from fairseq.dataclass import FairseqDataclass
 from torch import nn
 
-from fairseq_capsule.criterions import LoggedLoss, RoutingLossesCriterion
 from fairseq_capsule.extending import add_mechanism
 from fairseq_capsule.inspection import Inspection, Panel, View, coupling_entropy, mean_where, named
-from fairseq_capsule.models import Mechanism
-from fairseq_capsule.models.past_future import PastFuture
+from fairseq_capsule.mechanisms import Loss, Mechanism
+from fairseq_capsule.mechanisms.past_future import PastFuture
 from fairseq_capsule.modules import PastFutureRouting, SourceParts
 from fairseq_capsule.routing import RoutingResult, in_float32
 
@@ -72,6 +69,11 @@ class KMeansConfig(FairseqDataclass):
     k_means_iterations: int = field(default=3, metadata={"help": "number of iterations of k-means routing"})
 
 
+@dataclass
+class ProgressConfig(FairseqDataclass):
+    progress_weight: float = field(default=1.0, metadata={"help": "weight of the progress loss; 0 turns it off"})
+
+
 class KMeans(Mechanism):
     name = "k_means"
     summary = "separates translated from untranslated source words by k-means (Ren and Lu 2018)"
@@ -79,20 +81,21 @@ class KMeans(Mechanism):
     off = {"k_means": False}
     preset = "k_means"
     on = {"k_means": True}
-    on_lstm = True
     iterations = "k_means_iterations"
-    criterion = "label_smoothed_cross_entropy_with_progress"
+    loss_options = ProgressConfig
 
-    def losses(self, config):
-        return {"progress_weight": 1.0}
+    def decoder(self, config, sizes):
+        routing = KMeansRouting(sizes.source, sizes.target, sizes.target // 2, config.k_means_iterations)
+        own = {"content_dim": sizes.target // 2, "state_dim": sizes.target, "ffn_dim": 2 * sizes.target}
+        return PastFuture(routing, capsules_per_content=1, name=self.name, **own)
 
-    def build_decoder(self, decoder, config, source_dim, state_dim):
-        routing = KMeansRouting(source_dim, state_dim, state_dim // 2, config.k_means_iterations)
-        sizes = {"content_dim": state_dim // 2, "state_dim": state_dim, "ffn_dim": 2 * state_dim}
-        decoder.k_means = PastFuture(routing, capsules_per_content=1, **sizes)
-
-    def decode(self, decoder, features, source, incremental_state):
-        return decoder.k_means(features, source.states, source.padding_mask, incremental_state)
+    def losses(self, model, net_output, sample, options):
+        """`Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""
+        shares = net_output[1][self.name].assignment.float().sum(2)  # sums over source words, [B, T, 2]
+        past = shares[..., 0] / shares.sum(-1).clamp(min=1e-6)
+        valid = sample["target"].ne(model.decoder.dictionary.pad())
+        done = (valid.cumsum(1) - 1) / valid.sum(1, keepdim=True)
+        return {"progress": Loss(((past - done).square() * valid).sum())}
 
 
 class KMeansInspection(Inspection):
@@ -136,24 +139,3 @@ class KMeansInspection(Inspection):
 
 
 add_mechanism(KMeans(), KMeansInspection())
-
-
-@dataclass
-class ProgressConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    progress_weight: float = field(default=1.0, metadata={"help": "weight of the progress loss; 0 turns it off"})
-
-
-@register_criterion(KMeans.criterion, dataclass=ProgressConfig)
-class ProgressCriterion(RoutingLossesCriterion):
-    """Label-smoothed NLL `+ weight · Σ_t (p_t − (t−1)/T)²`; `p_t` is the share of PAST in the source at step `t`."""
-
-    logged = {"progress": LoggedLoss("ntokens", 1.0)}
-
-    def routing_losses(self, model, net_output, sample):
-        if not self.weights["progress"]:
-            return {}
-        shares = net_output[1][KMeans.name].assignment.float().sum(2)  # sums over source words, [B, T, 2]
-        past = shares[..., 0] / shares.sum(-1).clamp(min=1e-6)
-        valid = sample["target"].ne(self.padding_idx)
-        done = (valid.cumsum(1) - 1) / valid.sum(1, keepdim=True)
-        return {"progress": ((past - done).square() * valid).sum()}

@@ -1,7 +1,7 @@
 """Initialisation of a model from the checkpoint of a trained baseline."""
 
 import logging
-from typing import Dict, List, Set
+from typing import Collection, Dict, List
 
 import torch
 from fairseq.data import Dictionary
@@ -19,7 +19,12 @@ WITHOUT_MEANING = ("version", "_float_tensor")
 
 
 def init_from_baseline(
-    model: BaseFairseqModel, path: str, source_dictionary: Dictionary, target_dictionary: Dictionary
+    model: BaseFairseqModel,
+    path: str,
+    source_dictionary: Dictionary,
+    target_dictionary: Dictionary,
+    added: Collection[str],
+    removed: Collection[str],
 ):
     """Copy all parameters of a baseline into a model. The other parameters of the model keep their initialisation.
 
@@ -28,6 +33,8 @@ def init_from_baseline(
     Args:
         path: the checkpoint of the baseline.
         source_dictionary, target_dictionary: the dictionaries of the data.
+        added, removed: the names of the parameters that the model's mechanisms added to those of the baseline's kind,
+            and of those that they removed.
 
     Raises:
         UserError: the baseline has another dictionary, other dimensions, parameters that the model does not have, or
@@ -41,7 +48,9 @@ def init_from_baseline(
     baseline = state["model"]
     model.upgrade_state_dict(baseline)
     own = model.state_dict()
-    strangers = [name for name in baseline if name not in own and not name.endswith(WITHOUT_MEANING)]
+    strangers = [
+        name for name in baseline if name not in own and name not in removed and not name.endswith(WITHOUT_MEANING)
+    ]
     if strangers:
         raise UserError(
             f"--init-from-baseline {path}: the model has no {_names(strangers)}; use the architecture, the layers "
@@ -55,7 +64,6 @@ def init_from_baseline(
             )
     parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
     new = [name for name in parameters if name not in baseline]
-    added = _added_parameters(model)
     missing = [name for name in new if name not in added]
     if missing:
         raise UserError(
@@ -82,12 +90,6 @@ def _check_sharing(path: str, model: BaseFairseqModel, baseline: Dict[str, Tenso
                 f"--init-from-baseline {path}: {other} and {name} differ there but are shared in the model; "
                 "share only the embeddings that the baseline shares"
             )
-
-
-def _added_parameters(model: BaseFairseqModel) -> Set[str]:
-    """Return the names of the parameters that mechanisms added to fairseq's model."""
-    sides = (("encoder", model.encoder), ("decoder", model.decoder))
-    return {f"{side}.{name}" for side, part in sides for name in getattr(part, "added_parameters", ())}
 
 
 def _names(names: List[str]) -> str:

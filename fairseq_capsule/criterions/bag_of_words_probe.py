@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.outputs import encoder_states, output_embeddings
+from fairseq_capsule.models.outputs import encoder_states, evaluating, output_embeddings
 from fairseq_capsule.modules.layers import feed_forward
 
 READS = ChoiceEnum(["global", "last", "mean"])
@@ -51,7 +50,9 @@ class BagOfWordsProbe(FairseqCriterion):
 
     def attach(self, model) -> None:
         """Freeze the model and build the predictor for its sizes. The task calls it before training."""
-        if self.reads == "global" and not _vectors(model):
+        with evaluating(model):
+            encoded = model.encoder(torch.full((1, 1), self.eos), src_lengths=torch.ones(1, dtype=torch.long))
+        if self.reads == "global" and not _vectors(model, encoded):
             raise UserError(
                 "--probe-reads global: no mechanism of the model gives a vector for the sentence; read last or mean"
             )
@@ -107,7 +108,7 @@ def source_vector(model, net_input, reads: str) -> Tensor:
     with evaluating(model):
         encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     if reads == "global":
-        name = _vectors(model)[0]
+        name = _vectors(model, encoded)[0]
         return _checked(encoded[name][0], name, _source_dim(model))
     states, padding_mask = encoder_states(encoded)
     if reads == "last":
@@ -118,9 +119,9 @@ def source_vector(model, net_input, reads: str) -> Tensor:
     return (states * valid).sum(1) / valid.sum(1)
 
 
-def _vectors(model) -> List[str]:
-    """Return the keys of the encoder output where mechanisms store a vector of the sentence."""
-    return [mechanism.name for mechanism in getattr(model.encoder, "mechanisms", ()) if mechanism.encodes]
+def _vectors(model, encoded) -> List[str]:
+    """Return the keys of an encoder's output where mechanisms gave a vector of the sentence."""
+    return [name for name in getattr(model.encoder, "parts", {}).values() if name in encoded]
 
 
 def _checked(tensor: Tensor, name: str, size: int) -> Tensor:

@@ -1,54 +1,75 @@
-"""The base class of criterions that add losses of a mechanism to label-smoothed cross-entropy."""
+"""Label-smoothed cross-entropy with the losses of a model's mechanisms."""
 
-from dataclasses import dataclass
-from typing import Dict, Mapping
+from argparse import Namespace
+from dataclasses import fields, make_dataclass
+from typing import Any, Dict, Mapping
 
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterion
+from fairseq.criterions import register_criterion
+from fairseq.criterions.label_smoothed_cross_entropy import (
+    LabelSmoothedCrossEntropyCriterion,
+    LabelSmoothedCrossEntropyCriterionConfig,
+)
 from fairseq.logging import metrics
-from torch import Tensor
+from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.options import option
+from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
+from fairseq_capsule.mechanisms.base import active_mechanisms, heads, loss_names
+from fairseq_capsule.options import option
+
+NAME = "label_smoothed_cross_entropy_with_routing_losses"
+OLD_NAME = "label_smoothed_cross_entropy_with_guided_losses"
+
+RoutingLossesConfig: Any = make_dataclass(
+    "RoutingLossesConfig",
+    (),
+    bases=(
+        *(mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss_options is not None),
+        LabelSmoothedCrossEntropyCriterionConfig,
+    ),
+    namespace={"__module__": __name__},
+)
 
 
-@dataclass(frozen=True)
-class LoggedLoss:
-    """How a loss is logged: its sum, divided by a count and by a unit.
-
-    Attributes:
-        count: a key of the logging outputs: "ntokens" (target tokens), "nsentences", or one that the subclass adds.
-        unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in base 2.
-    """
-
-    count: str
-    unit: float
-
-
+@register_criterion(NAME, dataclass=RoutingLossesConfig)
 class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     """`label-smoothed NLL + Σ weight · loss`, all divided by fairseq's sample size.
 
-    A subclass sets `logged` and implements `routing_losses`. Its dataclass has an option `NAME_weight` for each name of
-    `logged`; 0 turns the loss off. Each loss is logged as `NAME_loss`, without its weight.
-
-    Attributes:
-        weights: the weight of each loss, by its name.
+    The losses are those of the model's mechanisms. The weights of the package's own are options of the criterion, those
+    of other packages are options of the model. Each loss is logged as `NAME_loss`, without its weight.
 
     Raises:
-        UserError: a weight is below 0.
+        UserError: a weight is below 0, or another option of a loss is out of its range.
     """
-
-    logged: Mapping[str, LoggedLoss] = {}
 
     def __init__(self, task, cfg):
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
-        self.weights: Dict[str, float] = {name: getattr(cfg, f"{name}_weight") for name in self.logged}
-        for name, weight in self.weights.items():
-            if not weight >= 0:
-                raise UserError(f"{option(name + '_weight')} must be at least 0, not {weight}")
+        self.cfg = cfg
+        for mechanism in MECHANISMS:
+            _check(mechanism, cfg)
 
-    def routing_losses(self, model, net_output, sample) -> Dict[str, Tensor]:
-        """Compute the losses with a weight other than 0, by name: scalars summed over the batch, without weights."""
-        raise NotImplementedError
+    def attach(self, model: BaseFairseqModel) -> None:
+        """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training.
+
+        Raises:
+            UserError: the model does not have the head of a loss whose weight is above 0, or has no mechanism with
+                losses; or a weight that is an option of the model is below 0.
+        """
+        active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
+        weights: Dict[str, float] = {}
+        for mechanism in active:
+            _check(mechanism, self._options(mechanism, model))
+            weights.update(self._weights(mechanism, model))
+        there = {name for _, name, _ in heads(model)}
+        own = {name: weight for mechanism in MECHANISMS for name, weight in self._weights(mechanism, model).items()}
+        for name, weight in (weights if active else own).items():
+            if weight and name not in there:
+                owner = next(mechanism for mechanism in active or MECHANISMS if name in loss_names(mechanism))
+                raise UserError(
+                    f"{option(name + '_weight')} {weight:g} needs a model with this loss "
+                    f"({', '.join(map(option, owner.off))}); set {option(name + '_weight')} 0 to train without"
+                )
+        freeze_heads(model, weights)
 
     def forward(self, model, sample, reduce=True):
         """Compute the loss summed over the batch, the sample size, and the values to log.
@@ -60,17 +81,18 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
-        ntokens, nsentences = sample["ntokens"], sample["target"].size(0)
-        sample_size = nsentences if self.sentence_avg else ntokens
-        logging_output = {
-            "nll_loss": nll_loss.data,
-            "ntokens": ntokens,
-            "nsentences": nsentences,
-            "sample_size": sample_size,
-        }
-        for name, routing_loss in self.routing_losses(model, net_output, sample).items():
-            loss = loss + self.weights[name] * routing_loss
-            logging_output[f"{name}_loss"] = routing_loss.data
+        counts = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0)}
+        sample_size = counts["nsentences"] if self.sentence_avg else counts["ntokens"]
+        logging_output = {"nll_loss": nll_loss.data, **counts, "sample_size": sample_size}
+        for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+            weights = self._weights(mechanism, model)
+            if not any(weights.values()):
+                continue
+            losses = mechanism.losses(model, net_output, sample, self._options(mechanism, model))
+            for name, (value, per, unit) in losses.items():
+                loss = loss + weights[name] * value
+                logging_output[f"{name}_loss"] = value.data / unit
+                logging_output[f"{name}_count"] = counts[per] if isinstance(per, str) else per
         logging_output["loss"] = loss.data
         if self.report_accuracy:
             n_correct, total = self.compute_accuracy(model, net_output, sample)
@@ -80,8 +102,42 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
         super().reduce_metrics(logging_outputs)
-        for name, logged in cls.logged.items():
-            if any(f"{name}_loss" in log for log in logging_outputs):
-                keys = f"{name}_loss", logged.count
-                total, number = (sum(log.get(key, 0) for log in logging_outputs) for key in keys)
-                metrics.log_scalar(f"{name}_loss", total / number / logged.unit, number, round=3)
+        names = dict.fromkeys(key.removesuffix("_count") for log in logging_outputs for key in log)
+        for name in names:
+            number = sum(log.get(f"{name}_count", 0) for log in logging_outputs)
+            if number:
+                total = sum(log.get(f"{name}_loss", 0) for log in logging_outputs)
+                metrics.log_scalar(f"{name}_loss", total / number, number, round=3)
+
+    def _options(self, mechanism: Mechanism, model: BaseFairseqModel) -> Namespace:
+        """Return the options of a mechanism's losses: of this criterion, otherwise of the model."""
+        if mechanism.loss_options is None:
+            return Namespace()
+        names = [item.name for item in fields(mechanism.loss_options) if item.name != "_name"]
+        owner = self.cfg if all(hasattr(self.cfg, name) for name in names) else model.cfg
+        return Namespace(**{name: getattr(owner, name) for name in names})
+
+    def _weights(self, mechanism: Mechanism, model: BaseFairseqModel) -> Dict[str, float]:
+        options = self._options(mechanism, model)
+        return {name: getattr(options, f"{name}_weight") for name in loss_names(mechanism)}
+
+
+@register_criterion(OLD_NAME, dataclass=RoutingLossesConfig)
+class GuidedLossesCriterion(RoutingLossesCriterion):
+    """The same under its older name."""
+
+
+def freeze_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
+    """Freeze the heads of losses that have no weight, because they would have no gradient."""
+    for _, name, head in heads(model):
+        if head is not None:
+            head.requires_grad_(bool(weights.get(name)))
+
+
+def _check(mechanism: Mechanism, options: Any) -> None:
+    for item in () if mechanism.loss_options is None else fields(mechanism.loss_options):
+        value: Any = getattr(options, item.name, None)
+        if item.name.endswith("_weight") and not value >= 0:
+            raise UserError(f"{option(item.name)} must be at least 0, not {value}")
+        if item.metadata.get("share") and not 0 < value <= 1:
+            raise UserError(f"{option(item.name)} must be above 0 and at most 1, not {value}")

@@ -25,8 +25,8 @@ from fairseq_capsule.inspection.views import (
     named,
     numbers,
 )
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.mechanisms.base import active_mechanisms
+from fairseq_capsule.models.outputs import evaluating
 
 __all__ = [
     "Inspection",

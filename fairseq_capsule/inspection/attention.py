@@ -5,6 +5,7 @@ No model stores its attention. The functions of this module compute it again.
 
 from typing import Dict, List, NamedTuple, Optional, Tuple, Union
 
+import torch
 from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
@@ -13,10 +14,27 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, by_layer, named, numbers
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.routing_attention import Explanation, RoutingSelfAttention
+from fairseq_capsule.models.attention import SplitAttention, masked_attention
+from fairseq_capsule.models.outputs import evaluating
+from fairseq_capsule.modules import AttentionRouting
 
 PLAIN = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})  # arrays of models without a mechanism
+
+
+class Explanation(NamedTuple):
+    """The attention of one layer and the capsules that changed it. Each tensor is `[B, H, L, L]`; rows are queries.
+
+    Attributes:
+        before: the attention without parts that change its logits, `softmax(mask(E))`.
+        after: the attention; with routing `softmax(mask(E + Ω↑ + Ω↔))`.
+        vertical: `Ω↑`, or None if the layer has none.
+        horizontal: `Ω↔`, or None if the layer has none.
+    """
+
+    before: Tensor
+    after: Tensor
+    vertical: Optional[Tensor]
+    horizontal: Optional[Tensor]
 
 
 class DecoderExplanation(NamedTuple):
@@ -122,14 +140,36 @@ def _explain(
 ) -> Explanation:
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)
-    if isinstance(layer.self_attn, RoutingSelfAttention):
-        return layer.self_attn.explain(x, mask, attn_mask)
+    if isinstance(layer.self_attn, SplitAttention):
+        return _explain_parts(layer.self_attn, x, mask, attn_mask)
     # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
     _, weights = layer.self_attn(
         x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
     )
     weights = weights.transpose(0, 1)
     return Explanation(before=weights, after=weights, vertical=None, horizontal=None)
+
+
+@torch.no_grad()
+def _explain_parts(
+    attention: SplitAttention, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor]
+) -> Explanation:
+    q, k, _ = attention.factors(x, mask)
+    logits = q @ k.transpose(2, 3)
+    routing = routing_of(attention)
+    vertical, horizontal = (None, None) if routing is None else routing.capsules(logits, mask, factors=(q, k))
+    if len(attention.changes_logits) == 1 and routing is not None:
+        changed = sum((part for part in (vertical, horizontal) if part is not None), logits)
+    else:
+        changed = attention.changed(logits, mask, (q, k))
+    before, after = (masked_attention(part, mask, attn_mask) for part in (logits, changed))
+    return Explanation(before, after, vertical, horizontal)
+
+
+def routing_of(attention: SplitAttention) -> Optional[AttentionRouting]:
+    """Return the routing of an attention's logits, or None."""
+    parts = (getattr(attention, name) for name in attention.changes_logits)
+    return next((part for part in parts if isinstance(part, AttentionRouting)), None)
 
 
 _TRAINED = (

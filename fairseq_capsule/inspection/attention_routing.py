@@ -6,10 +6,10 @@ import torch
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
-from fairseq_capsule.inspection.attention import AttentionInspection
+from fairseq_capsule.inspection.attention import AttentionInspection, routing_of
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.routing_attention import RoutingSelfAttention
+from fairseq_capsule.models.attention import SplitAttention
+from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.modules.attention_routing import accepted_capsules
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
@@ -26,15 +26,15 @@ class AttentionRoutingInspection(AttentionInspection):
         return added_up(
             [
                 {f"{side}_{name}": mean for name, mean in part.items()}
-                for side, attention, x, padding in routing_attentions(model, source, previous)
-                for part in routing_statistics(attention.routing, attention.logits(x, padding), padding)
+                for side, attention, routing, x, padding in routing_attentions(model, source, previous)
+                for part in routing_statistics(routing, _logits(attention, x, padding), padding)
             ]
         )
 
 
 def routing_attentions(
     model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
-) -> Iterator[Tuple[str, RoutingSelfAttention, Tensor, Tensor]]:
+) -> Iterator[Tuple[str, SplitAttention, AttentionRouting, Tensor, Tensor]]:
     """Yield the self-attentions of a Transformer that route, with their inputs for a batch, in eval mode.
 
     Args:
@@ -43,7 +43,8 @@ def routing_attentions(
         previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
 
     Yields:
-        "encoder" or "decoder", the attention, its input `[L, B, C]` and padding mask `[B, L]` (True marks padding).
+        "encoder" or "decoder", the attention, its routing, its input `[L, B, C]` and its padding mask `[B, L]` (True
+        marks padding).
     """
     with evaluating(model):
         encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1), return_all_hiddens=True)
@@ -53,9 +54,16 @@ def routing_attentions(
         part = getattr(model, side)
         padding = tokens.eq(part.padding_idx)
         for layer, x in zip(part.layers, inputs):
-            if isinstance(layer.self_attn, RoutingSelfAttention):
+            routing = routing_of(layer.self_attn) if isinstance(layer.self_attn, SplitAttention) else None
+            if routing is not None:
                 x = layer.self_attn_layer_norm(x) if layer.normalize_before else x
-                yield side, layer.self_attn, x, padding
+                yield side, layer.self_attn, routing, x, padding
+
+
+def _logits(attention: SplitAttention, x: Tensor, padding: Tensor) -> Tensor:
+    """Return the unrouted logits `E` `[B, H, L, L]`, 0 at padded queries and keys."""
+    q, k, _ = attention.factors(x, padding)
+    return q @ k.transpose(2, 3)
 
 
 def routing_statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> List[Statistics]:

@@ -11,8 +11,7 @@ from torch import Tensor
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, named, numbers
-from fairseq_capsule.models.evaluating import evaluating
-from fairseq_capsule.models.outputs import encoder_states
+from fairseq_capsule.models.outputs import encoder_states, evaluating
 from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 _UNIFORM = (

@@ -3,6 +3,5 @@
 from fairseq_capsule.models.capsnmt import CapsNMTModel
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMModel
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
-from fairseq_capsule.models.mechanism import EncodedSource, Mechanism
 
-__all__ = ["CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel", "EncodedSource", "Mechanism"]
+__all__ = ["CapsNMTModel", "CapsuleLSTMModel", "CapsuleTransformerModel"]

@@ -10,27 +10,10 @@ import torch
 from fairseq.modules.transformer_layer import TransformerDecoderLayerBase
 from torch import Tensor, nn
 
-from fairseq_capsule.models.mechanism import IncrementalState
+from fairseq_capsule.mechanisms.base import IncrementalState
 
 # Under this name, a reordered encoder output has the number of the sentence of each row, and the tensors it belongs to.
 SENTENCES = "sentences"
-
-
-class KnowsBeams:
-    """A mixin for decoders and their modules that stores the beam size announced by a generator."""
-
-    beam_size = 1
-
-    def beams_of(self, source: Tensor) -> int:
-        """Return how many consecutive rows of `source` `[I, B, C]` are one sentence.
-
-        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
-        earlier generator.
-        """
-        if self.beam_size == 1 or source.size(1) % self.beam_size:
-            return 1
-        beams = source.unflatten(1, (-1, self.beam_size))
-        return self.beam_size if bool((beams == beams[:, :, :1]).all()) else 1
 
 
 def sentences_of(encoder_out: Dict[str, List[Tensor]], device: torch.device) -> Tensor:

@@ -1,8 +1,7 @@
 """`capsnmt`: translation through a fixed number of capsules, in linear time (Wang et al. 2019)."""
 
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
-import torch
 from fairseq import utils
 from fairseq.models import (
     FairseqEncoder,
@@ -15,12 +14,13 @@ from torch import Tensor, nn
 
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms import Sizes, Source
+from fairseq_capsule.mechanisms.aggregation import AGGREGATION
+from fairseq_capsule.models.base import CapsuleModel, attach, run_on_source
 from fairseq_capsule.models.capsnmt_config import PRESETS, CapsNMTConfig
-from fairseq_capsule.models.capsule_model import CapsuleModel
-from fairseq_capsule.models.mechanisms.aggregation import build_aggregation
-from fairseq_capsule.models.options import validated
 from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
+from fairseq_capsule.options import validated
 from fairseq_capsule.routing import RoutingResult
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
@@ -46,8 +46,8 @@ class CapsNMTEncoder(FairseqEncoder):
         self.embed_tokens = embed_tokens
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(layers))
-        self.aggregation = aggregation
-        self.added_parameters = frozenset(f"aggregation.{name}" for name, _ in aggregation.named_parameters())
+        self.parts: Dict[str, str] = {}
+        attach(self, AGGREGATION, aggregation)
         self.max_source_positions = max_source_positions
 
     def forward(self, src_tokens, src_lengths=None) -> Dict[str, List[Tensor]]:
@@ -56,11 +56,8 @@ class CapsNMTEncoder(FairseqEncoder):
         Returns:
             `encoder_out`, the capsules `[M, B, C]`, and `encoder_padding_mask`, `[B, M]`, which is False everywhere.
         """
-        capsules = self.aggregate(src_tokens).capsules
-        return {
-            "encoder_out": [capsules.transpose(0, 1)],
-            "encoder_padding_mask": [capsules.new_zeros(capsules.shape[:2], dtype=torch.bool)],
-        }
+        source = run_on_source(self, self._read(src_tokens))
+        return {"encoder_out": [source.states.transpose(0, 1)], "encoder_padding_mask": [source.padding_mask]}
 
     def aggregate(self, src_tokens: Tensor, iterations: Optional[int] = None) -> RoutingResult:
         """Encode and aggregate sources.
@@ -73,18 +70,20 @@ class CapsNMTEncoder(FairseqEncoder):
             `RoutingResult(capsules [B, M, C], coupling [B, I, M])`. The coupling is in the order of `src_tokens`, and
             None for simple aggregation.
         """
-        padding = self.dictionary.pad()
-        # An LSTM must read the words before the padding.
-        tokens = utils.convert_padding_direction(src_tokens, padding, left_to_right=True)
-        mask = tokens.eq(padding)
-        embedded = self.dropout(self.embed_tokens(tokens))
-        lengths = (~mask).sum(1).clamp(min=1)
-        capsules, coupling = self.aggregation(read_both_ways(self.layers, embedded, lengths), mask, iterations)
+        source, padding = self._read(src_tokens), self.dictionary.pad()
+        capsules, coupling = self.aggregation.route(source.states, source.padding_mask, iterations)
         if coupling is not None:
             places = src_tokens.ne(padding).long().cumsum(1).sub(1).clamp(min=0)
             coupling = coupling.gather(1, places.unsqueeze(-1).expand_as(coupling))
             coupling = coupling.masked_fill(src_tokens.eq(padding).unsqueeze(-1), 0)
         return RoutingResult(capsules, coupling)
+
+    def _read(self, src_tokens: Tensor) -> Source:
+        # An LSTM must read the words before the padding.
+        tokens = utils.convert_padding_direction(src_tokens, self.dictionary.pad(), left_to_right=True)
+        mask = tokens.eq(self.dictionary.pad())
+        embedded = self.dropout(self.embed_tokens(tokens))
+        return Source(read_both_ways(self.layers, embedded, (~mask).sum(1).clamp(min=1)), mask)
 
     def max_positions(self):
         return self.max_source_positions
@@ -214,7 +213,7 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
             raise UserError("--share-all-embeddings needs a joined dictionary; preprocess with --joined-dictionary")
         size = config.encoder_embed_dim
         embeddings = _embedding(target, size)
-        aggregation = build_aggregation(config)
+        aggregation: Any = AGGREGATION.encoder(config, Sizes(size, size, config.encoder_layers, config.decoder_layers))
         encoder = CapsNMTEncoder(
             source,
             embeddings if config.share_all_embeddings else _embedding(source, size),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from fairseq.dataclass import ChoiceEnum
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.mechanism import check_mechanisms
-from fairseq_capsule.models.mechanisms.aggregation import AggregationConfig
+from fairseq_capsule.mechanisms.aggregation import AggregationConfig
+from fairseq_capsule.mechanisms.base import check_mechanisms
 from fairseq_capsule.models.presets import Presets
 
 CONTEXTS = ChoiceEnum(["attention", "concat"])

@@ -1,8 +1,8 @@
 """`capsule_lstm`: fairseq's attentional LSTM ("RNMT") with PAST and FUTURE after its decoder."""
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, Dict, Iterator, Optional, Tuple
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
@@ -10,22 +10,14 @@ from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.capsule_model import CapsuleModel
-from fairseq_capsule.models.mechanism import (
-    EncodedSource,
-    Mechanism,
-    active_mechanisms,
-    add_parts,
-    check_mechanisms,
-    decode_with,
-    mechanisms,
-    options_off,
-)
-from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
-from fairseq_capsule.models.options import validated
-from fairseq_capsule.models.presets import Presets, register_presets
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism, Sizes, Source, Target
+from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
+from fairseq_capsule.mechanisms.declaration import all_option_names
+from fairseq_capsule.models.base import CapsuleModel, attach, reads_layers, run_on_target
+from fairseq_capsule.models.presets import Presets, bases_of, register_presets, values_of
+from fairseq_capsule.options import validated
 
-ON_LSTMS = tuple(mechanism for mechanism in ON_TRANSFORMERS if mechanism.on_lstm)
+ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
 # fairseq options that are left out. A preset must be able to turn off the first one, which a flag cannot do. The second
 # one belongs to a loss that this package does not support.
@@ -82,9 +74,7 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
 
     def lstm_options(self) -> Namespace:
         """Return the options of fairseq's `lstm` with the same dimensions."""
-        ours = {
-            item.name for mechanism in mechanisms() if mechanism.known_to(self) for item in fields(mechanism.options)
-        }
+        ours = set().union(*(all_option_names(mechanism) for mechanism in mechanisms() if known_to(mechanism, self)))
         options: Dict[str, Any] = {
             name: value
             for name, value in vars(self).items()
@@ -94,7 +84,7 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
 
 
 class CapsuleLSTMDecoder(LSTMDecoder):
-    """fairseq's LSTM decoder with the decoder modules of mechanisms.
+    """fairseq's LSTM decoder with the decoder parts of mechanisms.
 
     Args:
         parts: the mechanisms that the config turns on.
@@ -106,8 +96,13 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         super().__init__(**options)
         for module in (self.dropout_in_module, self.dropout_out_module):
             module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
-        sizes = options["encoder_output_units"], options["out_embed_dim"]
-        add_parts(self, parts, lambda mechanism: mechanism.build_decoder(self, config, *sizes))
+        self.parts: Dict[str, str] = {}
+        sizes = Sizes(options["encoder_output_units"], options["out_embed_dim"], 0, 0)
+        for mechanism in parts:
+            part = mechanism.decoder(config, sizes)
+            if part is not None and reads_layers(part):
+                raise UserError(f"{mechanism.name} reads the outputs of layers, which an LSTM has not; turn it off")
+            attach(self, mechanism, part)
 
     def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, src_lengths=None):
         """Return logits `[B, T, V]` and a dict with the attention `attn` and the outputs of the mechanisms."""
@@ -117,9 +112,9 @@ class CapsuleLSTMDecoder(LSTMDecoder):
     def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
         # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
-        source = EncodedSource(encoder_out[0], encoder_out[3].t(), {})
-        features, outputs = decode_with(self.mechanisms, self, features, source, incremental_state)
-        return features, {"attn": [attention], **outputs}
+        source = Source(encoder_out[0].transpose(0, 1), encoder_out[3].t())
+        target = run_on_target(self, Target(features), source, incremental_state)
+        return target.states, {"attn": [attention], **target.outputs}
 
     @property
     def output_embeddings(self) -> Tensor:
@@ -174,13 +169,11 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         return model
 
 
-def presets(mechanism: Mechanism) -> Presets:
-    """Return the preset of a mechanism: this mechanism on, all others off."""
-    known = issubclass(CapsuleLSTMConfig, mechanism.options)
-    bases = (CapsuleLSTMConfig,) if known else (CapsuleLSTMConfig, mechanism.options)
-    values = {**options_off(CapsuleLSTMConfig()), **mechanism.off, **mechanism.on}
-    return Presets(bases, {f"{mechanism.preset}_lstm": values})
+def presets(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> Presets:
+    """Return the preset with some mechanisms; all others are off. Arguments as for the Transformer's."""
+    values = values_of(CapsuleLSTMConfig, mechanisms)
+    return Presets(bases_of(CapsuleLSTMConfig, mechanisms), {f"{name}_lstm": {**values, **on}})
 
 
 for _mechanism in ON_LSTMS:
-    register_presets(CapsuleLSTMModel, presets(_mechanism))
+    register_presets(CapsuleLSTMModel, presets(str(_mechanism.preset), (_mechanism,)))

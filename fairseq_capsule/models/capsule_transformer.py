@@ -1,42 +1,76 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms. The system of each paper is a preset."""
 
 import re
-from typing import Any, Dict, Set, Tuple
+from typing import Any, Dict, List, Set, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
-from fairseq_capsule.models.beams import KnowsBeams, project_source_once, sentences_of, with_sentences
-from fairseq_capsule.models.capsule_model import CapsuleModel
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target
+from fairseq_capsule.mechanisms.base import KnowsBeams, active_mechanisms, mechanisms
+from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
+from fairseq_capsule.models.base import CapsuleModel, attach, reads_layers, run_on_source, run_on_target
+from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
-from fairseq_capsule.models.mechanism import EncodedSource, active_mechanisms, add_parts, decode_with
-from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
-from fairseq_capsule.models.options import validated
 from fairseq_capsule.models.outputs import layer_outputs
 from fairseq_capsule.models.presets import register_presets
+from fairseq_capsule.options import validated
+
+
+def _build_parts(side: Any, name: str, cfg: Any) -> None:
+    """Let the mechanisms of a config change an encoder or decoder, in order.
+
+    Args:
+        name: "encoder" or "decoder".
+        cfg: fairseq's nested config, with the flat one in `flat`.
+    """
+    side.parts = {}
+    sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
+    for mechanism in active_mechanisms(cfg):
+        part = getattr(mechanism, name)(cfg.flat, sizes)
+        attach(side, mechanism, part, getattr(cfg, name).layerdrop)
+        for place, number in enumerate(cfg.kept_layers[name]):
+            # By index, because iterating over the list drops layers with --decoder-layerdrop.
+            layer = side.layers[place]
+            for kind in (kind for kind, attribute in ATTRIBUTES.items() if getattr(layer, attribute, None) is not None):
+                parts = mechanism.attention(cfg.flat, Place(name, kind, number + 1))
+                if not parts:
+                    continue
+                change_attention(layer, kind, mechanism.name, parts)
+                if name == "decoder":
+                    # In evaluation all layers of fairseq return their cross-attention, and the decoder discards it. The
+                    # layer that provides the alignment still gets an explicit request for it.
+                    layer.need_attn = False
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
-    """fairseq's encoder with the encoder modules of the mechanisms that its config turns on."""
+    """fairseq's encoder with the encoder parts of the mechanisms that its config turns on."""
 
     def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.dropout_module.module_name = "TransformerEncoder"  # the name that --retain-dropout-modules knows
-        add_parts(self, active_mechanisms(cfg), lambda mechanism: mechanism.build_encoder(self, cfg))
+        _build_parts(self, "encoder", cfg)
 
     def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
-        """Encode as fairseq does. The output also has `[tensor]` from `encode` of each mechanism, under its name."""
-        encoding = [mechanism for mechanism in self.mechanisms if mechanism.encodes]
-        if not encoding:
+        """Encode as fairseq does. The output also has `[vector]` for each vector of a mechanism, under its name."""
+        if not self.parts:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
-        encoded = super().forward(src_tokens, src_lengths, True, token_embeddings)
-        layers, padding_mask = layer_outputs(encoded), encoded["encoder_padding_mask"][0]
-        vectors = {each.name: [each.encode(self, layers, padding_mask)] for each in encoding}
+        reads = any(reads_layers(getattr(self, name)) for name in self.parts)
+        encoded = super().forward(src_tokens, src_lengths, return_all_hiddens or reads, token_embeddings)
+        given = Source(
+            encoded["encoder_out"][0].transpose(0, 1),
+            encoded["encoder_padding_mask"][0],
+            tuple(layer_outputs(encoded)) if reads else (),
+        )
+        source = run_on_source(self, given)
+        if source.states is not given.states:
+            encoded["encoder_out"] = [source.states.transpose(0, 1)]
+            encoded["encoder_padding_mask"] = [source.padding_mask]
         if not return_all_hiddens:
             encoded["encoder_states"] = []
-        return {**encoded, **vectors}
+        return {**encoded, **{name: [vector] for name, vector in source.vectors.items()}}
 
     def reorder_encoder_out(self, encoder_out, new_order):
         """Reorder the batch as fairseq does, with the tensors of the mechanisms.
@@ -49,33 +83,31 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         if torch.equal(sentences, reordered_sentences):
             return encoder_out
         reordered = super().reorder_encoder_out(encoder_out, new_order)
-        for mechanism in self.mechanisms:
-            if mechanism.encodes:
-                reordered[mechanism.name] = [part.index_select(0, new_order) for part in encoder_out[mechanism.name]]
+        for name in encoder_out.keys() & set(self.parts.values()):
+            reordered[name] = [vector.index_select(0, new_order) for vector in encoder_out[name]]
         return with_sentences(reordered, reordered_sentences)
 
 
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
-    """fairseq's decoder with the decoder modules of the mechanisms that its config turns on."""
+    """fairseq's decoder with the decoder parts of the mechanisms that its config turns on."""
 
     def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         self.dropout_module.module_name = "TransformerDecoder"
-        sizes = cfg.encoder.embed_dim, self.output_embed_dim
-        add_parts(self, active_mechanisms(cfg), lambda mechanism: mechanism.build_decoder(self, cfg, *sizes))
+        _build_parts(self, "decoder", cfg)
 
     def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
         """Decode as fairseq does, then apply the mechanisms. `extra` has their outputs under their names."""
         attended = self._attended_source(encoder_out, incremental_state)
         features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
-        if not self.mechanisms:
+        if not self.parts:
             return features, extra
         states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        vectors = {each.name: encoder_out[each.name][0] for each in self.mechanisms if each.encodes}
-        features, outputs = decode_with(
-            self.mechanisms, self, features, EncodedSource(states, padding_mask, vectors), incremental_state
-        )
-        return features, {**extra, **outputs}
+        vectors = {each.name: encoder_out[each.name][0] for each in mechanisms() if each.name in encoder_out}
+        source = Source(states.transpose(0, 1), padding_mask, vectors=vectors)
+        layers = (*(state.transpose(0, 1) for state in extra["inner_states"][1:-1]), features)
+        target = run_on_target(self, Target(features, layers), source, incremental_state)
+        return target.states, {**extra, **target.outputs}
 
     def _attended_source(self, encoder_out, incremental_state):
         """Return the encoder output for fairseq's attentions. While decoding, it has no mask if no source is padded.
@@ -93,7 +125,7 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         if not padding_mask.any():
             self.set_incremental_state(incremental_state, "source", {"padding_mask": None})
             attended, padding_mask = unpadded, None
-        beams = self.beams_of(source)
+        beams = self.beams_of(source.transpose(0, 1))
         if beams > 1:
             project_source_once(self.layers, source, padding_mask, beams, incremental_state)
         return attended
@@ -131,7 +163,14 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
             trained = _numbers(state_dict, f"{side}.layers.")
             # A checkpoint with another number of layers is left as it is, and refused.
             if len(trained) == self.cfg.trained_layers[side] > len(part.layers):
-                names = ("layers", *(name for mechanism in part.mechanisms for name in mechanism.layer_lists))
+                names = (
+                    "layers",
+                    *(
+                        f"{name}.{listed}"
+                        for name in part.parts
+                        for listed in getattr(getattr(part, name), "LAYERS", ())
+                    ),
+                )
                 # A list with fewer modules belongs to the last layer, or the last one that is kept.
                 lists = tuple(name for name in names if _numbers(state_dict, f"{side}.{name}.") == trained)
                 kept = {layer: place for place, layer in enumerate(self.cfg.kept_layers[side])}
@@ -147,6 +186,11 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
+def _lists_by_layer(side: Any) -> List[str]:
+    """Return the names of the lists in an encoder's or decoder's parts that have an entry for each layer."""
+    return [f"{name}.{listed}" for name in side.parts for listed in getattr(getattr(side, name), "LAYERS", ())]
+
+
 def _numbers(state_dict: Dict[str, Tensor], start: str) -> Set[str]:
     """Return the numbers of the modules of a list, whose parameters' names begin with `start`."""
     return {name[len(start) :].partition(".")[0] for name in state_dict if name.startswith(start)}
@@ -156,7 +200,7 @@ def _of_kept_layers(
     state_dict: Dict[str, Tensor], side: str, lists: Tuple[str, ...], kept: Dict[int, int]
 ) -> Dict[str, Tensor]:
     """Return a checkpoint with only the kept layers of one side, renumbered."""
-    of_a_layer = re.compile(rf"({side}\.(?:{'|'.join(map(re.escape, lists))})\.)(\d+)(\..*)")
+    of_a_layer = re.compile(rf"({side}\.(?:{'|'.join(map(re.escape, lists))})\.)(\d+)((?:\..*)?)")
     pruned = {}
     for name, value in state_dict.items():
         layer = of_a_layer.fullmatch(name)
@@ -168,4 +212,4 @@ def _of_kept_layers(
 
 
 for _mechanism in ON_TRANSFORMERS:
-    register_presets(CapsuleTransformerModel, presets(_mechanism))
+    register_presets(CapsuleTransformerModel, presets(str(_mechanism.preset), (_mechanism,)))

@@ -1,13 +1,13 @@
 """The options of `capsule_transformer` and its presets: each mechanism in each size."""
 
 from dataclasses import make_dataclass
-from typing import Any, Dict
+from typing import Any, Dict, Mapping, Sequence
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.flat_config import FlatTransformerConfig
-from fairseq_capsule.models.mechanism import Mechanism, check_mechanisms, options_off
-from fairseq_capsule.models.mechanisms import ON_TRANSFORMERS
-from fairseq_capsule.models.presets import Presets
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism
+from fairseq_capsule.mechanisms.base import check_mechanisms
+from fairseq_capsule.models.config import FlatTransformerConfig
+from fairseq_capsule.models.presets import Presets, bases_of, values_of
 
 
 def _check(given: FlatTransformerConfig) -> None:
@@ -51,11 +51,16 @@ SIZES: Dict[str, Dict[str, Any]] = {
 }
 
 
-def presets(mechanism: Mechanism) -> Presets:
-    """Return the presets of a mechanism, one for each size: this mechanism on, all others off."""
-    known = issubclass(CapsuleTransformerConfig, mechanism.options)
-    bases = (CapsuleTransformerConfig,) if known else (CapsuleTransformerConfig, mechanism.options)
-    values = {**options_off(CapsuleTransformerConfig()), **mechanism.off, **mechanism.on}
+def presets(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> Presets:
+    """Return presets with some mechanisms, one for each size; all others are off.
+
+    Args:
+        name: the first part of their names.
+        mechanisms: those that the presets turn on.
+        on: further values of options.
+    """
+    values = values_of(CapsuleTransformerConfig, mechanisms)
     return Presets(
-        bases, {f"{mechanism.preset}_transformer_{size}": {**values, **sizes} for size, sizes in SIZES.items()}
+        bases_of(CapsuleTransformerConfig, mechanisms),
+        {f"{name}_transformer_{size}": {**values, **sizes, **on} for size, sizes in SIZES.items()},
     )

@@ -1,8 +1,10 @@
-"""What encoders return, and the output embeddings, in one form for the models of fairseq and of this package."""
+"""One form of what encoders return and of output embeddings, for models of fairseq and of this package; eval mode."""
 
-from typing import Any, Dict, List, Tuple
+from contextlib import contextmanager
+from typing import Any, Dict, Iterator, List, Tuple
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 
 def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
@@ -30,3 +32,19 @@ def output_embeddings(model) -> Tensor:
     if hasattr(decoder, "output_projection"):
         return decoder.output_projection.weight
     return decoder.embed_tokens.weight if decoder.share_input_output_embed else decoder.fc_out.weight
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Run a block in eval mode without gradients, then restore each module's mode and the CPU's random numbers.
+
+    fairseq draws random numbers of the CPU for layer dropout in eval mode too. Those of a GPU are not restored.
+    """
+    modes = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            yield
+    finally:
+        for module, training in modes:
+            module.training = training

@@ -2,10 +2,13 @@
 
 import sys
 from dataclasses import field, fields, make_dataclass
-from typing import Any, Mapping, NamedTuple, Tuple, Type
+from typing import Any, Dict, Mapping, NamedTuple, Sequence, Tuple, Type
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import MODEL_REGISTRY, BaseFairseqModel, register_model
+
+from fairseq_capsule.mechanisms import Mechanism
+from fairseq_capsule.mechanisms.base import options_off
 
 
 class Presets(NamedTuple):
@@ -18,6 +21,26 @@ class Presets(NamedTuple):
 
     bases: Tuple[Type[FairseqDataclass], ...]
     defaults: Mapping[str, Mapping[str, Any]]
+
+
+def bases_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) -> Tuple[Type[FairseqDataclass], ...]:
+    """Return the dataclasses of presets: a model's, and those of the mechanisms whose options it does not have.
+
+    The weights of the losses of such mechanisms are options of the model too.
+    """
+    bases = [config]
+    for mechanism in mechanisms:
+        if not issubclass(config, mechanism.options):
+            bases += [mechanism.options, *([mechanism.loss_options] if mechanism.loss_options else [])]
+    return tuple(bases)
+
+
+def values_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) -> Dict[str, Any]:
+    """Return option values that turn these mechanisms on and all others off."""
+    values = options_off(config())
+    for mechanism in mechanisms:
+        values.update({**mechanism.off, **mechanism.on})
+    return values
 
 
 def register_presets(model: Type[BaseFairseqModel], presets: Presets) -> None:

@@ -62,6 +62,8 @@ class AttentionRouting(nn.Module):
             later words (§3.4.3).
     """
 
+    ATTACHED_AS = "routing"
+
     def __init__(
         self,
         num_heads: int,

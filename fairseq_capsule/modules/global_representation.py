@@ -4,7 +4,7 @@ The vectors of several layers do not depend on each other. `together` computes t
 kernels as for one layer. Each layer has a module with its own parameters.
 """
 
-from typing import Iterable, List, Optional, Sequence, cast
+from typing import Iterable, Optional, Sequence, cast
 
 import torch
 from torch import Tensor, nn
@@ -190,7 +190,7 @@ class GlobalRepresentation(nn.Module):
             nn.init.zeros_(self.aggregation.bias_ih)
             nn.init.zeros_(self.aggregation.bias_hh)
 
-    def forward(self, states: List[Tensor], padding_mask: Optional[Tensor] = None) -> Tensor:
+    def forward(self, states: Sequence[Tensor], padding_mask: Optional[Tensor] = None) -> Tensor:
         """Compute the vector of a sentence.
 
         Args:

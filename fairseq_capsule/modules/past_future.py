@@ -6,7 +6,7 @@ the order PAST, FUTURE, redundant.
 """
 
 import math
-from typing import NamedTuple, Optional, Tuple
+from typing import Mapping, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -220,6 +220,8 @@ class PastFutureOutput(NamedTuple):
         future: the concatenated FUTURE capsules `Ω^F` `[B, T, P]`.
         coupling: the share of each source word in each capsule, `[B, T, I, M]`.
         capsules_per_content: the number of PAST capsules; they are followed by as many FUTURE capsules.
+        heads: what the heads of the guided losses computed, for PAST and FUTURE, by the name of the loss: `W^P Ω^P` and
+            `W^F Ω^F` `[B, T, C]` of "bow", the weights of "bca". Empty while decoding.
     """
 
     state: Tensor
@@ -227,6 +229,7 @@ class PastFutureOutput(NamedTuple):
     future: Tensor
     coupling: Tensor
     capsules_per_content: int
+    heads: Mapping[str, Tuple[Tensor, ...]] = {}
 
     @property
     def assignment(self) -> Tensor:

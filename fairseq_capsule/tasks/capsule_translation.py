@@ -13,14 +13,16 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.checkpoints.baseline_options import refuse_other_computation, take_architecture
-from fairseq_capsule.criterions import freeze_unused_heads
+from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_heads
+from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_overlap
-from fairseq_capsule.models.mechanism import active_mechanisms, routing_options
-from fairseq_capsule.models.options import option
-from fairseq_capsule.models.past_future import bag_inputs, knows_bags
+from fairseq_capsule.mechanisms.base import active_mechanisms, heads, routing_options
+from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
+from fairseq_capsule.models.base import changed_parameters
+from fairseq_capsule.options import option
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
 
 logger = logging.getLogger(__name__)
@@ -107,7 +109,8 @@ class CapsuleTranslationTask(TranslationTask):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
         if self.cfg.init_from_baseline and not from_checkpoint:
             refuse_other_computation(cfg, self.cfg.init_from_baseline, routing_options)
-            init_from_baseline(model, self.cfg.init_from_baseline, self.source_dictionary, self.target_dictionary)
+            dictionaries = self.source_dictionary, self.target_dictionary
+            init_from_baseline(model, self.cfg.init_from_baseline, *dictionaries, *changed_parameters(model))
         return model
 
     def build_criterion(self, cfg, from_checkpoint=False):
@@ -126,7 +129,7 @@ class CapsuleTranslationTask(TranslationTask):
         if hasattr(criterion, "attach"):
             criterion.attach(model)
         else:
-            freeze_unused_heads(model, {})
+            freeze_heads(model, {})
         if not from_checkpoint:
             _warn_of_missing_losses(model, criterion, cfg)
         return criterion
@@ -166,12 +169,12 @@ class CapsuleTranslationTask(TranslationTask):
 def _warn_of_missing_losses(model, criterion, cfg):
     if not any(parameter.requires_grad for parameter in model.parameters()):
         return  # a probe of a frozen model
-    options = getattr(getattr(criterion, "__dataclass", None), "__dataclass_fields__", {})
+    if isinstance(criterion, RoutingLossesCriterion):
+        return
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-        weights = mechanism.losses(model.cfg).items()
-        missing = [option(name) for name, weight in weights if weight and name not in options]
+        missing = [option(f"{name}_weight") for owner, name, _ in heads(model) if owner is mechanism]
         if missing:
             logger.warning(
                 f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {', '.join(missing)}, "
-                f"so they are off; --criterion {mechanism.criterion} computes them"
+                f"so they are off; --criterion {NAME} computes them"
             )

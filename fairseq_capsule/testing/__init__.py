@@ -17,7 +17,9 @@ from fairseq_capsule.testing.invariants import (
     check_gradients,
     check_half_precision,
     check_off_is_fairseqs_own,
+    check_on_changes_logits,
     check_padding,
+    check_scores,
     check_steps,
     check_translations,
 )
@@ -27,10 +29,12 @@ from fairseq_capsule.testing.small_models import build_small, make_batch, make_c
 INVARIANTS: Tuple[Callable[..., None], ...] = (
     check_padding,
     check_translations,
+    check_scores,
     check_steps,
     check_gradients,
     check_half_precision,
     check_off_is_fairseqs_own,
+    check_on_changes_logits,
     check_inspection,
 )
 
@@ -41,7 +45,9 @@ __all__ = [
     "check_half_precision",
     "check_inspection",
     "check_off_is_fairseqs_own",
+    "check_on_changes_logits",
     "check_padding",
+    "check_scores",
     "check_resuming",
     "check_steps",
     "check_translations",

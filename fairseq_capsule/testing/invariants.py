@@ -15,7 +15,7 @@ from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_capsule.models.mechanism import options_off
+from fairseq_capsule.mechanisms.base import active_mechanisms, options_off
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
     PRESET,
@@ -74,6 +74,38 @@ def check_translations(arch: str, options: Options = PRESET) -> None:
         for got, expected in zip(together[sentence["id"]], alone):
             assert got["tokens"].tolist() == expected["tokens"].tolist()
             torch.testing.assert_close(got["score"], expected["score"], rtol=1e-4, atol=1e-5)
+
+
+def check_scores(arch: str, options: Options = PRESET) -> None:
+    """Check that the scores of a generator are the log-probabilities of its hypotheses in one pass over them."""
+    task = make_task()
+    model = build_small(arch, options, task)
+    generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12, normalize_scores=False)
+    for sentence in make_sentences(LENGTHS):
+        batch = make_batch([sentence])
+        source, length = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
+        (hypotheses,) = generator.generate([model], batch)
+        for hypothesis in hypotheses:
+            target = hypothesis["tokens"].unsqueeze(0)
+            previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
+            with torch.no_grad():
+                logits = model(source, length, previous)[0]
+            scores = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).flatten()
+            torch.testing.assert_close(hypothesis["positional_scores"], scores, rtol=1e-4, atol=1e-4)
+
+
+def check_on_changes_logits(arch: str, options: Options = PRESET) -> None:
+    """Check that each mechanism of a model has an effect: with random parameters, the logits without it differ."""
+    model = build_small(arch, options)
+    batch = make_batch(make_sentences(LENGTHS))
+    for mechanism in active_mechanisms(model.cfg):
+        off = build_small(arch, {**options, **mechanism.off})
+        off.load_state_dict({**off.state_dict(), **_common(model.state_dict(), off.state_dict())})
+        assert not torch.allclose(logits_of(off, batch), logits_of(model, batch)), f"{mechanism.name} has no effect"
+
+
+def _common(given: Mapping[str, Tensor], names: Mapping[str, Tensor]) -> Dict[str, Tensor]:
+    return {name: value for name, value in given.items() if name in names and names[name].shape == value.shape}
 
 
 def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> None:
@@ -147,6 +179,8 @@ def check_half_precision(arch: str, options: Options = PRESET) -> None:
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 loss = _train_step(model, criterion, batch)
         assert torch.isfinite(loss), f"{precision}: the loss is {loss}"
+        missing = [name for name, value in model.named_parameters() if value.grad is None]
+        assert not missing, f"{precision}: without a gradient: {missing}"
         infinite = [name for name, value in model.named_parameters() if not torch.isfinite(value.grad).all()]
         assert not infinite, f"{precision}: gradients that are not finite: {infinite}"
 

@@ -13,8 +13,9 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, BaseFairseqModel, build_mod
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from torch import Tensor
 
+from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.mechanisms.base import heads, loss_names, mechanisms
 from fairseq_capsule.models.outputs import encoder_states
 
 Options = Mapping[str, Any]
@@ -31,6 +32,7 @@ SIZES = {
     "decoder_layers": 2,
     "dropout": 0.0,
     "decoder_out_embed_dim": 32,
+    "global_capsules": 4,  # the preset has 32, which would have a size of 1
 }
 LENGTHS = [(7, 5), (1, 9), (12, 2), (5, 8)]  # words in the sources and targets of a batch
 
@@ -80,16 +82,14 @@ def build_small(
 def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
     """Return the criterion that computes the losses of the model's mechanisms, and the options that turn them on.
 
-    If no criterion has the options of all these losses, it is the one that has most of them. The other losses are off.
+    Weights that are options of the model are not among them.
     """
-    active = active_mechanisms(getattr(model, "cfg", None))
-    losses = {name: weight for mechanism in active for name, weight in mechanism.losses(model.cfg).items()}
-    known: Dict[str, Dict[str, float]] = {}
-    for mechanism in active:
-        if mechanism.criterion is not None and mechanism.losses(model.cfg):
-            options = CRITERION_DATACLASS_REGISTRY[mechanism.criterion].__dataclass_fields__
-            known[mechanism.criterion] = {name: weight for name, weight in losses.items() if name in options}
-    return max(known.items(), key=lambda item: len(item[1]), default=("label_smoothed_cross_entropy", {}))
+    losses = [name for _, name, _ in heads(model)]
+    if not losses:
+        return "label_smoothed_cross_entropy", {}
+    known = CRITERION_DATACLASS_REGISTRY[NAME].__dataclass_fields__
+    weights = [f"{name}_weight" for mechanism in mechanisms() for name in loss_names(mechanism)]
+    return NAME, {weight: float(weight.removesuffix("_weight") in losses) for weight in weights if weight in known}
 
 
 def make_criterion(model: BaseFairseqModel, task: TranslationTask) -> FairseqCriterion:

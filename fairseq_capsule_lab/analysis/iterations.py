@@ -13,8 +13,8 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.mechanism import mechanisms
-from fairseq_capsule.models.options import option
+from fairseq_capsule.mechanisms.base import mechanisms, parts_of
+from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.likelihood import negative_log_likelihood
@@ -39,18 +39,23 @@ def iteration_options() -> List[str]:
     return [each.iterations for each in mechanisms() if each.iterations is not None]
 
 
-def routing_option(label: str, config: Any, wanted: Optional[str] = None) -> str:
+def routing_option(label: str, model: BaseFairseqModel, wanted: Optional[str] = None) -> str:
     """The name of the option that sets the routing iterations of a model.
 
     Args:
         label: the name of the model in errors.
-        config: the options of its training.
+        model: it iterates if a part of a mechanism has `iterations`.
         wanted: which option, if the model has several.
 
     Raises:
         LabError: the model has no routing or no `wanted` option, or has several options and `wanted` is None.
     """
-    found = [each.iterations for each in mechanisms() if each.iterations is not None and each.routes(config)]
+    found = [
+        mechanism.iterations
+        for mechanism in mechanisms()
+        if mechanism.iterations is not None
+        and any(hasattr(module, "iterations") for part in parts_of(model, mechanism) for module in part.modules())
+    ]
     names = " and ".join(option(name) for name in found)
     if not found:
         raise LabError(f"{label}: its model has no routing iterations to set; give a model with routing")
@@ -140,8 +145,8 @@ def iteration_report(
 
 def _option_and_number(path: Path, data: Path, numbers: Sequence[int], wanted: Optional[str]) -> Tuple[str, int]:
     """The option that sets a checkpoint's iterations, and its value in training. Loads it once with every number."""
-    _, cfg, _ = load_with_data(path, data)
-    setting = routing_option(str(path), cfg.model, wanted)
+    model, cfg, _ = load_with_data(path, data)
+    setting = routing_option(str(path), model, wanted)
     for number in numbers:
         try:
             load_with_data(path, data, {setting: number})

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import List
 
 from fairseq_capsule.data.files import read_lines
-from fairseq_capsule.number_sets import MOST_ITERATIONS
+from fairseq_capsule.options import MOST_ITERATIONS
 from fairseq_capsule_lab.analysis.cases import METRICS, case_report, compare
 from fairseq_capsule_lab.analysis.coverage import coverage_report
 from fairseq_capsule_lab.analysis.iterations import iteration_options, iteration_report

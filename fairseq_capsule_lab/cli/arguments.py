@@ -13,7 +13,7 @@ import unicodedata
 from pathlib import Path
 from typing import Callable, List, Optional, Sequence
 
-from fairseq_capsule.number_sets import number_ranges
+from fairseq_capsule.options import number_ranges
 from fairseq_capsule_lab.errors import LabError
 
 MOST = 10**9  # for a number that has no smaller bound

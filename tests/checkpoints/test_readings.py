@@ -17,7 +17,7 @@ from fairseq_capsule.checkpoints.baseline_options import refuse_other_computatio
 from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.checkpoints.readings import READINGS, readings, refuse_other_readings, with_readings
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.mechanism import routing_options
+from fairseq_capsule.mechanisms.base import routing_options
 from tests.checkpoints.ways_in import SETTINGS, TASK
 from tests.integration.commands import SMALL, SMALL_CAPSNMT, SMALL_LSTM
 

@@ -17,6 +17,7 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_capsule import hub
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
+from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule_lab import cli
 from tests.integration.commands import REPOSITORY, SMALL
@@ -173,7 +174,9 @@ class Place:
 
     def baseline(self, checkpoint):
         dictionary = self.task.source_dictionary
-        init_from_baseline(self.trainer.model, str(checkpoint), dictionary, dictionary)
+        init_from_baseline(
+            self.trainer.model, str(checkpoint), dictionary, dictionary, *changed_parameters(self.trainer.model)
+        )
 
     def pretrained_component(self, checkpoint):
         checkpoint_utils.load_pretrained_component_from_model(self.trainer.model.encoder, str(checkpoint))

@@ -7,7 +7,7 @@ from omegaconf import OmegaConf
 from fairseq_capsule.criterions.bag_of_words_probe import source_vector
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
-from fairseq_capsule.models.mechanisms.global_representation import GlobalVector
+from fairseq_capsule.modules import GlobalRepresentation
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.zoo import LENGTHS, build, encode, make_batch, make_sentences, make_task
 
@@ -70,7 +70,7 @@ def test_a_model_without_a_global_vector_is_refused():
 
 @pytest.mark.parametrize("shape, shown", [((4, 3), r"\[4, 4, 3\]"), ((31,), r"\[4, 31\]")])
 def test_a_tensor_of_another_shape_is_refused(monkeypatch, shape, shown):
-    monkeypatch.setattr(GlobalVector, "encode", lambda self, encoder, layers, mask: torch.zeros(len(mask), *shape))
+    monkeypatch.setattr(GlobalRepresentation, "forward", lambda self, layers, mask: torch.zeros(len(mask), *shape))
     model, criterion = probe("gret_transformer_base", "global")
     message = rf"global_representation gives a tensor {shown}, not one vector for each sentence \[4, 32\]; read last"
     with pytest.raises(UserError, match=message):

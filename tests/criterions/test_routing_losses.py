@@ -1,70 +1,85 @@
-"""Criterions of a plugin: their weights, and losses of two mechanisms in one criterion."""
+"""The losses of a mechanism of another package: their weights are options of the model, beside those of the package."""
 
 import math
 from dataclasses import dataclass
 
 import pytest
 import torch
-from fairseq.criterions.label_smoothed_cross_entropy import LabelSmoothedCrossEntropyCriterionConfig
+from fairseq.dataclass import FairseqDataclass
+from fairseq.logging import metrics
 
-from fairseq_capsule.criterions import GuidedLossesCriterion, LoggedLoss, RoutingLossesCriterion
-from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
+from fairseq_capsule.criterions import RoutingLossesCriterion
+from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms import Loss, Mechanism, base, register_mechanism
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
 
 
 @dataclass
-class LengthConfig(LabelSmoothedCrossEntropyCriterionConfig):
-    mean_length_weight: float = 1.0
-
-
-class LengthCriterion(RoutingLossesCriterion):
-    logged = {"mean_length": LoggedLoss("nsentences", 1.0)}
-
-    def routing_losses(self, model, net_output, sample):
-        return {"mean_length": net_output[0].square().mean()}
+class LengthConfig(FairseqDataclass):
+    mean_length: bool = False
 
 
 @dataclass
-class BothConfig(LengthConfig, GuidedLossesConfig):
-    pass
+class LengthLossConfig(FairseqDataclass):
+    mean_length_weight: float = 1.0
 
 
-class BothCriterion(GuidedLossesCriterion, LengthCriterion):
-    logged = {**GuidedLossesCriterion.logged, **LengthCriterion.logged}
+class MeanLength(Mechanism):
+    name = "mean_length"
+    summary = "an example of a loss without parameters"
+    options = LengthConfig
+    off = {"mean_length": False}
+    loss_options = LengthLossConfig
 
-    def routing_losses(self, model, net_output, sample):
-        guided = GuidedLossesCriterion.routing_losses(self, model, net_output, sample)
-        return {**guided, **LengthCriterion.routing_losses(self, model, net_output, sample)}
+    def losses(self, model, net_output, sample, options):
+        return {"mean_length": Loss(net_output[0].square().mean(), "nsentences", unit=2.0)}
 
 
-def make(kind, config, **options):
-    return kind.build_criterion(config(sentence_avg=False, label_smoothing=0.1, **options), make_task())
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(base, "_REGISTRY", list(base._REGISTRY))
+    register_mechanism(MeanLength())
 
 
-def test_the_weights_are_options():
-    model = build("capsule_transformer")
-    plain, weighted = (make(LengthCriterion, LengthConfig, mean_length_weight=weight) for weight in (0, 2.5))
-    log = weighted(model, BATCH)[2]
-    torch.testing.assert_close(weighted(model, BATCH)[0], plain(model, BATCH)[0] + 2.5 * log["mean_length_loss"])
+def model_with(weight, arch="capsule_transformer"):
+    model = build(arch)
+    model.cfg.mean_length, model.cfg.mean_length_weight = True, weight
+    return model
+
+
+def make(**options):
+    config = RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1, **options)
+    return RoutingLossesCriterion.build_criterion(config, make_task())
+
+
+def test_the_weight_is_an_option_of_the_model():
+    criterion = make()
+    (plain, *_), (loss, _, log) = (criterion(model_with(weight), BATCH) for weight in (0, 2.5))
+    torch.testing.assert_close(loss, plain + 2.5 * 2 * log["mean_length_loss"])
+    assert log["mean_length_count"] == len(LENGTHS)
+    with metrics.aggregate() as aggregated:
+        RoutingLossesCriterion.reduce_metrics([log, log])
+    logged = aggregated.get_smoothed_values()["mean_length_loss"]
+    assert logged == pytest.approx(log["mean_length_loss"].item() / len(LENGTHS), abs=1e-3)
 
 
 @pytest.mark.parametrize("weight", [-1, math.nan])
 def test_a_negative_weight_is_refused(weight):
     with pytest.raises(UserError, match=f"^--mean-length-weight must be at least 0, not {weight}$"):
-        make(LengthCriterion, LengthConfig, mean_length_weight=weight)
+        make().attach(model_with(weight))
 
 
-def test_a_criterion_can_add_a_loss_to_the_guided_losses():
-    model, both = build("gdr_transformer_base"), make(BothCriterion, BothConfig)
-    both.attach(model)
-    assert {"bow_loss", "bca_loss", "mean_length_loss"} <= both(model, BATCH)[2].keys()
+def test_losses_of_two_mechanisms_add_up():
+    model, criterion = model_with(1.0, "gdr_transformer_base"), make()
+    criterion.attach(model)
+    assert {"bow_loss", "bca_loss", "mean_length_loss"} <= criterion(model, BATCH)[2].keys()
 
 
-def test_an_added_loss_needs_no_guided_head():
-    model, both = build("capsule_transformer"), make(BothCriterion, BothConfig, bow_weight=0, bca_weight=0)
-    both.attach(model)
-    log = both(model, BATCH)[2]
+def test_a_loss_of_another_mechanism_needs_no_guided_head():
+    model, criterion = model_with(1.0), make()
+    criterion.attach(model)
+    log = criterion(model, BATCH)[2]
     assert "mean_length_loss" in log and "bow_loss" not in log

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule_lab.errors import LabError
 from tests.libraries import library
 from tests.zoo import ARCHITECTURES, CASES, OFF, build, case_name, make_batch, make_sentences, make_task

@@ -42,14 +42,14 @@ def test_the_losses_change_the_state_but_not_the_translation():
     for head in model.decoder.state_losses.parameters():
         torch.nn.init.normal_(head)
     torch.testing.assert_close(model(**batch["net_input"])[0], logits, rtol=0, atol=0)
-    assert extra["state_losses"].requires_grad
+    assert extra["state_losses"][0].requires_grad
 
 
 def test_the_commands_of_the_page_start_from_a_baseline(data, tmp_path):
     train(data, tmp_path / "baseline", *SMALL, "--max-epoch", 1, arch="transformer")
     start = ["--task", "capsule_translation", "--init-from-baseline", tmp_path / "baseline/checkpoint_last.pt"]
     for arch in CONTROLS:
-        suffix = "_with_state_losses" if arch.startswith("state") else ""
+        suffix = "_with_routing_losses" if arch.startswith("state") else ""
         options = [*SMALL, *TRAINING, *start, "--criterion", f"label_smoothed_cross_entropy{suffix}", "--max-epoch", 1]
         output = run("train", data, "--arch", arch, *options, "--save-dir", tmp_path / arch, user_dir=PLUGIN)
-        assert ("| bow_loss " in output) == ("| bca_loss " in output) == bool(suffix)
+        assert ("| state_bow_loss " in output) == ("| state_bca_loss " in output) == bool(suffix)

@@ -68,7 +68,7 @@ def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_pa
     """With the real commands, in a folder that is not a checkout."""
     criterion = [
         "--criterion",
-        "label_smoothed_cross_entropy_with_progress",
+        "label_smoothed_cross_entropy_with_routing_losses",
         "--task",
         "capsule_translation",
         "--log-routing",
@@ -98,7 +98,7 @@ CONFIGURATION = """
 common: {user_dir: k_means_routing, seed: 1}
 task: {_name: capsule_translation, data: "???", source_lang: en, target_lang: de}
 model: {_name: k_means_transformer_tiny, encoder_layers: 1, decoder_layers: 1, share_all_embeddings: true}
-criterion: {_name: label_smoothed_cross_entropy_with_progress, label_smoothing: 0.1}
+criterion: {_name: label_smoothed_cross_entropy_with_routing_losses, label_smoothing: 0.1}
 optimizer: {_name: adam}
 lr_scheduler: {_name: inverse_sqrt, warmup_updates: 10}
 optimization: {max_epoch: 1, lr: [0.001]}
@@ -133,7 +133,7 @@ def test_the_scripts_train_evaluate_and_distil_with_it(k_means_routing, data, tm
 
 
 def test_its_iterations_are_an_option_of_analyze(k_means_routing):
-    assert routing_option("it", Namespace(k_means=True, k_means_iterations=3)) == "k_means_iterations"
+    assert routing_option("it", build_small(ARCHITECTURE)) == "k_means_iterations"
 
 
 @pytest.mark.parametrize("arch", [ARCHITECTURE, "k_means_lstm"])

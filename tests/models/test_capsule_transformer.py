@@ -8,11 +8,11 @@ from fairseq.data.language_pair_dataset import collate
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.models.beams import SENTENCES
-from fairseq_capsule.models.options import layer_set
 from fairseq_capsule.models.prefix import ShortPrefix
-from fairseq_capsule.models.routing_attention import RoutingSelfAttention
 from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.options import layer_set
 from fairseq_capsule.routing.horizontal.chunk import BLOCK
 from fairseq_capsule.routing.horizontal.recurrent import LONGEST_BLOCK, WIDTH
 from tests.zoo import LENGTHS, build, make_batch, make_criterion, make_sentences, make_task
@@ -35,7 +35,7 @@ def test_routing_adds_the_parameters_of_the_paper(arch, added):
 
 def routed_layers(stack):
     layers = [stack.layers[index] for index in range(len(stack.layers))]
-    return [number for number, layer in enumerate(layers, 1) if isinstance(layer.self_attn, RoutingSelfAttention)]
+    return [number for number, layer in enumerate(layers, 1) if isinstance(layer.self_attn, SplitAttention)]
 
 
 def test_the_chosen_layers_route():
@@ -225,7 +225,8 @@ def test_any_layer_can_give_the_alignment():
 def test_packed_projections_equal_separate_ones():
     """In training, queries, keys and values are one product. A projection with a hook is called as a module."""
     torch.manual_seed(1)
-    attention = RoutingSelfAttention(12, 3, AttentionRouting(3)).double()
+    attention = SplitAttention(12, 3).double()
+    attention.attach("attention_routing", "logits", AttentionRouting(3).double())
     x = torch.randn(5, 2, 12, dtype=torch.float64, requires_grad=True)
     called = []
     found = []

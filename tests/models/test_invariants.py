@@ -14,7 +14,7 @@ from fairseq_capsule.testing import (
     check_steps,
     check_translations,
 )
-from tests.zoo import CASES, OFF, case_name, with_few_capsules
+from tests.zoo import CASES, OFF, case_name
 
 every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 
@@ -22,20 +22,20 @@ every_case = pytest.mark.parametrize("arch, options", CASES, ids=case_name)
 @every_case
 @pytest.mark.parametrize("invariant", [check_padding, check_translations, check_gradients, check_half_precision])
 def test_the_invariants_hold(arch, options, invariant):
-    invariant(arch, with_few_capsules(arch, options))
+    invariant(arch, options)
 
 
 @every_case
 @pytest.mark.parametrize("hint", [1, 2, 3], ids=lambda hint: f"beam {hint}")
 def test_decoding_step_by_step_equals_one_pass(arch, options, hint):
     """The model may know the beam size, not know it, or assume another one."""
-    check_steps(arch, with_few_capsules(arch, options), beam_size=hint)
+    check_steps(arch, options, beam_size=hint)
 
 
 # With the leaky softmax the shares of a word sum to less than 1: a part of it goes to no capsule.
 @pytest.mark.parametrize("arch, options", [case for case in CASES if "leaky_softmax" not in case[1]], ids=case_name)
 def test_the_inspector_can_show_every_model(arch, options):
-    check_inspection(arch, with_few_capsules(arch, options))
+    check_inspection(arch, options)
 
 
 @pytest.mark.parametrize("arch", OFF)

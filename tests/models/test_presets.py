@@ -11,10 +11,10 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
 from fairseq.models.transformer.transformer_config import TransformerConfig
 from omegaconf import OmegaConf
 
+from fairseq_capsule.mechanisms.base import options_off
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
 from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig
-from fairseq_capsule.models.mechanism import options_off
-from fairseq_capsule.models.options import validated
+from fairseq_capsule.options import validated
 from tests.integration.commands import PLUGIN
 from tests.zoo import ARCHITECTURES
 

@@ -12,7 +12,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection import capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.attention import decoder_attention, encoder_attention
 from fairseq_capsule.inspection.attention_routing import routing_statistics
-from fairseq_capsule.models.mechanism import active_mechanisms
+from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import horizontal_routing, vertical_routing
 from fairseq_capsule.tasks.routing_log import log_routing, routing_sums

@@ -1,6 +1,7 @@
 """The criterion: its terms, its log, its errors, and the cost of terms that are off."""
 
 import math
+from argparse import Namespace
 
 import pytest
 import torch
@@ -10,9 +11,10 @@ from fairseq.logging import metrics
 from torch import distributed
 from torch.nn.parallel import DistributedDataParallel
 
-from fairseq_capsule.criterions import GuidedLossesCriterion, guided_losses
-from fairseq_capsule.criterions.guided_losses import GuidedLossesConfig
+from fairseq_capsule.criterions import GuidedLossesCriterion, RoutingLossesCriterion, freeze_heads
+from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms import PAST_FUTURE, past_future
 from fairseq_capsule.modules.past_future import PastFutureOutput
 from tests.references import losses as literal
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
@@ -22,7 +24,7 @@ TASK = make_task()
 
 
 def criterion(**options):
-    return GuidedLossesCriterion(TASK, GuidedLossesConfig(sentence_avg=False, label_smoothing=0.1, **options))
+    return RoutingLossesCriterion(TASK, RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1, **options))
 
 
 def model_of(arch="gdr_transformer_base", **options):
@@ -51,7 +53,7 @@ def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
     bca = agreement_loss(
         routed.past, routed.future, routed.state, part.bca["past"].weight, part.bca["future"].weight, padding
     )
-    torch.testing.assert_close(log["bow_loss"], bow.detach(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(log["bow_loss"] * math.log(2), bow.detach(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(log["bca_loss"], bca.detach(), rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(loss, plain + 0.5 * bow + 2 * bca, rtol=1e-5, atol=1e-3)
     assert torch.equal(log["nll_loss"], plain_log["nll_loss"]) and sample_size == BATCH["ntokens"]
@@ -59,8 +61,8 @@ def test_the_loss_is_the_sum_of_its_terms(arch, reduction):
 
 def test_losses_are_logged_as_means_in_bits():
     logs = [
-        {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8 * math.log(2), "bow_count": 3, "bca_loss": 3.0, "nsentences": 2},
-        {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8 * math.log(2), "bow_count": 5, "bca_loss": 6.0, "nsentences": 1},
+        {"loss": 30.0, "nll_loss": 12.0, "bow_loss": 8.0, "bow_count": 3, "bca_loss": 3.0, "bca_count": 2},
+        {"loss": 10.0, "nll_loss": 4.0, "bow_loss": 8.0, "bow_count": 5, "bca_loss": 6.0, "bca_count": 1},
     ]
     with metrics.aggregate() as aggregated:
         GuidedLossesCriterion.reduce_metrics([{**log, "ntokens": 4, "sample_size": 4} for log in logs])
@@ -97,22 +99,24 @@ def test_the_relative_size_of_the_losses(reduction, bow, bca):
     log = criterion()(model, sample)[2]
     nll = 3 * math.log(len(model.decoder.output_embeddings))
     assert log["nll_loss"].item() == pytest.approx(nll, rel=1e-5)
-    assert log["bow_loss"].item() == pytest.approx(bow * nll / 3, rel=1e-5)
+    assert log["bow_loss"].item() * math.log(2) == pytest.approx(bow * nll / 3, rel=1e-5)
     zeros, ones = torch.zeros(1, 3, 32), torch.ones(1, 3, 32)
     state, capsules = (ones, zeros) if reduction == "mean" else (zeros, ones)
-    routed = PastFutureOutput(state, capsules, capsules, torch.zeros(1, 3, 4, 4), capsules_per_content=1)
-    losses = criterion(bow_weight=0).routing_losses(model, (None, {"past_future": routed}), sample)
-    assert losses["bca"].item() == pytest.approx(bca)
+    heads = {"bca": tuple(model.decoder.past_future.bca.parameters())}
+    routed = PastFutureOutput(state, capsules, capsules, torch.zeros(1, 3, 4, 4), capsules_per_content=1, heads=heads)
+    weights = Namespace(bow_weight=0, bca_weight=1)
+    losses = PAST_FUTURE.losses(model, (None, {"past_future": routed}), sample, weights)
+    assert losses["bca"].value.item() == pytest.approx(bca)
 
 
 def test_a_weight_of_zero_costs_nothing(monkeypatch):
     def never(*_, **__):
         raise AssertionError("computed")
 
-    monkeypatch.setattr(guided_losses, "BAG_OF_WORDS", {"mean": never})
+    monkeypatch.setattr(past_future, "BAG_OF_WORDS", {"mean": never})
     log = criterion(bow_weight=0)(model_of(guided_heads="bca"), BATCH)[2]
     assert "bca_loss" in log and "bow_loss" not in log
-    monkeypatch.setattr(guided_losses, "CONTENT_AGREEMENT", {"mean": never})
+    monkeypatch.setattr(past_future, "CONTENT_AGREEMENT", {"mean": never})
     log = criterion(bow_weight=0, bca_weight=0)(build("capsule_transformer"), BATCH)[2]
     assert not {"bow_loss", "bca_loss"} & set(log)
 
@@ -139,12 +143,26 @@ def test_wrong_values_are_named(options, message):
         criterion(**options)
 
 
+@pytest.mark.parametrize("kind", [RoutingLossesCriterion, GuidedLossesCriterion])
 @pytest.mark.parametrize(
     "arch, options", [("capsule_transformer", {}), ("gdr_transformer_base", {"guided_heads": "bca"})]
 )
-def test_a_model_without_the_head_is_named(arch, options):
-    with pytest.raises(UserError, match="--bow-weight 1 needs a model with --guided-heads bow or both"):
-        criterion()(build(arch, options), BATCH)
+def test_a_model_without_the_head_is_named(arch, options, kind):
+    config = RoutingLossesConfig(sentence_avg=False, label_smoothing=0.1)
+    message = r"--bow-weight 1 needs a model with this loss \(--past-future, --guided-heads\); set --bow-weight 0"
+    with pytest.raises(UserError, match=message):
+        kind(TASK, config).attach(build(arch, options))
+
+
+def test_heads_without_a_loss_are_frozen_and_not_computed():
+    model = model_of().train()
+    criterion(bow_weight=0).attach(model)
+    part = model.decoder.past_future
+    assert not any(head.requires_grad for head in part.bow.parameters())
+    assert all(head.requires_grad for head in part.bca.parameters())
+    assert set(model(**BATCH["net_input"])[1]["past_future"].heads) == {"bca"}
+    freeze_heads(model, {})
+    assert not model(**BATCH["net_input"])[1]["past_future"].heads
 
 
 @pytest.fixture
@@ -154,14 +172,10 @@ def process_group():
     distributed.destroy_process_group()
 
 
-def test_the_search_for_unused_parameters_is_refused(process_group):
-    """The heads are outside of the model's forward. The error names two ways without the search."""
-    model = model_of().train()
-    searching = ModuleProxyWrapper(DistributedDataParallel(model, find_unused_parameters=True))
-    with pytest.raises(UserError, match="--find-unused-parameters .* leave it out, or use --ddp-backend legacy_ddp"):
-        criterion()(searching, BATCH)
-    criterion(bow_weight=0, bca_weight=0)(searching, BATCH)  # the heads are not used
+def test_the_heads_take_part_in_the_forward_pass(process_group):
+    """So PyTorch may search for unused parameters, which it does in the output of the forward pass."""
     for wrapped in (
+        DistributedDataParallel(model_of().train(), find_unused_parameters=True),
         DistributedDataParallel(model_of().train()),
         LegacyDistributedDataParallel(model_of().train(), process_group),
     ):

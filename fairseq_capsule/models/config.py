@@ -12,8 +12,7 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.options import option
-from fairseq_capsule.number_sets import number_set
+from fairseq_capsule.options import number_set, option
 
 
 def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field]]:
@@ -103,6 +102,7 @@ class FlatTransformerConfig(_Flat):
         config.decoder.input_dim = self.decoder_input_dim or config.decoder.embed_dim
         config.decoder.output_dim = self.decoder_output_dim or config.decoder.embed_dim
         # fairseq overwrites the numbers of layers with the numbers of kept layers.
+        config.flat = self.with_decoder_sizes()
         config.trained_layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
         config.kept_layers = {side: self.kept_layers(side) for side in config.trained_layers}
         return config

@@ -1,16 +1,19 @@
 """Aggregation of a source sentence into a fixed number of capsules: CapsNMT (Wang et al. 2019)."""
 
+import functools
 import math
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
+import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from torch import nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.agreements import allow_other_iterations
-from fairseq_capsule.models.mechanism import Mechanism, register_mechanism
+from fairseq_capsule.mechanisms.agreements import allow_other_iterations
+from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
 from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
+from fairseq_capsule.routing import RoutingResult
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
@@ -68,52 +71,65 @@ class Aggregation(Mechanism):
         if config.aggregation_scale is not None and config.aggregation_scale <= 0:
             raise UserError(f"--aggregation-scale must be above 0, not {config.aggregation_scale}")
 
-
-def build_aggregation(config: Any) -> nn.Module:
-    """Build the aggregation that a config describes."""
-    if config.aggregation == "simple":
-        return SimpleAggregation()
-    aggregation = CapsuleAggregation(
-        config.encoder_embed_dim,
-        config.aggregation_capsules,
-        config.aggregation_iterations,
-        share_weights=config.aggregation_weights == "shared",
-        position_aware=config.aggregation_positions != "none",
-        result_positions=config.aggregation_positions == "result",
-        separable_scoring=config.aggregation_scoring == "separable",
-        leaky=config.leaky_softmax,
-        capsule_scale=config.aggregation_scale or math.sqrt(config.encoder_embed_dim),
-    )
-    _refuse_other_votes(aggregation, own=config.aggregation_weights == "own")
-    allow_other_iterations(aggregation, "--aggregation-iterations", "--aggregation-scoring votes")
-    return aggregation
-
-
-def _refuse_other_votes(aggregation: CapsuleAggregation, own: bool) -> None:
-    """Refuse a checkpoint with vote weights of another kind or for another number of iterations."""
-
-    def before_loading(module, state_dict, prefix, *_):
-        saved = state_dict.get(f"{prefix}vote_weight")
-        needed = len(module.vote_weight)
-        if saved is None or len(saved) == needed:
-            return
-        trained = len(saved)
-        if not own:
-            raise UserError(
-                "the checkpoint has separate vote weights for each iteration, but the model shares one set; use "
-                "--aggregation-weights own"
-            )
-        if trained == 1:
-            raise UserError(
-                "the checkpoint has one set of vote weights, but the model needs a set for each iteration; use "
-                "--aggregation-weights shared or --aggregation-iterations 1"
-            )
-        raise UserError(
-            f"the checkpoint has separate vote weights for {trained} iterations, not {needed}; use "
-            f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
+    def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
+        if config.aggregation == "simple":
+            return _SimpleAggregation()
+        aggregation = _CapsuleAggregation(
+            sizes.source,
+            config.aggregation_capsules,
+            config.aggregation_iterations,
+            share_weights=config.aggregation_weights == "shared",
+            position_aware=config.aggregation_positions != "none",
+            result_positions=config.aggregation_positions == "result",
+            separable_scoring=config.aggregation_scoring == "separable",
+            leaky=config.leaky_softmax,
+            capsule_scale=config.aggregation_scale or math.sqrt(sizes.source),
         )
+        own = config.aggregation_weights == "own"
+        aggregation.register_load_state_dict_pre_hook(functools.partial(_refuse_other_votes, own))
+        allow_other_iterations(aggregation, "--aggregation-iterations", "--aggregation-scoring votes")
+        return aggregation
 
-    aggregation.register_load_state_dict_pre_hook(before_loading)
+
+class _ReplacesStates(nn.Module):
+    """Replaces the states of the words by those of the capsules, which have no padding."""
+
+    route: Callable[..., RoutingResult]
+
+    def forward(self, source: Source) -> Source:
+        capsules = self.route(source.states, source.padding_mask).capsules
+        return source._replace(states=capsules, padding_mask=capsules.new_zeros(capsules.shape[:2], dtype=torch.bool))
 
 
-AGGREGATION = register_mechanism(Aggregation())
+class _CapsuleAggregation(_ReplacesStates, CapsuleAggregation):  # type: ignore[misc]
+    route = CapsuleAggregation.forward  # type: ignore[assignment]
+
+
+class _SimpleAggregation(_ReplacesStates, SimpleAggregation):  # type: ignore[misc]
+    route = SimpleAggregation.forward  # type: ignore[assignment]
+
+
+def _refuse_other_votes(own, module, state_dict, prefix, *_):
+    """Refuse a checkpoint with vote weights of another kind or for another number of iterations. For a hook."""
+    saved = state_dict.get(f"{prefix}vote_weight")
+    needed = len(module.vote_weight)
+    if saved is None or len(saved) == needed:
+        return
+    trained = len(saved)
+    if not own:
+        raise UserError(
+            "the checkpoint has separate vote weights for each iteration, but the model shares one set; use "
+            "--aggregation-weights own"
+        )
+    if trained == 1:
+        raise UserError(
+            "the checkpoint has one set of vote weights, but the model needs a set for each iteration; use "
+            "--aggregation-weights shared or --aggregation-iterations 1"
+        )
+    raise UserError(
+        f"the checkpoint has separate vote weights for {trained} iterations, not {needed}; use "
+        f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
+    )
+
+
+AGGREGATION = Aggregation()

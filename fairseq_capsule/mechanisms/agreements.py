@@ -1,5 +1,6 @@
 """Loading of checkpoints that were trained with another number of routing iterations."""
 
+import functools
 from typing import Collection
 
 from torch import nn
@@ -19,24 +20,26 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
         alternative: another setting that needs no agreements, named in the error.
     """
 
-    def before_loading(module, state_dict, prefix, local_metadata, strict, *lists):
-        saved = [name for name in state_dict if name.startswith(prefix)]
-        agreements = [name for name in saved if _is_agreement(name[len(prefix) :], module.AGREEMENTS)]
-        if module.iterations == 1:
-            for name in agreements:
-                del state_dict[name]
-        elif (
-            strict
-            and saved
-            and not agreements
-            and any(_is_agreement(name, module.AGREEMENTS) for name in module.state_dict())
-        ):
-            raise UserError(
-                f"{option}: more than one iteration needs the weights of agreements, and the checkpoint has none; "
-                f"use {option} 1 or {alternative}"
-            )
+    # A partial function, which pickle can save, as it can not save a local one.
+    routing.register_load_state_dict_pre_hook(functools.partial(_before_loading, option, alternative))
 
-    routing.register_load_state_dict_pre_hook(before_loading)
+
+def _before_loading(option, alternative, module, state_dict, prefix, local_metadata, strict, *lists):
+    saved = [name for name in state_dict if name.startswith(prefix)]
+    agreements = [name for name in saved if _is_agreement(name[len(prefix) :], module.AGREEMENTS)]
+    if module.iterations == 1:
+        for name in agreements:
+            del state_dict[name]
+    elif (
+        strict
+        and saved
+        and not agreements
+        and any(_is_agreement(name, module.AGREEMENTS) for name in module.state_dict())
+    ):
+        raise UserError(
+            f"{option}: more than one iteration needs the weights of agreements, and the checkpoint has none; "
+            f"use {option} 1 or {alternative}"
+        )
 
 
 def _is_agreement(name: str, agreements: Collection[str]) -> bool:

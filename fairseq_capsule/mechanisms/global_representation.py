@@ -1,18 +1,17 @@
 """One vector that represents the whole source sentence: GRET (Weng et al. 2020)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Optional, Sequence, Tuple
+from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
-from fairseq.models import FairseqDecoder, FairseqEncoder
-from torch import Tensor, nn
+from torch import nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.models.mechanism import EncodedSource, IncrementalState, Mechanism, register_mechanism
+from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Sizes, Source, Target
 from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
 from fairseq_capsule.modules.global_representation import POOLINGS
 
-GLOBAL_REPRESENTATION = ChoiceEnum(["capsule", "mean", "none"])
+REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
 GLOBAL_POOLING = ChoiceEnum(list(POOLINGS))
 GLOBAL_AGGREGATION = ChoiceEnum(["gru", "none"])
 GLOBAL_GATE = ChoiceEnum(["context", "none"])
@@ -22,7 +21,7 @@ GLOBAL_GATE = ChoiceEnum(["context", "none"])
 class GlobalRepresentationConfig(FairseqDataclass):
     """Options for the vector of the whole source sentence."""
 
-    global_representation: GLOBAL_REPRESENTATION = field(
+    global_representation: REPRESENTATIONS = field(
         default="none",
         metadata={
             "help": "how the sentence's vector is computed: capsule (words are routed to capsules), mean (of the "
@@ -58,18 +57,10 @@ class GlobalVector(Mechanism):
     preset = "gret"
     on = {"global_representation": "capsule"}
     iterations = "global_iterations"
-    layer_lists = ("global_representation.poolings",)
-
-    def routes(self, config: Any) -> bool:
-        return self.known_to(config) and str(config.global_representation) == "capsule"
 
     def check(self, config: Any) -> None:
         if config.global_representation == "none":
             return
-        if config.encoder_layerdrop:
-            raise UserError(
-                "--encoder-layerdrop needs --global-representation none, because every layer contributes to the vector"
-            )
         if config.global_aggregation == "gru" and config.quant_noise_scalar:
             raise UserError(
                 "--quant-noise-scalar does not work with --global-aggregation gru, because fairseq cannot quantize it; "
@@ -86,38 +77,58 @@ class GlobalVector(Mechanism):
                 f"{config.encoder_embed_dim} to the decoder's output of size {output_dim}; make them equal"
             )
 
-    def build_encoder(self, encoder: FairseqEncoder, config: Any) -> None:
-        embed_dim = config.encoder.embed_dim
+    def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
         aggregate = config.global_aggregation == "gru"
 
         def pooling() -> nn.Module:
             if config.global_representation == "mean":
-                return MeanPooling(embed_dim)
+                return MeanPooling(sizes.source)
             return CapsulePooling(
-                embed_dim,
+                sizes.source,
                 config.global_capsules,
                 config.global_capsule_dim,
                 iterations=config.global_iterations,
                 pooling=config.global_pooling,
             )
 
-        layers = config.encoder.layers if aggregate else 1
-        encoder.global_representation = GlobalRepresentation(embed_dim, [pooling() for _ in range(layers)], aggregate)
+        return _SentenceVector(
+            sizes.source, [pooling() for _ in range(sizes.source_layers if aggregate else 1)], aggregate
+        )
 
-    def encode(self, encoder: FairseqEncoder, layers: Sequence[Tensor], padding_mask: Tensor) -> Tensor:
-        return encoder.global_representation(layers, padding_mask)
-
-    def build_decoder(self, decoder: FairseqDecoder, config: Any, source_dim: int, state_dim: int) -> None:
-        decoder.context_gate = ContextGate(state_dim) if config.global_gate == "context" else PlainSum()
-
-    def decode(
-        self,
-        decoder: FairseqDecoder,
-        features: Tensor,
-        source: EncodedSource,
-        incremental_state: Optional[IncrementalState],
-    ) -> Tuple[Tensor, None]:
-        return decoder.context_gate(features, source.vectors[self.name]), None
+    def decoder(self, config: Any, sizes: Sizes) -> nn.Module:
+        return _GatedVector(sizes.target) if config.global_gate == "context" else _AddedVector()
 
 
-GLOBAL_REPRESENTATION_MECHANISM = register_mechanism(GlobalVector())
+class _SentenceVector(GlobalRepresentation):
+    """Adds the vector to what the encoder gives."""
+
+    LAYERS = ("poolings",)
+
+    def forward(self, source: Source) -> Source:  # type: ignore[override]
+        vector = super().forward(source.layers, source.padding_mask)
+        return source._replace(vectors={**source.vectors, GLOBAL_REPRESENTATION.name: vector})
+
+
+class _GatedVector(ContextGate):
+    """Each target word reads the vector through its gate."""
+
+    ATTACHED_AS = "context_gate"
+
+    def forward(  # type: ignore[override]
+        self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None
+    ) -> Target:
+        return target._replace(states=super().forward(target.states, source.vectors[GLOBAL_REPRESENTATION.name]))
+
+
+class _AddedVector(PlainSum):
+    """The vector is added to each target word."""
+
+    ATTACHED_AS = "context_gate"
+
+    def forward(  # type: ignore[override]
+        self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None
+    ) -> Target:
+        return target._replace(states=super().forward(target.states, source.vectors[GLOBAL_REPRESENTATION.name]))
+
+
+GLOBAL_REPRESENTATION = GlobalVector()

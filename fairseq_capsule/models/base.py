@@ -1,13 +1,16 @@
-"""Behaviour that all models of the package share."""
+"""Behaviour that all models of the package share, and how they attach and run the parts of mechanisms."""
 
 from pathlib import Path
+from typing import Any, Optional, Set, Tuple
 
 from fairseq.models import BaseFairseqModel
+from torch import nn
 
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.models.beams import KnowsBeams
+from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Mechanism, Source, Target
+from fairseq_capsule.models.attention import SplitAttention
 
 
 class CapsuleModel(BaseFairseqModel):
@@ -74,3 +77,65 @@ class CapsuleModel(BaseFairseqModel):
                     f"{part.embed_tokens.num_embeddings}; binarise the data with the checkpoint's dictionary"
                 )
         return super().load_state_dict(state_dict, strict, model_cfg, args)
+
+
+def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
+    """Attach the part of a mechanism to an encoder or decoder, after the parts that it already has.
+
+    Args:
+        side: has `parts`, the mechanism of each part by the attribute that holds it.
+        layerdrop: the probability with which the side drops a layer.
+
+    Raises:
+        UserError: the side has something of this name, or drops layers whose outputs the part reads.
+    """
+    if part is None:
+        return
+    name = getattr(part, "ATTACHED_AS", mechanism.name)
+    if hasattr(side, name):
+        raise UserError(f"{mechanism.name}: the {type(side).__name__} already has a part {name}; turn one of them off")
+    if layerdrop and reads_layers(part):
+        off = " ".join(f"--{option.replace('_', '-')} {value}" for option, value in mechanism.off.items())
+        raise UserError(
+            f"layerdrop does not work with {mechanism.name}, which reads the output of every layer; use {off}"
+        )
+    side.add_module(name, part)
+    side.parts[name] = mechanism.name
+
+
+def reads_layers(part: nn.Module) -> bool:
+    """Return whether a part reads the outputs of layers."""
+    return hasattr(part, "LAYERS")
+
+
+def run_on_source(encoder: Any, source: Source) -> Source:
+    """Run the parts of an encoder, in order. Only those that read layers get them."""
+    layers = source.layers
+    for name in encoder.parts:
+        part = getattr(encoder, name)
+        source = part(source._replace(layers=layers if reads_layers(part) else ()))
+    return source._replace(layers=())
+
+
+def run_on_target(
+    decoder: Any, target: Target, source: Source, incremental_state: Optional[IncrementalState]
+) -> Target:
+    """Run the parts of a decoder, in order. Only those that read layers get them."""
+    layers = target.layers
+    for name in decoder.parts:
+        part = getattr(decoder, name)
+        target = part(target._replace(layers=layers if reads_layers(part) else ()), source, incremental_state)
+    return target
+
+
+def changed_parameters(model: BaseFairseqModel) -> Tuple[Set[str], Set[str]]:
+    """Return the names of the parameters that mechanisms added to fairseq's model, and of those that they removed."""
+    added: Set[str] = set()
+    removed: Set[str] = set()
+    for prefix, module in model.named_modules():
+        for name in getattr(module, "parts", ()):
+            part = getattr(module, name)
+            added |= {f"{prefix}.{name}.{inner}" for inner, _ in part.named_parameters(remove_duplicate=False)}
+        if isinstance(module, SplitAttention) and module.combines_heads:
+            removed |= {f"{prefix}.out_proj.{name}" for name in ("weight", "bias")}
+    return added, removed

@@ -3,11 +3,18 @@
 import os
 import sys
 from dataclasses import Field, fields, is_dataclass
-from typing import Any, List, Optional, Set, Type
+from typing import Any, Iterable, List, Optional, Set, Type
 
 from fairseq.dataclass import FairseqDataclass
 
 REQUIRED = ("name", "summary", "options", "off")
+# Keys of what fairseq's encoders and decoders return, and of what the models add.
+RESERVED = frozenset(
+    {
+        *("encoder_out", "encoder_padding_mask", "encoder_embedding", "encoder_states", "fc_results", "src_tokens"),
+        *("src_lengths", "sentences", "attn", "inner_states"),
+    }
+)
 
 
 def option_fields(options: Type[FairseqDataclass]) -> List[Field]:
@@ -20,20 +27,30 @@ def option_names(options: Type[FairseqDataclass]) -> Set[str]:
     return {item.name for item in option_fields(options)}
 
 
+def all_option_names(mechanism: Any) -> Set[str]:
+    """Return the names of a mechanism's options, with those of its losses."""
+    return option_names(mechanism.options) | option_names(mechanism.loss_options or FairseqDataclass)
+
+
 def check_declaration(mechanism: Any) -> None:
     """Check the attributes of a mechanism, without regard to others.
 
     Raises:
-        ValueError: a required attribute is missing, `off`, `on` or `iterations` names an option that is not a field of
-            `options`, the mechanism cannot be on, or it needs hooks that a model does not call.
+        ValueError: a required attribute is missing, the name is that of something that encoders or decoders return,
+            `off`, `on` or `iterations` names an option that is not a field of `options`, or the mechanism cannot be on.
     """
     kind = type(mechanism).__qualname__
     for attribute in REQUIRED:
         if not getattr(mechanism, attribute, None):
             raise ValueError(f"mechanism {kind} has no `{attribute}`; set this attribute in the class")
     options, name = mechanism.options, mechanism.name
-    if not (isinstance(options, type) and is_dataclass(options) and issubclass(options, FairseqDataclass)):
-        raise ValueError(f"mechanism {name}: `options` must be a dataclass with the base class FairseqDataclass")
+    if name in RESERVED:
+        raise ValueError(f"mechanism {name}: fairseq's encoders or decoders return something of this name; rename it")
+    for attribute, kind in (("options", options), ("loss_options", mechanism.loss_options or options)):
+        if not (isinstance(kind, type) and is_dataclass(kind) and issubclass(kind, FairseqDataclass)):
+            raise ValueError(
+                f"mechanism {name}: `{attribute}` must be a dataclass with the base class FairseqDataclass"
+            )
     own = option_names(options)
     iterations = [] if mechanism.iterations is None else [mechanism.iterations]
     for attribute, named in (("off", mechanism.off), ("on", mechanism.on), ("iterations", iterations)):
@@ -47,8 +64,6 @@ def check_declaration(mechanism: Any) -> None:
         str(mechanism.on.get(option, value)) == str(value) for option, value in mechanism.off.items()
     ):
         raise ValueError(f"mechanism {name}: `on` must turn it on, because its presets have these values")
-    if mechanism.on_lstm and mechanism.encodes:
-        raise ValueError(f"mechanism {name}: an LSTM does not call `encode`; set on_lstm = False")
 
 
 def check_own_options(mechanism: Any, *models: Type[FairseqDataclass]) -> None:
@@ -67,12 +82,12 @@ def check_own_options(mechanism: Any, *models: Type[FairseqDataclass]) -> None:
                 f"mechanism {mechanism.name}: {option} is {getattr(default, option)!r} by default, but {value!r} turns "
                 "the mechanism off; make the default equal to the value in `off`"
             )
-    taken = sorted(option_names(mechanism.options) & set().union(*map(option_names, models)))
+    taken = sorted(all_option_names(mechanism) & set().union(*map(option_names, models)))
     if taken:
         raise ValueError(f"mechanism {mechanism.name}: the models already have an option {taken[0]}; rename the option")
 
 
-def check_others(mechanism: Any, others: List[Any]) -> None:
+def check_others(mechanism: Any, others: Iterable[Any]) -> None:
     """Check that a mechanism has nothing in common with the registered ones.
 
     Raises:
@@ -88,7 +103,7 @@ def check_others(mechanism: Any, others: List[Any]) -> None:
             raise ValueError(
                 f"mechanism {mechanism.name}: {owner} has the preset {other.preset} too; rename the preset"
             )
-        shared = sorted(option_names(mechanism.options) & option_names(other.options))
+        shared = sorted(all_option_names(mechanism) & all_option_names(other))
         if shared:
             raise ValueError(f"mechanism {mechanism.name}: {owner} has an option {shared[0]} too; rename the option")
 

@@ -1,0 +1,26 @@
+"""The mechanisms of the four papers, one module each, and their interface. Importing this package registers them."""
+
+from fairseq_capsule.mechanisms.aggregation import AGGREGATION
+from fairseq_capsule.mechanisms.attention_routing import ATTENTION_ROUTING
+from fairseq_capsule.mechanisms.base import Loss, Mechanism, Place, Sizes, Source, Target, register_mechanism
+from fairseq_capsule.mechanisms.global_representation import GLOBAL_REPRESENTATION
+from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
+
+# The order of computation. In a decoder the global representation comes before PAST and FUTURE.
+ON_TRANSFORMERS = (GLOBAL_REPRESENTATION, PAST_FUTURE, ATTENTION_ROUTING)
+MECHANISMS = (*ON_TRANSFORMERS, AGGREGATION)
+
+for _mechanism in MECHANISMS:
+    register_mechanism(_mechanism)
+
+__all__ = [
+    "MECHANISMS",
+    "ON_TRANSFORMERS",
+    "Loss",
+    "Mechanism",
+    "Place",
+    "Sizes",
+    "Source",
+    "Target",
+    "register_mechanism",
+]

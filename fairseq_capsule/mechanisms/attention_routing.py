@@ -1,0 +1,78 @@
+"""Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
+
+from dataclasses import dataclass, field
+from typing import Any, Mapping
+
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from torch import nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms.base import Mechanism, Place
+from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.options import layer_set, option
+
+ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
+DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
+
+
+@dataclass
+class AttentionRoutingConfig(FairseqDataclass):
+    """Options for routing the logits of self-attention."""
+
+    encoder_routing: ENCODER_ROUTING = field(
+        default="both", metadata={"help": "the routing in the encoder's self-attention (Duan et al., Table 3)"}
+    )
+    decoder_routing: DECODER_ROUTING = field(
+        default="horizontal", metadata={"help": "whether the decoder's self-attention routes (Duan et al., Table 2)"}
+    )
+    encoder_routing_layers: str = field(
+        default="all", metadata={"help": "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)"}
+    )
+    routing_iterations: int = field(default=3, metadata={"help": "routing iterations of the attention logits"})
+
+
+class RoutedAttention(Mechanism):
+    """Attention `softmax(mask(E + Ω↑ + Ω↔))`: capsules of the logits `E` are added to the logits (§3.2-3.4)."""
+
+    name = "attention_routing"
+    summary = "routes the logits of self-attention to capsules and adds these to the logits (Duan et al. 2020)"
+    options = AttentionRoutingConfig
+    off = {"encoder_routing": "none", "decoder_routing": "none"}
+    preset = "capsule"
+    on = {"encoder_routing": "both", "decoder_routing": "horizontal"}
+    iterations = "routing_iterations"
+
+    def check(self, config: Any) -> None:
+        layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        for name, routing in (("encoder", config.encoder_routing), ("decoder", config.decoder_routing)):
+            if routing != "none" and getattr(config, name + "_xformers_att_config"):
+                raise UserError(f"{option(name + '_xformers_att_config')} needs --{name}-routing none")
+        if config.cross_self_attention and config.decoder_routing != "none":
+            raise UserError("--cross-self-attention needs --decoder-routing none, because its keys are not its queries")
+        if config.base_layers and config.decoder_routing != "none":
+            raise UserError("--base-layers needs --decoder-routing none, because a BASE layer has no attention")
+
+    def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:
+        heads = getattr(config, f"{place.side}_attention_heads")
+        if place.kind == "cross":
+            return {}
+        if place.side == "decoder":
+            if config.decoder_routing == "none":
+                return {}
+            return {
+                "logits": AttentionRouting(heads, vertical=False, iterations=config.routing_iterations, causal=True)
+            }
+        parts = config.encoder_routing
+        routed = layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
+        if parts == "none" or place.layer not in routed:
+            return {}
+        routing = AttentionRouting(
+            heads,
+            vertical=parts in ("both", "vertical"),
+            horizontal=parts in ("both", "horizontal"),
+            iterations=config.routing_iterations,
+        )
+        return {"logits": routing}
+
+
+ATTENTION_ROUTING = RoutedAttention()

@@ -1,0 +1,289 @@
+"""The interface and the registry of mechanisms. A mechanism is one way to route in a model.
+
+A mechanism is an instance of a subclass of `Mechanism`. Its hooks return modules, and the model attaches and runs them:
+parts of attentions, a part after the encoder, a part after the decoder. All state is in these modules. The models,
+presets, commands, tables and tests read the registry and do not name any mechanism. What is shown of a mechanism is its
+`fairseq_capsule.inspection.Inspection`.
+"""
+
+from dataclasses import fields
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type, Union
+
+from fairseq.dataclass import FairseqDataclass
+from fairseq.models import BaseFairseqModel
+from torch import Tensor, nn
+
+from fairseq_capsule.mechanisms.declaration import check_declaration, check_others, option_names, same_class
+
+IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
+
+
+class Place(NamedTuple):
+    """One attention of a model.
+
+    Attributes:
+        side: "encoder" or "decoder".
+        kind: "self" or "cross".
+        layer: the number of the layer, from 1 on. Pruning does not change it.
+    """
+
+    side: str
+    kind: str
+    layer: int
+
+
+class Sizes(NamedTuple):
+    """Sizes of a model that its options may leave to fairseq.
+
+    Attributes:
+        source: the size of the encoder's states.
+        target: the size of the decoder's output.
+        source_layers, target_layers: the numbers of layers, after pruning.
+    """
+
+    source: int
+    target: int
+    source_layers: int
+    target_layers: int
+
+
+class Source(NamedTuple):
+    """What an encoder gives.
+
+    Attributes:
+        states: `[B, I, C]`.
+        padding_mask: `[B, I]`, True marks padding.
+        layers: the output of each layer, `[B, I, C]`, the lowest layer first; the last one is after the final norm.
+            Only a part with the attribute `LAYERS` gets them.
+        vectors: `[B, …]`, by the name of the mechanism that added it. Beam search reorders them.
+    """
+
+    states: Tensor
+    padding_mask: Tensor
+    layers: Tuple[Tensor, ...] = ()
+    vectors: Mapping[str, Tensor] = {}
+
+
+class Target(NamedTuple):
+    """What a decoder gives. With an incremental state, `T` is 1.
+
+    Attributes:
+        states: the decoder's output before the output projection, `[B, T, C]`.
+        layers: the output of each layer, `[B, T, C]`, as in `Source`.
+        outputs: entries for `net_output[1]`, by the name of the mechanism that added it.
+    """
+
+    states: Tensor
+    layers: Tuple[Tensor, ...] = ()
+    outputs: Mapping[str, Any] = {}
+
+
+class Loss(NamedTuple):
+    """A loss of a batch, and how it is logged: divided by a number and a unit.
+
+    Attributes:
+        value: summed over the batch, without its weight.
+        per: what the log divides by: "ntokens", "nsentences", or a number.
+        unit: the unit of the log in units of the loss: log 2 for a loss in nats that is logged in bits.
+    """
+
+    value: Tensor
+    per: Union[str, Tensor] = "ntokens"
+    unit: float = 1.0
+
+
+class Mechanism:
+    """One way to route.
+
+    A subclass sets the attributes and overrides the hooks that it needs. By default a hook does nothing. A part is
+    attached under the mechanism's name, or under its own attribute `ATTACHED_AS`. A part that reads the outputs of
+    layers has an attribute `LAYERS`, the names of its module or parameter lists with one entry for each layer, perhaps
+    none. Pruning keeps the entries of the kept layers.
+
+    Attributes:
+        name: identifies the mechanism; a key of a decoder's `net_output[1]` and of an encoder's output.
+        summary: one sentence for users that states what it adds to a model, and the paper.
+        options: a dataclass; its fields become options of the models that can contain the mechanism.
+        off: option values with which a model does not contain the mechanism.
+        preset: the first part of the names of its presets (`mine` gives `mine_transformer_base`, …), or None. There is
+            also `mine_lstm` if `decoder` is the only hook for parts that it overrides.
+        on: option values in its presets.
+        iterations: the name of the option that sets the number of routing iterations, or None.
+        loss_options: a dataclass with an option `NAME_weight` for each loss, and perhaps others; or None. Those of the
+            package's mechanisms are options of the criterion. Those of another package are options of its models.
+    """
+
+    name: str
+    summary: str
+    options: Type[FairseqDataclass]
+    off: Mapping[str, Any]
+    preset: Optional[str] = None
+    on: Mapping[str, Any] = {}
+    iterations: Optional[str] = None
+    loss_options: Optional[Type[FairseqDataclass]] = None
+
+    def check(self, config: Any) -> None:
+        """Raise a UserError if an option has a value that is not allowed. Called before a model is built."""
+
+    def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:
+        """Return the parts of one attention.
+
+        - "logits": `forward(logits [B, H, L, K], padding_mask [B, K], factors)` returns new logits. True marks padding;
+          `factors` are the queries `[B, H, L, d]` and keys `[B, H, K, d]` whose products are the logits, with rows of 0
+          at padding. In the decoder's self-attention, row `l` of the result must not depend on positions after `l`.
+        - "heads": `forward(heads [B, L, H, d])` returns the attention's output `[B, L, C]`, in place of `W_O`.
+
+        Several mechanisms can change the logits of an attention; the order is that of the registry.
+        """
+        return {}
+
+    def encoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:
+        """Return a part with `forward(source: Source) -> Source`, which runs after the encoder."""
+        return None
+
+    def decoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:
+        """Return a part with `forward(target: Target, source: Source, incremental_state) -> Target`.
+
+        It runs after the decoder's layers, before the output projection.
+        """
+        return None
+
+    def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
+        """Compute the losses of a batch, by name; those with a weight of 0 may be left out.
+
+        The head of a loss is the submodule of the decoder part with the loss's name. With a weight of 0 it is frozen.
+
+        Args:
+            model: in training perhaps wrapped for several processes.
+            net_output: the output of the model's forward.
+            sample: fairseq's batch.
+            options: has the values of `loss_options`.
+        """
+        return {}
+
+
+def known_to(mechanism: Mechanism, config: Any) -> bool:
+    """Return whether a config has the options of a mechanism."""
+    return all(hasattr(config, name) for name in mechanism.off)
+
+
+def is_on(mechanism: Mechanism, config: Any) -> bool:
+    """Return whether a model with this config contains a mechanism."""
+    return known_to(mechanism, config) and any(
+        str(getattr(config, name)) != str(value) for name, value in mechanism.off.items()
+    )
+
+
+def fits_lstm(mechanism: Mechanism) -> bool:
+    """Return whether fairseq's LSTM can contain a mechanism: it has only a part after the decoder."""
+    kind = type(mechanism)
+    return (
+        kind.decoder is not Mechanism.decoder
+        and kind.encoder is Mechanism.encoder
+        and kind.attention is Mechanism.attention
+    )
+
+
+def loss_names(mechanism: Mechanism) -> Tuple[str, ...]:
+    """Return the names of a mechanism's losses, from the options of their weights."""
+    options = () if mechanism.loss_options is None else fields(mechanism.loss_options)
+    return tuple(item.name.removesuffix("_weight") for item in options if item.name.endswith("_weight"))
+
+
+_REGISTRY: List[Mechanism] = []
+
+
+def register_mechanism(mechanism: Mechanism, before: Optional[str] = None) -> Mechanism:
+    """Register a mechanism. A decoder runs the parts in the order of the registry.
+
+    If its class has registered it already, because the module was imported under two names, the first one is kept.
+
+    Args:
+        mechanism: an instance of a subclass of `Mechanism`.
+        before: the name of the mechanism before which it is placed; by default it is the last one.
+
+    Raises:
+        ValueError: an attribute is missing or wrong (`check_declaration`), another mechanism has its name, its preset
+            or one of its options, or there is no mechanism `before`.
+    """
+    check_declaration(mechanism)
+    names = [other.name for other in _REGISTRY]
+    if mechanism.name in names and same_class(_REGISTRY[names.index(mechanism.name)], mechanism):
+        return _REGISTRY[names.index(mechanism.name)]
+    check_others(mechanism, _REGISTRY)
+    if before is not None and before not in names:
+        raise ValueError(f"mechanism {mechanism.name}: there is no mechanism {before} to place it before")
+    _REGISTRY.insert(len(_REGISTRY) if before is None else names.index(before), mechanism)
+    return mechanism
+
+
+def mechanisms() -> Tuple[Mechanism, ...]:
+    """Return all registered mechanisms, in the order of computation."""
+    return tuple(_REGISTRY)
+
+
+def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
+    """Return the mechanisms that a model with this config contains."""
+    return tuple(mechanism for mechanism in _REGISTRY if is_on(mechanism, config))
+
+
+def routing_options(config: Any) -> Set[str]:
+    """Return the names of the options of the mechanisms that this config turns on, without those that are off."""
+    return {
+        name
+        for mechanism in active_mechanisms(config)
+        for name in option_names(mechanism.options)
+        if str(getattr(config, name, None)) != str(mechanism.off.get(name))
+    }
+
+
+def check_mechanisms(config: Any) -> None:
+    """Raise a UserError if an option of a mechanism has a value that is not allowed."""
+    for mechanism in _REGISTRY:
+        if known_to(mechanism, config):
+            mechanism.check(config)
+
+
+def options_off(config: Any) -> Dict[str, Any]:
+    """Return option values with which a model with this kind of config contains no mechanism."""
+    return {
+        name: value for mechanism in _REGISTRY if known_to(mechanism, config) for name, value in mechanism.off.items()
+    }
+
+
+def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Module]:
+    """Yield the parts that a mechanism has in a model: after its encoder and decoder, and in attentions."""
+    for module in model.modules():
+        for name, owner in getattr(module, "parts", {}).items():
+            if owner == mechanism.name:
+                yield getattr(module, name)
+
+
+def heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn.Module]]]:
+    """Yield the losses of a model's mechanisms, each with its mechanism, its name and its head.
+
+    The head is None for a loss without parameters. A loss whose head was not built is left out.
+    """
+    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+        for name in loss_names(mechanism):
+            places = [part for part in parts_of(model, mechanism) if hasattr(part, name)]
+            head = getattr(places[0], name) if places else None
+            if head is not None or not places:
+                yield mechanism, name, head
+
+
+class KnowsBeams:
+    """A mixin for decoders and their parts that stores the beam size announced by a generator."""
+
+    beam_size = 1
+
+    def beams_of(self, states: Tensor) -> int:
+        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence.
+
+        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
+        earlier generator.
+        """
+        if self.beam_size == 1 or states.size(0) % self.beam_size:
+            return 1
+        beams = states.unflatten(0, (-1, self.beam_size))
+        return self.beam_size if bool((beams == beams[:, :1]).all()) else 1

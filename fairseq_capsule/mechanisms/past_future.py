@@ -1,0 +1,291 @@
+"""PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, Optional, Tuple
+
+import torch
+from fairseq.dataclass import ChoiceEnum, FairseqDataclass
+from fairseq.incremental_decoding_utils import with_incremental_state
+from fairseq.models import BaseFairseqModel
+from torch import Tensor, nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.losses import (
+    bag_of_words_loss,
+    content_agreement_loss,
+    mean_bag_of_words_loss,
+    mean_content_agreement_loss,
+)
+from fairseq_capsule.mechanisms.agreements import allow_other_iterations
+from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
+from fairseq_capsule.modules import (
+    GuidedDynamicRouting,
+    HolisticContext,
+    PastFutureAttention,
+    PastFutureClassifier,
+    PastFutureOutput,
+    PastFutureRouting,
+    SourceParts,
+)
+
+SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
+GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
+GUIDED_REDUCTIONS = ChoiceEnum(["mean", "sum"])
+# By the model's --guided-reduction.
+BAG_OF_WORDS: Dict[str, Callable[..., Tensor]] = {"mean": mean_bag_of_words_loss, "sum": bag_of_words_loss}
+CONTENT_AGREEMENT: Dict[str, Callable[..., Tensor]] = {
+    "mean": mean_content_agreement_loss,
+    "sum": content_agreement_loss,
+}
+
+
+@dataclass
+class PastFutureConfig(FairseqDataclass):
+    """Options for PAST and FUTURE."""
+
+    past_future: SEPARATIONS = field(
+        default="none",
+        metadata={
+            "help": "how PAST and FUTURE are separated: gdr (guided dynamic routing), clf (a classifier), attn (two "
+            "attentions) or none (Zheng et al., Fig. 6)"
+        },
+    )
+    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST; FUTURE has the same number"})
+    redundant_capsules: int = field(
+        default=2,
+        metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)", "lowest": 0},
+    )
+    past_future_capsule_dim: Optional[int] = field(
+        default=None, metadata={"help": "size of these capsules (default: half of the decoder's output size)"}
+    )
+    past_future_iterations: int = field(default=3, metadata={"help": "iterations of guided dynamic routing"})
+    past_future_ffn_dim: Optional[int] = field(
+        default=None,
+        metadata={"help": "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)"},
+    )
+    guided_heads: GUIDED_HEADS = field(
+        default="none", metadata={"help": "guided losses for which the model has parameters (Zheng et al., §3.3)"}
+    )
+    guided_reduction: GUIDED_REDUCTIONS = field(
+        default="mean",
+        metadata={
+            "help": "form of the guided losses. mean: over the words of a bag, and over the dimensions of the distance "
+            "between mapped capsules and states (as the authors' code); sum: as the paper prints them"
+        },
+    )
+
+
+@dataclass
+class GuidedLossesConfig(FairseqDataclass):
+    """Options for the losses of PAST and FUTURE."""
+
+    bow_weight: float = field(default=1.0, metadata={"help": "weight of the bag-of-words loss; 0: off"})
+    bca_weight: float = field(default=1.0, metadata={"help": "weight of the content agreement loss; 0: off"})
+    bow_steps: float = field(
+        default=1.0,
+        metadata={
+            "help": "share of target steps, chosen at random, for the estimate of the bag-of-words loss",
+            "share": True,
+        },
+    )
+
+
+class PastAndFuture(Mechanism):
+    """Capsules of translated and of untranslated source words that change the decoder's output (§3)."""
+
+    name = "past_future"
+    summary = (
+        "separates the source words at every target step into translated and untranslated ones (Zheng et al. 2019)"
+    )
+    options = PastFutureConfig
+    off = {"past_future": "none", "guided_heads": "none"}
+    preset = "gdr"
+    on = {"past_future": "gdr", "guided_heads": "both"}
+    iterations = "past_future_iterations"
+    loss_options = GuidedLossesConfig
+
+    def check(self, config: Any) -> None:
+        if config.past_future == "none" and config.guided_heads != "none":
+            raise UserError(f"--guided-heads {config.guided_heads} needs --past-future gdr, clf or attn")
+        if getattr(config, "adaptive_softmax_cutoff", None) and config.guided_heads != "none":
+            raise UserError("--adaptive-softmax-cutoff does not work with guided losses; use --guided-heads none")
+
+    def decoder(self, config: Any, sizes: Sizes) -> "PastFuture":
+        per_content = config.past_future_capsules
+        capsule_dim = config.past_future_capsule_dim or max(1, sizes.target // 2)
+        content_dim = per_content * capsule_dim
+        if config.past_future == "gdr":
+            routing: PastFutureRouting = GuidedDynamicRouting(
+                sizes.source,
+                sizes.target,
+                2 * per_content + config.redundant_capsules,
+                capsule_dim,
+                iterations=config.past_future_iterations,
+            )
+            allow_other_iterations(routing, "--past-future-iterations", "another --past-future")
+        elif config.past_future == "clf":
+            redundant = config.redundant_capsules > 0
+            routing = PastFutureClassifier(sizes.source, sizes.target, content_dim, capsule_dim, redundant=redundant)
+        else:
+            routing = PastFutureAttention(sizes.source, sizes.target, content_dim)
+        return PastFuture(
+            routing,
+            # The other two give one large capsule for each content.
+            capsules_per_content=per_content if config.past_future == "gdr" else 1,
+            content_dim=content_dim,
+            state_dim=sizes.target,
+            ffn_dim=config.past_future_ffn_dim or 2 * sizes.target,
+            heads=config.guided_heads,
+            reduction=config.guided_reduction,
+        )
+
+    def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
+        """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).
+
+        The model determines their form (`--guided-reduction`). The log shows:
+
+        - `bow_loss`, the negative log-likelihood of a word of a bag, in base 2. With "sum" it is the mean over all
+          words of all bags and each sentence is weighted by its length; with "mean" each bag that is not empty has the
+          same weight in its sentence, and each sentence the same weight.
+        - `bca_loss`, the mean squared distance of a sentence, PAST plus FUTURE: with "sum" the sum over dimensions,
+          with "mean" per dimension.
+
+        At validation the bag-of-words loss uses all steps, for any `--bow-steps`.
+        """
+        routed, reduction = net_output[1][self.name], model.decoder.past_future.reduction
+        target = sample["target"]
+        padding_mask = target.eq(model.decoder.dictionary.pad())
+        losses = {}
+        if options.bow_weight:
+            value = BAG_OF_WORDS[reduction](
+                *routed.heads["bow"],
+                model.decoder.output_embeddings,
+                target,
+                padding_mask,
+                steps=options.bow_steps if model.training else 1.0,
+            )
+            lengths = target.ne(model.decoder.dictionary.pad()).sum(1)
+            # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
+            count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
+            losses["bow"] = Loss(value, count, math.log(2))
+        if options.bca_weight:
+            value = CONTENT_AGREEMENT[reduction](
+                routed.past, routed.future, routed.state, *routed.heads["bca"], padding_mask
+            )
+            losses["bca"] = Loss(value, "nsentences")
+        return losses
+
+
+@with_incremental_state
+class PastFuture(KnowsBeams, HolisticContext):
+    """`HolisticContext` for fairseq's decoders. Results that depend only on the source are cached while decoding.
+
+    Args: see `HolisticContext`.
+    """
+
+    # Added by fairseq's decorator.
+    get_incremental_state: Callable[..., Any]
+    set_incremental_state: Callable[..., None]
+
+    def __init__(self, *args: Any, name: str = "past_future", **options: Any):
+        super().__init__(*args, **options)
+        self.name = name
+
+    def forward(self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None) -> Target:
+        """Add PAST and FUTURE to the decoder's states.
+
+        Returns:
+            The states `o` `[B, T, C]`, and a `PastFutureOutput` in the outputs.
+        """
+        parts = self._source_parts(source.states, source.padding_mask, incremental_state)
+        states, routed = self.context(target.states, parts, source.padding_mask)
+        if incremental_state is None:
+            routed = routed._replace(heads=self._heads(routed))
+        return target._replace(states=states, outputs={**target.outputs, self.name: routed})
+
+    def _heads(self, routed: PastFutureOutput) -> Dict[str, Tuple[Tensor, ...]]:
+        """Return what the heads of the losses compute; without those that are frozen, which no loss uses.
+
+        Views stand for the weights that a loss applies itself. So all trained parameters take part in the forward pass.
+        """
+        heads: Dict[str, Tuple[Tensor, ...]] = {}
+        if self.bow is not None and _is_trained(self.bow):
+            heads["bow"] = self.bow["past"](routed.past), self.bow["future"](routed.future)
+        if self.bca is not None and _is_trained(self.bca):
+            heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
+        return heads
+
+    def _source_parts(
+        self, states: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]
+    ) -> SourceParts:
+        kept = self.get_incremental_state(incremental_state, "source_parts")
+        if kept is not None:
+            return SourceParts(**{name: part for name, part in kept.items() if name != "beams"})
+        beams = 1 if incremental_state is None else self.beams_of(states)
+        mask = None if padding_mask is None else padding_mask[::beams]
+        parts = self.routing.prepare(states[::beams], mask)
+        if incremental_state is None:
+            return parts
+        if parts.exponentials is not None and not torch.is_grad_enabled():
+            parts = parts._replace(keys=None)  # only their exponentials are read
+        kept = {**parts._asdict(), "beams": torch.tensor(beams)}
+        self.set_incremental_state(incremental_state, "source_parts", kept)
+        return parts
+
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
+        """Drop finished sentences. The beams of a sentence share one entry, so reordering within them moves nothing."""
+        kept = self.get_incremental_state(incremental_state, "source_parts")
+        if kept is None:
+            return
+        beams = int(kept["beams"])
+        if len(kept["values"]) * beams == len(new_order):
+            return
+        sentences = new_order // beams
+        if len(new_order) % beams == 0 and bool((sentences.view(-1, beams) == sentences[::beams, None]).all()):
+            sentences = sentences[::beams]
+        else:
+            beams = 1  # the rows are not beams: they are copies of a sentence that are now reordered separately
+        # Indexing keeps the memory layout; index_select does not.
+        reordered = {
+            name: None if part is None else torch.tensor(beams) if name == "beams" else part[sentences]
+            for name, part in kept.items()
+        }
+        self.set_incremental_state(incremental_state, "source_parts", reordered)
+
+
+def _is_trained(head: nn.Module) -> bool:
+    return all(parameter.requires_grad for parameter in head.parameters())
+
+
+def knows_bags(model: BaseFairseqModel) -> bool:
+    """Return whether a model has the heads that predict bags of words from PAST and FUTURE."""
+    return getattr(getattr(model.decoder, "past_future", None), "bow", None) is not None
+
+
+def bag_inputs(
+    model: BaseFairseqModel, sample: Dict[str, Any], padding: int
+) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Return the arguments of `losses.bag_overlap` for a batch.
+
+    Args:
+        model: a model for which `knows_bags` is True.
+        sample: a fairseq batch with targets.
+        padding: the padding index of the target dictionary.
+
+    Returns:
+        `W^P Ω^P` and `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask `[B, T]` (True marks
+        padding).
+    """
+    routed = model(**sample["net_input"])[1]["past_future"]
+    heads, target = model.decoder.past_future.bow, sample["target"]
+    return (
+        heads["past"](routed.past),
+        heads["future"](routed.future),
+        model.decoder.output_embeddings,
+        target,
+        target.eq(padding),
+    )
+
+
+PAST_FUTURE = PastAndFuture()

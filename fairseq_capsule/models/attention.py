@@ -1,0 +1,274 @@
+"""fairseq's attention, split so that mechanisms can change its logits and the combination of its heads."""
+
+from typing import Any, Dict, Mapping, Optional, Tuple
+
+import torch
+from fairseq import utils
+from fairseq.modules import MultiheadAttention
+from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
+from torch import Tensor, nn
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms.base import IncrementalState
+from fairseq_capsule.models.prefix import extend
+
+
+class SplitAttention(MultiheadAttention):
+    """Attention `combine(softmax(mask(change(Q Kᵀ))) V)` with parameters named as in fairseq.
+
+    Mechanisms attach the parts. Without parts the attention computes what fairseq's does.
+
+    Args:
+        embed_dim, num_heads, kdim, vdim, dropout, q_noise, qn_block_size: as in fairseq.
+        cross: whether keys and values come from another sequence.
+    """
+
+    def __init__(self, embed_dim: int, num_heads: int, *, cross: bool = False, **options: Any):
+        super().__init__(embed_dim, num_heads, self_attention=not cross, encoder_decoder_attention=cross, **options)
+        self.dropout_module.module_name = "MultiheadAttention"  # the name that --retain-dropout-modules knows
+        self.parts: Dict[str, str] = {}  # the mechanism of each part, by the attribute that holds it
+        self.changes_logits: Tuple[str, ...] = ()  # attributes, in order
+        self.combines_heads: Optional[str] = None
+
+    def attach(self, mechanism: str, place: str, part: nn.Module) -> None:
+        """Attach a part of a mechanism.
+
+        Args:
+            mechanism: its name.
+            place: "logits", after the parts that change the logits already, or "heads", in place of `out_proj`.
+
+        Raises:
+            UserError: the attention already has a part of this name, or a part that combines the heads.
+            ValueError: there is no such place.
+        """
+        name = getattr(part, "ATTACHED_AS", mechanism)
+        if place not in ("logits", "heads"):
+            raise ValueError(f"{mechanism}: an attention has no part {place}; name logits or heads")
+        if hasattr(self, name):
+            raise UserError(f"{mechanism}: an attention already has a part {name}; turn one of them off")
+        if place == "heads" and self.combines_heads:
+            other = self.parts[self.combines_heads]
+            raise UserError(f"{mechanism} and {other} both combine the heads of an attention; turn one of them off")
+        self.add_module(name, part)
+        self.parts[name] = mechanism
+        if place == "logits":
+            self.changes_logits = (*self.changes_logits, name)
+        else:
+            self.combines_heads = name
+            self.out_proj = None
+
+    def forward(
+        self,
+        query: Tensor,
+        key: Optional[Tensor] = None,
+        value: Optional[Tensor] = None,
+        key_padding_mask: Optional[Tensor] = None,
+        incremental_state: Optional[IncrementalState] = None,
+        need_weights: bool = True,
+        static_kv: bool = False,
+        attn_mask: Optional[Tensor] = None,
+        need_head_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Compute attention. The arguments are those of fairseq; self-attention ignores `key` and `value`.
+
+        Args:
+            query: `[L, B, C]`; in self-attention with `incremental_state` only the last position, `[1, B, C]`.
+            key_padding_mask: `[B, K]`, True marks padding; in self-attention with `incremental_state` only the last
+                position, `[B, 1]`.
+            attn_mask: `[L, K]`, added to the logits; minus infinity where a query must not attend.
+
+        Returns:
+            The output `[L, B, C]`, and the attention `[B, L, K]` (`[H, B, L, K]` with `need_head_weights`) or None.
+        """
+        if incremental_state is None:
+            q, k, v = self.factors(query, key_padding_mask, key)
+            logits = self.changed(q @ k.transpose(2, 3), key_padding_mask, (q, k))
+        elif self.self_attention:
+            logits, v, key_padding_mask = self._extend(incremental_state, *self._project(query), key_padding_mask)
+        else:
+            logits, v, key_padding_mask = self._attend_source(incremental_state, query, key, key_padding_mask)
+        weights = masked_attention(logits, key_padding_mask, attn_mask)
+        output = self.dropout_module(weights.type_as(v)) @ v
+        if self.combines_heads is None:
+            output = self.out_proj(output.permute(2, 0, 1, 3).reshape_as(query))  # type: ignore[misc]
+        else:
+            output = getattr(self, self.combines_heads)(output.transpose(1, 2)).transpose(0, 1)
+        if not (need_weights or need_head_weights):
+            return output, None
+        return output, weights.transpose(0, 1) if need_head_weights else weights.mean(1)
+
+    def changed(self, logits: Tensor, key_padding_mask: Optional[Tensor], factors: Tuple[Tensor, Tensor]) -> Tensor:
+        """Return the logits `[B, H, L, K]` as the parts change them, in order."""
+        for name in self.changes_logits:
+            logits = getattr(self, name)(logits, key_padding_mask, factors=factors)
+        return logits
+
+    def factors(
+        self, query: Tensor, key_padding_mask: Optional[Tensor], key: Optional[Tensor] = None
+    ) -> Tuple[Tensor, Tensor, Tensor]:
+        """Return scaled queries and keys whose products are the logits, and values, each `[B, H, L, d]`.
+
+        Those of padding are 0: in self-attention queries and keys, otherwise keys. Arguments as in `forward`.
+        """
+        q, k, v = self._project(query, key)
+        if self.self_attention:
+            q, k = _zero_padding(key_padding_mask, q * self.scaling, k)
+            return q, k, v
+        (k,) = _zero_padding(key_padding_mask, k)
+        return q * self.scaling, k, v
+
+    def _heads(self, projected: Tensor) -> Tensor:
+        return projected.unflatten(-1, (self.num_heads, self.head_dim)).permute(1, 2, 0, 3)
+
+    def _project(self, query: Tensor, key: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
+        """Return queries (not scaled yet), keys and values, each `[B, H, L, d]`."""
+        projections = (self.q_proj, self.k_proj, self.v_proj)
+        fused = self.self_attention and torch.is_grad_enabled() and all(map(_is_plain, projections))
+        if not fused:
+            inputs = (query, query, query) if self.self_attention else (query, key, key)
+            q, k, v = (projection(part) for projection, part in zip(projections, inputs))
+            return self._heads(q), self._heads(k), self._heads(v)
+        # One product instead of three, and two instead of six in the backward pass. Without gradients this does not
+        # pay for copying the weights.
+        weight, bias = (
+            torch.cat(parts) for parts in zip(*((projection.weight, projection.bias) for projection in projections))
+        )
+        packed = torch.nn.functional.linear(query, weight, bias)
+        packed = packed.view(*query.shape[:2], 3, self.num_heads, self.head_dim)
+        q, k, v = packed.permute(2, 1, 3, 0, 4)
+        return q, k, v
+
+    def _extend(
+        self, incremental_state: IncrementalState, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor]
+    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+        """Append the new position to the prefix.
+
+        Returns:
+            The changed logits of the new position `[B, H, 1, L]`, and the values and the padding mask of all positions.
+        """
+        saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
+        prefix = saved.get("prefix")
+        length = 1 if prefix is None else prefix.length + 1
+        if "prev_key" in saved:
+            length = saved["prev_key"].size(2) + 1
+        mask = self._append_prev_key_padding_mask(
+            key_padding_mask,
+            saved.get("prev_key_padding_mask"),
+            batch_size=q.size(0),
+            src_len=length,
+            static_kv=False,
+        )
+        padding_mask = None if mask is None else mask.bool()
+        q, k = _zero_padding(None if padding_mask is None else padding_mask[:, -1:], q, k)
+        last = self._last_form()
+        if last is not None:
+            longer, row, queries, keys, logits, values = extend(prefix, q, k, v, self.scaling)
+            buffer: Dict[str, Any] = {"prefix": longer, "prev_key_padding_mask": mask}
+            self._set_input_buffer(incremental_state, buffer)
+            return last(row, queries, keys, logits, self.scaling), values, padding_mask
+        rows = {"prev_query": q * self.scaling, "prev_key": k, "prev_value": v}
+        if not self.changes_logits:
+            del rows["prev_query"]
+        kept = {name: torch.cat([saved[name], row], 2) if name in saved else row for name, row in rows.items()}
+        self._set_input_buffer(incremental_state, {**kept, "prev_key_padding_mask": mask})
+        queries = kept.get("prev_query", q * self.scaling)
+        logits = self.changed(queries @ kept["prev_key"].transpose(2, 3), padding_mask, (queries, kept["prev_key"]))
+        return logits[:, :, -1:], kept["prev_value"], padding_mask
+
+    def _last_form(self) -> Any:
+        """Return the form of the only part that changes logits for the last position alone, or None."""
+        if len(self.changes_logits) != 1:
+            return None
+        return getattr(getattr(self, self.changes_logits[0]), "forward_last", None)
+
+    def _attend_source(
+        self, incremental_state: IncrementalState, query: Tensor, key: Optional[Tensor], mask: Optional[Tensor]
+    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+        """Return the changed logits of a new query `[B, H, 1, K]`, and the values and the padding mask of the source.
+
+        Keys and values are projected at the first step. Parts read the queries of the whole prefix.
+        """
+        saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
+        if "prev_key" not in saved:
+            saved["prev_key"], saved["prev_value"] = (
+                self._heads(projection(key)) for projection in (self.k_proj, self.v_proj)
+            )
+            saved["prev_key_padding_mask"] = mask
+        q = self._heads(self.q_proj(query)) * self.scaling
+        mask = saved.get("prev_key_padding_mask")
+        mask = None if mask is None else mask.bool()
+        if self.changes_logits:
+            q = torch.cat([saved["prev_query"], q], 2) if "prev_query" in saved else q
+            saved["prev_query"] = q
+        self._set_input_buffer(incremental_state, saved)
+        (k,) = _zero_padding(mask, saved["prev_key"])
+        logits = self.changed(q @ k.transpose(2, 3), mask, (q, k))
+        return logits[:, :, -1:], saved["prev_value"], mask
+
+
+def _is_plain(projection: torch.nn.Module) -> bool:
+    """Return whether a projection is a plain linear layer, without quantisation or hooks."""
+    hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+    return type(projection) is torch.nn.Linear and not any(getattr(projection, name) for name in hooks)
+
+
+def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:
+    """Set queries and keys of padding to 0. Their logits are then 0 and do not affect a routing."""
+    if padding_mask is None:
+        return rows
+    mask = padding_mask[:, None, :, None]
+    return tuple(row.masked_fill(mask, 0) for row in rows)
+
+
+def masked_attention(logits: Tensor, key_padding_mask: Optional[Tensor], attn_mask: Optional[Tensor]) -> Tensor:
+    """Return `softmax(mask(logits))`; arguments as in `SplitAttention.forward`."""
+    # Masks are added instead of filled in. The softmax then stops the gradient, so no pass masks the gradient.
+    if attn_mask is not None:
+        logits = logits + attn_mask
+    if key_padding_mask is not None:
+        # Not minus infinity: the query of padding before the first word has only keys of padding, and its softmax would
+        # be NaN. Half of the lowest number, so that the sum with a logit is finite in float16.
+        lowest = torch.finfo(logits.dtype).min / 2
+        padding = logits.new_zeros(key_padding_mask.shape).masked_fill_(key_padding_mask, lowest)
+        logits = logits + padding[:, None, None, :]
+    return utils.softmax(logits, dim=-1)
+
+
+ATTRIBUTES = {"self": "self_attn", "cross": "encoder_attn"}  # of fairseq's layers, by the kind of the attention
+
+
+def change_attention(layer: nn.Module, kind: str, mechanism: str, parts: Mapping[str, nn.Module]) -> None:
+    """Attach the parts of a mechanism to an attention of a fairseq Transformer layer.
+
+    Args:
+        layer: its attention is replaced, unless another mechanism has replaced it.
+        kind: "self" or "cross".
+        mechanism: the name of the mechanism.
+        parts: by "logits" or "heads".
+
+    Raises:
+        UserError: the layer is wrapped, its self-attention also reads the source, or another mechanism has replaced the
+            same part of it.
+        ValueError: there is no such part of an attention.
+    """
+    if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
+        raise UserError(
+            f"{mechanism} does not work in a layer wrapped as {type(layer).__name__}; use another --ddp-backend"
+        )
+    attention = getattr(layer, ATTRIBUTES[kind])
+    if kind == "self" and not attention.self_attention:
+        raise UserError(f"--cross-self-attention does not work with {mechanism}; turn one of them off")
+    if not isinstance(attention, SplitAttention):
+        sizes = {} if kind == "self" else {"kdim": attention.kdim, "vdim": attention.vdim}
+        attention = SplitAttention(
+            attention.embed_dim,
+            attention.num_heads,
+            cross=kind == "cross",
+            dropout=attention.dropout_module.p,
+            q_noise=layer.quant_noise,
+            qn_block_size=layer.quant_noise_block_size,
+            **sizes,
+        )
+        setattr(layer, ATTRIBUTES[kind], attention)
+    for place, part in parts.items():
+        attention.attach(mechanism, place, part)
