@@ -18,6 +18,7 @@ from fairseq_capsule_runs import RunFolder
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace
+from tests.processes import run_forked
 
 EXAMPLE = REPOSITORY / "examples" / "k_means_routing"
 ARCHITECTURE = "k_means_transformer_tiny"
@@ -79,8 +80,9 @@ def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_pa
     checkpoint = tmp_path / "checkpoint_last.pt"
     generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
     assert "Generate test with beam=3: BLEU4 = " in generated
-    command = [sys.executable, "-m", "fairseq_capsule.cli", "--user-dir", k_means_routing, "inspect", checkpoint, data]
-    subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
+    words = ["--user-dir", k_means_routing, "inspect", checkpoint, data, "--ids", "0", "--out", tmp_path / "pages"]
+    inspected = run_forked("fairseq_capsule.cli", "main", words, tmp_path)
+    assert inspected.returncode == 0, inspected.stderr
     assert (tmp_path / "pages" / "test-0-k-means.png").stat().st_size > 0
     assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")
 
