@@ -39,7 +39,7 @@ def demo(checkout, tmp_path):
 )
 def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
-    options = ("--train", 20, "--test", 6, "--updates", 60)
+    options = ("--train", 60, "--test", 6, "--updates", 60)
     status, output = demo(script, *options, "--at-least", 0, out)
     assert status == 0, output
     assert "update 60: loss" in output

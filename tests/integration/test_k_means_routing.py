@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from argparse import Namespace
 
 import pytest
@@ -34,12 +32,12 @@ def k_means_routing(tmp_path_factory):
 
 
 def test_the_tests_of_the_page_pass(tmp_path):
-    """They check the invariants and exact resuming. A separate process imports the example from its real folder."""
+    """They check the invariants and exact resuming. A fork imports the example from its real folder."""
     page = (REPOSITORY / "docs/extending.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "test_page.py").write_text(block, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_page.py")]
-    finished = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    words = ["-q", "-p", "no:cacheprovider", tmp_path / "test_page.py"]
+    finished = run_forked("pytest", "console_main", words, REPOSITORY)
     assert finished.returncode == 0, finished.stdout
     assert f"{2 * len(INVARIANTS) + 1} passed" in finished.stdout
 

@@ -38,11 +38,13 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
-# The scripts that import torch, and Snakemake, whose workflow does. Other programs run in a Python of their own.
+# The programs that import torch: these scripts, Snakemake for its workflow, and the trial import of a plugin. Others
+# run in a Python of their own.
 SCRIPTS = ("check_teacher.py", "collect_hypotheses.py")
+STARTS = (["-m", "snakemake"], ["-P", "-c"])
 ITSELF = "python-itself"
 OTHERS = """import os, sys
-if not (sys.argv[1:3] == ["-m", "snakemake"] or sys.argv[1:] and sys.argv[1].endswith({scripts!r})):
+if sys.argv[1:3] not in {starts} and not (sys.argv[1:] and sys.argv[1].endswith({scripts})):
     python = os.path.dirname(os.path.abspath(sys.argv[0])) + "/{itself}"
     os.execv(python, [python, *sys.argv[1:]])
 """
@@ -73,6 +75,10 @@ def _run(asked):
         sys.argv = sys.argv[2:]
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
         return
+    if sys.argv[1:3] == ["-P", "-c"]:
+        code, sys.argv = sys.argv[3], ["-c", *sys.argv[4:]]
+        exec(code, {"__name__": "__main__"})
+        return
     if os.path.basename(sys.argv[0]).startswith("python"):
         sys.argv = sys.argv[1:]
         sys.path.insert(0, os.path.dirname(sys.argv[0]))
@@ -99,7 +105,7 @@ def warm_path():
     place = str(environment / "socket")
     client = CLIENT.format(python=sys.executable, place=place)
     start, rest = client.split("\n", 1)
-    python = f"{start}\n{OTHERS.format(scripts=SCRIPTS, itself=ITSELF)}{rest}"
+    python = f"{start}\n{OTHERS.format(starts=STARTS, scripts=SCRIPTS, itself=ITSELF)}{rest}"
     for name, text in {**dict.fromkeys(COMMANDS, client), "python": python, "python3": python}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
