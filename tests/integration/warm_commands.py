@@ -42,11 +42,10 @@ sys.exit(int(connection.recv(10) or 1))
 # run in a Python of their own.
 SCRIPTS = ("check_teacher.py", "collect_hypotheses.py")
 STARTS = (["-m", "snakemake"], ["-P", "-c"])
-ITSELF = "python-itself"
 OTHERS = """import os, sys
 if sys.argv[1:3] not in {starts} and not (sys.argv[1:] and sys.argv[1].endswith({scripts})):
-    python = os.path.dirname(os.path.abspath(sys.argv[0])) + "/{itself}"
-    os.execv(python, [python, *sys.argv[1:]])
+    name = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"  # its sys.executable
+    os.execv({python!r}, [name, *sys.argv[1:]])
 """
 
 
@@ -101,11 +100,10 @@ def warm_path():
     (environment / "lib").symlink_to(Path(sys.prefix, "lib"))
     folder = environment / "bin"
     folder.mkdir()
-    (folder / ITSELF).symlink_to(sys.executable)
     place = str(environment / "socket")
     client = CLIENT.format(python=sys.executable, place=place)
     start, rest = client.split("\n", 1)
-    python = f"{start}\n{OTHERS.format(starts=STARTS, scripts=SCRIPTS, itself=ITSELF)}{rest}"
+    python = f"{start}\n{OTHERS.format(starts=STARTS, scripts=SCRIPTS, python=sys.executable)}{rest}"
     for name, text in {**dict.fromkeys(COMMANDS, client), "python": python, "python3": python}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
