@@ -9,6 +9,7 @@ import atexit
 import functools
 import importlib
 import json
+import logging
 import os
 import runpy
 import shutil
@@ -38,12 +39,11 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
-# The programs that import torch: these scripts, Snakemake for its workflow, and the trial import of a plugin. Others
-# run in a Python of their own.
-SCRIPTS = ("check_teacher.py", "collect_hypotheses.py")
-STARTS = (["-m", "snakemake"], ["-P", "-c"])
-OTHERS = """import os, sys
-if sys.argv[1:3] not in {starts} and not (sys.argv[1:] and sys.argv[1].endswith({scripts})):
+# The programs that import torch: two scripts, Snakemake for its workflow, the trial import of a plugin, the plan of a
+# training. Others run in a Python of their own.
+IMPORTING = r".*(check_teacher|collect_hypotheses)\.py |-m snakemake |-P -c |-m fairseq_capsule_runs \S+ plan-training "
+OTHERS = """import os, re, sys
+if not re.match({importing!r}, " ".join(sys.argv[1:])):
     name = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"  # its sys.executable
     os.execv({python!r}, [name, *sys.argv[1:]])
 """
@@ -69,9 +69,10 @@ def _run(asked):
     os.chdir(asked["folder"])
     sys.argv = asked["command"]
     sys.executable = f"{os.path.dirname(sys.argv[0])}/python3"
-    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(":"))
+    sys.path[:] = filter(None, [*os.environ.get("PYTHONPATH", "").split(":"), *sys.path])  # without the current folder
     if sys.argv[1:2] == ["-m"]:
         sys.argv = sys.argv[2:]
+        logging.root.setLevel(logging.WARNING)  # as before fairseq is imported
         runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
         return
     if sys.argv[1:3] == ["-P", "-c"]:
@@ -103,7 +104,7 @@ def warm_path():
     place = str(environment / "socket")
     client = CLIENT.format(python=sys.executable, place=place)
     start, rest = client.split("\n", 1)
-    python = f"{start}\n{OTHERS.format(starts=STARTS, scripts=SCRIPTS, python=sys.executable)}{rest}"
+    python = f"{start}\n{OTHERS.format(importing=IMPORTING, python=sys.executable)}{rest}"
     for name, text in {**dict.fromkeys(COMMANDS, client), "python": python, "python3": python}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
