@@ -4,6 +4,8 @@ A server process imports both once. Each command runs in a fork of it, with its 
 input and output, as `python -m` runs it.
 """
 
+import contextlib
+import functools
 import importlib
 import multiprocessing
 import os
@@ -11,17 +13,39 @@ import runpy
 import sys
 import tempfile
 from functools import partial
+from multiprocessing import forkserver
 from pathlib import Path
 from subprocess import CompletedProcess
 
-SERVER = multiprocessing.get_context("forkserver")
+FORKS = multiprocessing.get_context("forkserver")
 # fairseq's commands themselves are not imported: each configures the logging when it is imported.
-SERVER.set_forkserver_preload(
-    [
-        *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"),
-        *("sentencepiece", "tests.warm_fairseq"),
-    ]
-)
+# The server ignores what it cannot import; tests/test_processes.py notices it.
+PRELOADED = [
+    *("fairseq", "fairseq.trainer", "hydra.core.override_parser.overrides_parser", "sacrebleu", "torch._dynamo"),
+    *("sentencepiece", "tests.warm_fairseq"),
+]
+FORKS.set_forkserver_preload(PRELOADED)
+
+
+@functools.cache
+def _start_server():
+    with contextlib.chdir(Path(__file__).parent.parent):  # it imports `tests` from its folder
+        forkserver.ensure_running()
+
+
+def start_fork(target, *arguments):
+    """Call `target` with `arguments` in a fork of the server. Returns the process."""
+    _start_server()
+    process = FORKS.Process(target=_in_fork, args=(target, arguments))
+    process.start()
+    return process
+
+
+def _in_fork(target, arguments):
+    # Without this, torch's loaders of data would be forks of a second server, which imports torch and fairseq again.
+    # The real command forks itself.
+    multiprocessing.set_start_method(None, force=True)
+    target(*arguments)
 
 
 def run_forked(module, function, arguments, cwd, env=None, stdin=None, one_output=False):
@@ -52,8 +76,7 @@ def _forked(program, command, cwd, env=None, stdin=None, one_output=False):
         output.touch()
         errors.touch()
         files = (given, output, output if one_output else errors)
-        process = SERVER.Process(target=_run, args=(program, command, cwd, {**os.environ, **(env or {})}, files))
-        process.start()
+        process = start_fork(_run, program, command, cwd, {**os.environ, **(env or {})}, files)
         process.join()
         return CompletedProcess(
             command, process.exitcode, output.read_text(encoding="utf-8"), errors.read_text(encoding="utf-8")

@@ -6,6 +6,20 @@ from tests.integration import multi30k
 from tests.integration.commands import PLUGIN, SCRIPTED, run, train
 from tests.integration.preparing import Workplace
 
+# They start first, so that no core is idle while another ends the last of them.
+LONGEST = (
+    "test_demo.py",
+    "test_k_means_routing.py",
+    "test_own_corpus_page.py",
+    "test_train_script.py",
+    "test_training.py",
+    "test_workflow.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in LONGEST)
+
 
 def write_reversals(folder, split, number, rng):
     """Write sentences of an invented language. The translation is the sentence in reverse order."""

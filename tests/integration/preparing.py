@@ -3,8 +3,8 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
+from tests.integration.commands import REPOSITORY
 from tests.integration.warm_commands import warm_path
 
 # Without variables for GPUs and Slurm, which the machine of the tests may set.
@@ -12,7 +12,20 @@ ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
 # For the stub of python: the real one checks the folders that a script writes.
 CHECKS_FOLDERS = '[[ $* != *fairseq_capsule_lab.runs* ]] || PATH=${PATH#*:} exec python "$@"'
-SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
+SCRIPTS = REPOSITORY / "scripts"
+
+
+def copy_checkout(folder, *copied):
+    """Fill a folder with the scripts and `copied`, and with links to the other parts of the checkout.
+
+    It has no `.venv`, so that the scripts use the commands of PATH, which can be warm or stubs.
+    """
+    for name in ("fairseq_capsule", "fairseq_capsule_lab", "benchmarks", "configs", "results", "workflow"):
+        if name not in copied:
+            (folder / name).symlink_to(REPOSITORY / name)
+    for name in ("scripts", *copied):
+        shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
 
 
 class Workplace:

@@ -5,20 +5,29 @@ import subprocess
 
 import pytest
 
-from tests.integration.commands import REPOSITORY
+from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
 
-def demo(folder, script, *arguments):
-    finished = subprocess.run(
-        [REPOSITORY / "scripts" / script, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "PATH": warm_path()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    return finished.returncode, finished.stdout
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return copy_checkout(tmp_path_factory.mktemp("checkout"))
+
+
+@pytest.fixture
+def demo(checkout, tmp_path):
+    def run(script, *arguments):
+        finished = subprocess.run(
+            [checkout / "scripts" / script, *map(str, arguments)],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": warm_path()},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        return finished.returncode, finished.stdout
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -28,22 +37,22 @@ def demo(folder, script, *arguments):
         ("demo-summarization.sh", "ROUGE-L F1 = ", "headline ", "headlines"),
     ],
 )
-def test_a_short_demo_runs_all_steps_and_resumes(tmp_path, script, measure, shown, translations):
+def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, script, measure, shown, translations):
     out = tmp_path / "demo"
-    options = ("--train", 1500, "--test", 20, "--updates", 60)
-    status, output = demo(tmp_path, script, *options, "--at-least", 0, out)
+    options = ("--train", 60, "--test", 6, "--updates", 60)
+    status, output = demo(script, *options, "--at-least", 0, out)
     assert status == 0, output
     assert "update 60: loss" in output
     assert measure in output
     assert output.count(shown) == 5
     assert output.count("  reference ") == 5
-    assert len((out / translations).read_text().splitlines()) == 20
+    assert len((out / translations).read_text().splitlines()) == 6
     if script != "demo.sh":  # both demos end in the same way
         return
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
     # The model is already trained, so it is only scored.
-    status, output = demo(tmp_path, script, *options, "--at-least", 80, out)
+    status, output = demo(script, *options, "--at-least", 80, out)
     assert status == 1
     assert "is below 80: the model has not learnt" in output.splitlines()[-1]
 
@@ -60,8 +69,8 @@ def test_a_short_demo_runs_all_steps_and_resumes(tmp_path, script, measure, show
         (["--fast", "out"], "unknown option --fast"),
     ],
 )
-def test_wrong_arguments_are_named(tmp_path, script, arguments, message):
-    status, output = demo(tmp_path, script, *arguments)
+def test_wrong_arguments_are_named(demo, tmp_path, script, arguments, message):
+    status, output = demo(script, *arguments)
     assert status == 1
     assert message in output.splitlines()[-1]
     assert not list(tmp_path.iterdir())

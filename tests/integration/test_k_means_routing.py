@@ -2,8 +2,6 @@
 
 import re
 import shutil
-import subprocess
-import sys
 from argparse import Namespace
 
 import pytest
@@ -18,6 +16,7 @@ from fairseq_capsule_lab.runs import RunFolder
 from tests.integration.commands import REPOSITORY, SMALL, TRAINING, last_line, run
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace
+from tests.processes import run_forked
 
 EXAMPLE = REPOSITORY / "examples" / "k_means_routing"
 ARCHITECTURE = "k_means_transformer_tiny"
@@ -33,12 +32,12 @@ def k_means_routing(tmp_path_factory):
 
 
 def test_the_tests_of_the_page_pass(tmp_path):
-    """They check the invariants and exact resuming. A separate process imports the example from its real folder."""
+    """They check the invariants and exact resuming. A fork imports the example from its real folder."""
     page = (REPOSITORY / "docs/extending.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "test_page.py").write_text(block, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(tmp_path / "test_page.py")]
-    finished = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    words = ["-q", "-p", "no:cacheprovider", tmp_path / "test_page.py"]
+    finished = run_forked("pytest", "console_main", words, REPOSITORY)
     assert finished.returncode == 0, finished.stdout
     assert f"{2 * len(INVARIANTS) + 1} passed" in finished.stdout
 
@@ -79,17 +78,9 @@ def test_it_trains_translates_and_can_be_inspected(k_means_routing, data, tmp_pa
     checkpoint = tmp_path / "checkpoint_last.pt"
     generated = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 3, user_dir=k_means_routing)
     assert "Generate test with beam=3: BLEU4 = " in generated
-    command = [
-        sys.executable,
-        "-m",
-        "fairseq_capsule_lab.cli",
-        "--user-dir",
-        k_means_routing,
-        "inspect",
-        checkpoint,
-        data,
-    ]
-    subprocess.run([*map(str, command), "--ids", "0,1", "--out", str(tmp_path / "pages")], check=True)
+    words = ["--user-dir", k_means_routing, "inspect", checkpoint, data, "--ids", "0", "--out", tmp_path / "pages"]
+    inspected = run_forked("fairseq_capsule_lab.cli", "main", words, tmp_path)
+    assert inspected.returncode == 0, inspected.stderr
     assert (tmp_path / "pages" / "test-0-k-means.png").stat().st_size > 0
     assert "PAST and FUTURE by k-means" in (tmp_path / "pages" / "test-0.html").read_text(encoding="utf-8")
 

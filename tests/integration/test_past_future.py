@@ -1,8 +1,6 @@
 """Dynamic Past and Future with the real command lines."""
 
 import re
-import subprocess
-import sys
 
 import pytest
 
@@ -10,6 +8,7 @@ from fairseq_capsule.checkpoints.reading import read_checkpoint
 from fairseq_capsule.models import CapsuleLSTMModel, CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main
 from tests.integration.commands import REPOSITORY, last_line, run, train
+from tests.processes import run_script
 
 FROM_BASELINE = "--init-from-baseline"
 
@@ -77,10 +76,10 @@ def test_it_starts_from_a_baseline_trains_resumes_and_translates(data, tmp_path,
 
 def gradient_norms(checkpoint, baseline, data):
     """Return how many parameters were added, and the two sizes that scripts/gradient_norms.py prints."""
-    program = [sys.executable, REPOSITORY / "scripts" / "gradient_norms.py"]
-    finished = subprocess.run(
-        [*program, checkpoint, "--baseline", baseline, "--data", data], check=True, capture_output=True, text=True
+    finished = run_script(
+        REPOSITORY / "scripts/gradient_norms.py", [checkpoint, "--baseline", baseline, "--data", data]
     )
+    assert finished.returncode == 0, finished.stderr
     count, *sizes = re.match(r"added \(([\d,]+) parameters\) (\S+), others (\S+): ", finished.stdout).groups()
     return int(count.replace(",", "")), *map(float, sizes)
 

@@ -7,18 +7,16 @@ import subprocess
 import pytest
 
 from fairseq_capsule_lab.tables.definitions import table_names
-from tests.integration.commands import REPOSITORY
+from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
-SCRIPT = REPOSITORY / "scripts" / "reproduce.sh"
 
-
-def reproduce(folder, *arguments):
-    places = ["--runs", folder / "runs", "--data", folder / "data"]
-    command = [SCRIPT, *arguments, "--scale", "smoke", "--cores", "1", *places]
+def reproduce(checkout, *arguments):
+    places = ["--runs", checkout / "runs", "--data", checkout / "data"]
+    command = [checkout / "scripts/reproduce.sh", *arguments, "--scale", "smoke", "--cores", "1", *places]
     finished = subprocess.run(
         [str(word) for word in command],
-        env={**os.environ, "PATH": warm_path(), "PYTHONPATH": str(REPOSITORY), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PATH": warm_path(), "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
     )
@@ -27,13 +25,15 @@ def reproduce(folder, *arguments):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The folder of all tests: rows that tables share are run once."""
-    return tmp_path_factory.mktemp("reproduce")
+def checkout(tmp_path_factory):
+    """A checkout for all tests: rows that tables share are run once."""
+    # The workflow calls the scripts of the package's checkout.
+    packages = ("fairseq_capsule", "fairseq_capsule_lab")
+    return copy_checkout(tmp_path_factory.mktemp("reproduce"), *packages)
 
 
-def test_a_table_is_made_from_nothing(folder):
-    output, _ = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
+def test_a_table_is_made_from_nothing(checkout):
+    output, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
     encoder = next(line for line in output.splitlines() if line.startswith("| encoder |"))
     _, _, paper, bleu, parameters, _ = (cell.strip() for cell in encoder.split("|"))
     # After six updates both scores may be 0. Then there is no difference and no p.
@@ -42,14 +42,14 @@ def test_a_table_is_made_from_nothing(folder):
     assert int(parameters.replace(",", "")) > 100_000
     assert "- Missing: *decoder*: BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
-    again, said = reproduce(folder, "duan-table2", "--rows", "Transformer", "encoder")
+    again, said = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
     assert "Nothing to be done" in said and encoder in again
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", table_names())
-def test_every_table_can_be_reproduced(folder, name):
-    output, _ = reproduce(folder, name)
+def test_every_table_can_be_reproduced(checkout, name):
+    output, _ = reproduce(checkout, name)
     missing = [line for line in output.splitlines() if line.startswith("- Missing") and "no split" not in line]
     # Alignments need eflomal, an optional extra.
     assert all("eflomal" in line for line in missing), missing

@@ -8,6 +8,7 @@ from itertools import chain
 import pytest
 
 from tests.integration.commands import REPOSITORY
+from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path
 
 RESULTS = REPOSITORY / "results"
@@ -18,8 +19,9 @@ LARGEST = 3_000_000
 @pytest.fixture(scope="module")
 def rebuilt(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
+    checkout = copy_checkout(tmp_path_factory.mktemp("checkout"))
     finished = subprocess.run(
-        [REPOSITORY / "scripts" / "rebuild-results.sh", folder],
+        [checkout / "scripts/rebuild-results.sh", folder],
         env={**os.environ, "PATH": warm_path(), "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,
         text=True,

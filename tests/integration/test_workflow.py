@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.integration.commands import REPOSITORY, wait_for
+from tests.integration.warm_commands import warm_path
 
 TABLE = """
 title: Three rows
@@ -56,6 +57,8 @@ columns:
 rows:
   capsules: {run: capsule_transformer}
 """
+# Commands that are interrupted. The others are warm.
+REAL = [sys.executable, "-m", "fairseq_capsule_lab.cli"]
 ROWS = {"Transformer": "transformer", "continued": "continued+on-transformer", "capsules": "capsule_transformer"}
 
 
@@ -64,7 +67,7 @@ class Checkout:
 
     def __init__(self, folder):
         self.folder, self.runs, self.started = folder, folder / "runs", folder / "started"
-        for name in ("fairseq_capsule", "fairseq_capsule_lab.runs", "workflow", "configs"):
+        for name in ("fairseq_capsule", "fairseq_capsule_lab", "workflow", "configs"):
             shutil.copytree(REPOSITORY / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         # Nothing is trained, so fairseq is not needed, and importing it takes seconds in each process.
         (folder / "fairseq_capsule" / "__init__.py").write_text('__version__ = "0"\n')
@@ -81,7 +84,7 @@ class Checkout:
         path.write_text(text)
         path.chmod(0o755)
 
-    def start(self, *arguments, table="duan-rows", fails="nothing", seconds="0.01", path="", **options):
+    def start(self, *arguments, table="duan-rows", fails="nothing", seconds="0.01", path="", program=REAL, **options):
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.folder),
@@ -92,13 +95,13 @@ class Checkout:
             "SECONDS_AN_UPDATE": seconds,
             "HOME": str(self.folder),
         }
-        command = [sys.executable, "-m", "fairseq_capsule_lab.cli", "reproduce", table, "--scale", "smoke"]
+        command = [*program, "reproduce", table, "--scale", "smoke"]
         command += ["--runs", str(self.runs), "--data", str(self.folder / "data"), *arguments]
         pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.folder)
         return subprocess.Popen(command, env=environment, **pipes, **options)
 
     def run(self, *arguments, **options):
-        process = self.start("--cores", "2", *arguments, **options)
+        process = self.start("--cores", "2", *arguments, path=f"{warm_path()}:", program=["fairseq-capsule"], **options)
         output, errors = process.communicate(timeout=300)
         return process.returncode, output, errors
 
@@ -122,7 +125,7 @@ def figures(output):
 def test_a_failed_row_skips_its_dependents_and_is_repeated(checkout):
     status, output, errors = checkout.run(fails="toy-smoke/transformer/")
     assert status == 1 and "error: some jobs failed" in errors
-    assert "python -m snakemake --snakefile" in output
+    assert " -m snakemake --snakefile" in output
     assert sorted(checkout.trainings()) == ["capsule_transformer", "transformer"]
     shown = figures(output)
     assert (shown["Transformer"], shown["continued"], shown["capsules"]) == ("missing", "missing", "10.00")

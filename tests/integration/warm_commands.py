@@ -9,6 +9,7 @@ import atexit
 import functools
 import importlib
 import json
+import logging
 import os
 import runpy
 import shutil
@@ -20,7 +21,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 from tests.integration.commands import PATH
-from tests.processes import SERVER
+from tests.processes import start_fork
 
 COMMANDS = {
     "fairseq-capsule": ("fairseq_capsule_lab.cli", "main"),
@@ -38,19 +39,19 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
-# The scripts that import torch. Other programs run in a Python of their own.
-SCRIPTS = ("check_teacher.py", "collect_hypotheses.py")
-OTHERS = """import os, sys
-if not (sys.argv[1:] and sys.argv[1].endswith({scripts!r})):
-    python = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"
-    os.execv(python, [python, *sys.argv[1:]])
+# The programs that import torch: two scripts, Snakemake for its workflow, and the trial import of a plugin. Others run
+# in a Python of their own.
+IMPORTING = r".*(check_teacher|collect_hypotheses)\.py |-m snakemake |-P -c "
+OTHERS = """import os, re, sys
+if not re.match({importing!r}, " ".join(sys.argv[1:])):
+    name = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"  # its sys.executable
+    os.execv({python!r}, [name, *sys.argv[1:]])
 """
 
 
 class _Handler(socketserver.StreamRequestHandler):
     def handle(self):
-        process = SERVER.Process(target=_run, args=(json.loads(self.rfile.readline()),))
-        process.start()
+        process = start_fork(_run, json.loads(self.rfile.readline()))
         if wait([process.sentinel, self.connection]) == [self.connection]:  # the end of the client
             process.kill()
             return
@@ -68,7 +69,17 @@ def _run(asked):
     os.chdir(asked["folder"])
     sys.argv = asked["command"]
     sys.executable = f"{os.path.dirname(sys.argv[0])}/python3"
-    if os.path.basename(sys.argv[0]) == "python":
+    sys.path[:] = filter(None, [*os.environ.get("PYTHONPATH", "").split(":"), *sys.path])  # without the current folder
+    if sys.argv[1:2] == ["-m"]:
+        sys.argv = sys.argv[2:]
+        logging.root.setLevel(logging.WARNING)  # as before fairseq is imported
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+        return
+    if sys.argv[1:3] == ["-P", "-c"]:
+        code, sys.argv = sys.argv[3], ["-c", *sys.argv[4:]]
+        exec(code, {"__name__": "__main__"})
+        return
+    if os.path.basename(sys.argv[0]).startswith("python"):
         sys.argv = sys.argv[1:]
         sys.path.insert(0, os.path.dirname(sys.argv[0]))
         runpy.run_path(sys.argv[0], run_name="__main__")
@@ -90,12 +101,11 @@ def warm_path():
     (environment / "lib").symlink_to(Path(sys.prefix, "lib"))
     folder = environment / "bin"
     folder.mkdir()
-    (folder / "python3").symlink_to(sys.executable)
     place = str(environment / "socket")
     client = CLIENT.format(python=sys.executable, place=place)
     start, rest = client.split("\n", 1)
-    python = f"{start}\n{OTHERS.format(scripts=SCRIPTS)}{rest}"
-    for name, text in {**dict.fromkeys(COMMANDS, client), "python": python}.items():
+    python = f"{start}\n{OTHERS.format(importing=IMPORTING, python=sys.executable)}{rest}"
+    for name, text in {**dict.fromkeys(COMMANDS, client), "python": python, "python3": python}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     server = socketserver.ThreadingUnixStreamServer(place, _Handler)

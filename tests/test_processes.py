@@ -1,0 +1,20 @@
+"""Forks of the server start warm, and start processes as the real commands do."""
+
+from tests.processes import PRELOADED, run_code
+
+
+def test_a_fork_has_imported_what_takes_long(tmp_path, monkeypatch):
+    """`multiprocessing` ignores a module that it cannot import."""
+    monkeypatch.chdir(tmp_path)
+    done = run_code("import sys; print([name for name in sys.argv[1:] if name not in sys.modules])", PRELOADED)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+
+
+def test_a_fork_knows_the_texts_of_options():
+    code = "from tests.hydra_store import parsed; print(parsed.cache_info().currsize)"
+    assert int(run_code(code, []).stdout) > 200
+
+
+def test_a_fork_starts_its_processes_as_the_real_command():
+    code = "import multiprocessing as m; print(m.get_start_method())"
+    assert run_code(code, []).stdout == "fork\n"
