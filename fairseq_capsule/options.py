@@ -9,8 +9,6 @@ from dataclasses import Field, fields
 from enum import Enum
 from typing import Any, Iterable, List, Optional, Type, TypeVar
 
-from fairseq.dataclass import FairseqDataclass
-
 from fairseq_capsule.errors import UserError
 
 MOST_ITERATIONS = 100  # of a routing
@@ -47,7 +45,7 @@ def as_ranges(numbers: Iterable[int]) -> str:
     return ",".join(f"{run[0]}-{run[-1]}" if run[1:] else str(run[0]) for run in ends)
 
 
-Config = TypeVar("Config", bound=FairseqDataclass)
+Config = TypeVar("Config")  # a dataclass
 
 # The allowed range follows from the name of the option. None is left to fairseq.
 PROBABILITIES = re.compile(r".*(dropout|layerdrop).*")

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModel
 
-from fairseq_capsule.mechanisms.base import active_mechanisms
+from fairseq_capsule.mechanisms.base import mechanisms, parts_of
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule.options import option
 from fairseq_capsule_lab.errors import LabError
@@ -37,7 +37,7 @@ def refusal(model: BaseFairseqModel) -> Optional[str]:
     # fairseq's subclasses of its Transformer compute something else.
     if type(model) is not TransformerModel and not isinstance(model, CapsuleTransformerModel):
         return f"it is a {type(model).__name__}, not a Transformer"
-    routing = active_mechanisms(getattr(model, "cfg", None))
+    routing = [mechanism for mechanism in mechanisms() if any(True for _ in parts_of(model, mechanism))]
     if routing:
         return f"it routes ({', '.join(mechanism.name for mechanism in routing)})"
     if model.cfg.activation_fn not in ACTIVATIONS:

@@ -71,7 +71,7 @@ def test_two_parts_that_combine_the_heads_are_refused():
 
 
 def test_layerdrop_is_refused_by_name():
-    message = "layerdrop does not work with layer_aggregation, which reads the output of each layer; use --layer-aggreg"
+    message = "layerdrop does not work with layer_aggregation, which reads the output of every layer; use --layer"
     for side in ("encoder", "decoder"):
         with pytest.raises(UserError, match=message):
             build_small("layer_aggregation_transformer_tiny", {f"{side}_layerdrop": 0.1})
@@ -125,11 +125,7 @@ def test_all_in_one_model(both, data, tmp_path):
     output = run("train", data, *words, *start, "--max-epoch", 2, user_dir=both)
     assert "Loaded checkpoint" in output and "epoch 002" in output
     checkpoint = tmp_path / "run/checkpoint_last.pt"
-    for pruned in (
-        "",
-        "{'encoder_layers_to_keep': '1', 'global_aggregation': 'none'}",
-        "{'decoder_layers_to_keep': '0'}",
-    ):
+    for pruned in ("", "{'encoder_layers_to_keep': '0,2', 'decoder_layers_to_keep': '0'}"):
         overrides = ["--model-overrides", pruned] if pruned else []
         output = run("generate", data, "--path", checkpoint, "--cpu", "--beam", 2, *overrides, user_dir=both)
         assert "Generate test with beam=2: BLEU4 = " in output
