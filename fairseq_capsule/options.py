@@ -84,7 +84,7 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
         UserError: a value is not allowed.
     """
     values = {}
-    for item in fields(dataclass_type):
+    for item in fields(dataclass_type):  # type: ignore[arg-type]
         if hasattr(config, item.name):
             value = getattr(config, item.name)
             if isinstance(item.type, type) and issubclass(item.type, Enum):
