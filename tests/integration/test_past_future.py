@@ -107,7 +107,7 @@ def test_hydra_trains_it(data, tmp_path, baselines):
     [
         (["--bow-weight", -1], "--bow-weight must be at least 0, not -1.0"),
         (["--bow-steps", 0], "--bow-steps must be above 0 and at most 1, not 0.0"),
-        (["--guided-heads", "bow"], "--bca-weight 1 needs a model with --guided-heads bca or both; set --bca-weight 0"),
+        (["--guided-heads", "bow"], "--bca-weight 1 needs a model with this loss (--past-future, --g"),
         (["--past-future", "none"], "--guided-heads both needs --past-future gdr, clf or attn"),
         (["--redundant-capsules", -1], "--redundant-capsules must be at least 0, not -1"),
         ([FROM_BASELINE, "missing.pt"], "missing.pt"),
