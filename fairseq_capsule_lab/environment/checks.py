@@ -184,7 +184,7 @@ def library(distribution: str) -> Callable[[], str]:
 def plugin() -> str:
     _needed("torch")
     _needed("fairseq")
-    place = Path(str(importlib.import_module("fairseq_capsule").__file__)).parent
+    place = Path(str(importlib.import_module("fairseq_capsule.tasks").__file__)).parent.parent
     if "capsule_transformer" not in importlib.import_module("fairseq.models").MODEL_REGISTRY:
         raise Trouble(f"{place} was imported, but capsule_transformer is not registered")
     return f"capsule_transformer is registered from {place}"

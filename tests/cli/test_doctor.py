@@ -66,6 +66,11 @@ def test_this_environment_is_sound(command):
     assert checked == [check.name for check in environment.checks()]
 
 
+def test_the_plugin_registers_its_models_in_a_process_of_its_own(doctor):
+    done = doctor()
+    assert done.returncode == 0, done.stdout
+
+
 def test_the_output_is_only_json(command):
     report = json.loads(command("doctor", "--json").out)
     assert report["ok"] is True
