@@ -1,13 +1,14 @@
 """Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
 
-from typing import Any, Mapping, Optional
+from dataclasses import fields
+from typing import Any, Mapping, Optional, Set
 
 import fairseq_capsule.tasks  # noqa: F401
 from fairseq_capsule.inspection import Inspection, register_inspection
 from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, register_mechanism
 from fairseq_capsule.mechanisms.declaration import check_declaration, check_own_options
 from fairseq_capsule.models import capsule_lstm, capsule_transformer
-from fairseq_capsule.models.presets import register_presets
+from fairseq_capsule.models.presets import Presets, register_presets
 
 
 def add_mechanism(
@@ -55,8 +56,17 @@ def add_presets(name: str, *mechanisms: Mechanism, on: Mapping[str, Any] = {}) -
         on: further values of options, for example of the package's own mechanisms.
 
     Raises:
-        ValueError: another model has one of these names.
+        ValueError: another model has one of these names, or `on` names an option that does not exist.
     """
-    register_presets(capsule_transformer.CapsuleTransformerModel, capsule_transformer.presets(name, mechanisms, on))
-    if all(map(fits_lstm, mechanisms)):
-        register_presets(capsule_lstm.CapsuleLSTMModel, capsule_lstm.presets(name, mechanisms, on))
+    transformers = capsule_transformer.presets(name, mechanisms, on)
+    unknown = on.keys() - _options(transformers)
+    if unknown:
+        raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")
+    register_presets(capsule_transformer.CapsuleTransformerModel, transformers)
+    lstm = capsule_lstm.presets(name, mechanisms, on)
+    if all(map(fits_lstm, mechanisms)) and on.keys() <= _options(lstm):
+        register_presets(capsule_lstm.CapsuleLSTMModel, lstm)
+
+
+def _options(presets: Presets) -> Set[str]:
+    return {item.name for base in presets.bases for item in fields(base)}

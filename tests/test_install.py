@@ -43,7 +43,7 @@ def checkout(tmp_path):
 
 def install(checkout, *sets, place=None, wheel=WHEEL, there="", **variables):
     environment = {
-        **os.environ, "PLACE": str(place or checkout / PACKAGE), "SYSTEM_WHEEL": wheel, "INSTALLED": there, **variables
+        **os.environ, "FAIRSEQ": "", "PLACE": str(place or checkout / PACKAGE), "SYSTEM_WHEEL": wheel, "INSTALLED": there, **variables
     }  # fmt: skip
     words = ["scripts/install.sh", *sets]
     done = subprocess.run(words, cwd=checkout, env=environment, capture_output=True, text=True)

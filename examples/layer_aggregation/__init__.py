@@ -90,5 +90,5 @@ def _routing(config):
     return config.layer_aggregation_capsules, config.layer_aggregation_iterations
 
 
-# Before the other mechanisms, so that they read the aggregated states.
+# Before the other mechanisms, so that they read the aggregated states. Those that read layers still get the layers.
 LAYER_AGGREGATION = add_mechanism(AllLayers(), before="global_representation")

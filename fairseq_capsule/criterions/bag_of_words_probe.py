@@ -121,7 +121,7 @@ def source_vector(model, net_input, reads: str) -> Tensor:
 
 def _vectors(model, encoded) -> List[str]:
     """Return the keys of an encoder's output where mechanisms gave a vector of the sentence."""
-    return [name for name in getattr(model.encoder, "parts", {}).values() if name in encoded]
+    return [name for name in getattr(model.encoder, "mechanism_parts", {}).values() if name in encoded]
 
 
 def _checked(tensor: Tensor, name: str, size: int) -> Tensor:

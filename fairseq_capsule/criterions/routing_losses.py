@@ -55,6 +55,10 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             UserError: the model does not have the head of a loss whose weight is above 0, or has no mechanism with
                 losses; or a weight that is an option of the model is below 0.
         """
+        freeze_heads(model, self._checked_weights(model))
+
+    def _checked_weights(self, model: BaseFairseqModel) -> Dict[str, float]:
+        """Return the weights of all losses of a model's mechanisms. Raises the errors of `attach`."""
         active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
         weights: Dict[str, float] = {}
         for mechanism in active:
@@ -69,7 +73,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                     f"{option(name + '_weight')} {weight:g} needs a model with this loss "
                     f"({', '.join(map(option, owner.off))}); set {option(name + '_weight')} 0 to train without"
                 )
-        freeze_heads(model, weights)
+        return weights
 
     def forward(self, model, sample, reduce=True):
         """Compute the loss summed over the batch, the sample size, and the values to log.
@@ -79,6 +83,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         """
         if not reduce:
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
+        self._checked_weights(model)
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         counts = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0)}
@@ -90,6 +95,8 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                 continue
             losses = mechanism.losses(model, net_output, sample, self._options(mechanism, model))
             for name, (value, per, unit) in losses.items():
+                if name not in weights:
+                    raise ValueError(f"mechanism {mechanism.name}: its loss {name} has no option {name}_weight")
                 loss = loss + weights[name] * value
                 logging_output[f"{name}_loss"] = value.data / unit
                 logging_output[f"{name}_count"] = counts[per] if isinstance(per, str) else per
@@ -102,7 +109,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs) -> None:
         super().reduce_metrics(logging_outputs)
-        names = dict.fromkeys(key.removesuffix("_count") for log in logging_outputs for key in log)
+        names = dict.fromkeys(key.removesuffix("_loss") for log in logging_outputs for key in log)
         for name in names:
             number = sum(log.get(f"{name}_count", 0) for log in logging_outputs)
             if number:
@@ -114,7 +121,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         if mechanism.loss_options is None:
             return Namespace()
         names = [item.name for item in fields(mechanism.loss_options) if item.name != "_name"]
-        owner = self.cfg if all(hasattr(self.cfg, name) for name in names) else model.cfg
+        owner = self.cfg if mechanism in MECHANISMS else model.cfg
         return Namespace(**{name: getattr(owner, name) for name in names})
 
     def _weights(self, mechanism: Mechanism, model: BaseFairseqModel) -> Dict[str, float]:

@@ -141,7 +141,7 @@ def _explain(
     if layer.normalize_before:
         x = layer.self_attn_layer_norm(x)
     if isinstance(layer.self_attn, SplitAttention):
-        return _explain_parts(layer.self_attn, x, mask, attn_mask)
+        return explain(layer.self_attn, x, mask, attn_mask)
     # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
     _, weights = layer.self_attn(
         x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
@@ -151,9 +151,16 @@ def _explain(
 
 
 @torch.no_grad()
-def _explain_parts(
-    attention: SplitAttention, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor]
+def explain(
+    attention: SplitAttention, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None
 ) -> Explanation:
+    """Recompute the attention and capsules that a self-attention does not return.
+
+    Args:
+        x: its input `[L, B, C]`.
+        mask: `[B, L]`, True marks padding.
+        attn_mask: `[L, L]`, added to the logits.
+    """
     q, k, _ = attention.factors(x, mask)
     logits = q @ k.transpose(2, 3)
     routing = routing_of(attention)

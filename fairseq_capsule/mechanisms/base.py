@@ -128,9 +128,10 @@ class Mechanism:
     def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:
         """Return the parts of one attention.
 
-        - "logits": `forward(logits [B, H, L, K], padding_mask [B, K], factors)` returns new logits. True marks padding;
-          `factors` are the queries `[B, H, L, d]` and keys `[B, H, K, d]` whose products are the logits, with rows of 0
-          at padding. In the decoder's self-attention, row `l` of the result must not depend on positions after `l`.
+        - "logits": `forward(logits [B, H, L, K], padding_mask [B, K], factors)` returns new logits. True marks padding,
+          where the logits are 0 and should stay so. `factors` are the queries `[B, H, L, d]` and keys `[B, H, K, d]`
+          whose products are the logits, for the first part; None for others. In the decoder's self-attention, row `l`
+          of the result must not depend on positions after `l`.
         - "heads": `forward(heads [B, L, H, d])` returns the attention's output `[B, L, C]`, in place of `W_O`.
 
         Several mechanisms can change the logits of an attention; the order is that of the registry.
@@ -144,7 +145,8 @@ class Mechanism:
     def decoder(self, config: Any, sizes: Sizes) -> Optional[nn.Module]:
         """Return a part with `forward(target: Target, source: Source, incremental_state) -> Target`.
 
-        It runs after the decoder's layers, before the output projection.
+        It runs after the decoder's layers, before the output projection. While decoding, `T` is 1. A part that keeps
+        something between steps caches it in the incremental state, and reorders it (see `PastFuture`).
         """
         return None
 
@@ -254,7 +256,7 @@ def options_off(config: Any) -> Dict[str, Any]:
 def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Module]:
     """Yield the parts that a mechanism has in a model: after its encoder and decoder, and in attentions."""
     for module in model.modules():
-        for name, owner in getattr(module, "parts", {}).items():
+        for name, owner in getattr(module, "mechanism_parts", {}).items():
             if owner == mechanism.name:
                 yield getattr(module, name)
 
@@ -264,12 +266,13 @@ def heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn
 
     The head is None for a loss without parameters. A loss whose head was not built is left out.
     """
+    own = getattr(model.decoder, "mechanism_parts", {})
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
+        parts = [getattr(model.decoder, part) for part, owner in own.items() if owner == mechanism.name]
         for name in loss_names(mechanism):
-            places = [part for part in parts_of(model, mechanism) if hasattr(part, name)]
-            head = getattr(places[0], name) if places else None
-            if head is not None or not places:
-                yield mechanism, name, head
+            head = next((getattr(part, name) for part in parts if hasattr(part, name)), ...)
+            if head is not None:  # None: the part can have this head, but was built without it
+                yield mechanism, name, head if isinstance(head, nn.Module) else None
 
 
 class KnowsBeams:

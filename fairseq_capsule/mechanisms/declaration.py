@@ -51,6 +51,11 @@ def check_declaration(mechanism: Any) -> None:
             raise ValueError(
                 f"mechanism {name}: `{attribute}` must be a dataclass with the base class FairseqDataclass"
             )
+    weights = [
+        option for option in option_names(mechanism.loss_options or FairseqDataclass) if option.endswith("_weight")
+    ]
+    if "losses" in vars(type(mechanism)) and not weights:
+        raise ValueError(f"mechanism {name}: `losses` needs `loss_options` with an option NAME_weight for each loss")
     own = option_names(options)
     iterations = [] if mechanism.iterations is None else [mechanism.iterations]
     for attribute, named in (("off", mechanism.off), ("on", mechanism.on), ("iterations", iterations)):

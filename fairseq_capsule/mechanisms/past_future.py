@@ -159,7 +159,7 @@ class PastAndFuture(Mechanism):
         losses = {}
         if options.bow_weight:
             value = BAG_OF_WORDS[reduction](
-                *routed.heads["bow"],
+                *(routed.heads.get("bow") or model.decoder.past_future.predicted_bags(routed)),
                 model.decoder.output_embeddings,
                 target,
                 padding_mask,
@@ -170,9 +170,8 @@ class PastAndFuture(Mechanism):
             count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
             losses["bow"] = Loss(value, count, math.log(2))
         if options.bca_weight:
-            value = CONTENT_AGREEMENT[reduction](
-                routed.past, routed.future, routed.state, *routed.heads["bca"], padding_mask
-            )
+            weights = routed.heads.get("bca") or model.decoder.past_future.bca.parameters()
+            value = CONTENT_AGREEMENT[reduction](routed.past, routed.future, routed.state, *weights, padding_mask)
             losses["bca"] = Loss(value, "nsentences")
         return losses
 
@@ -204,6 +203,11 @@ class PastFuture(KnowsBeams, HolisticContext):
             routed = routed._replace(heads=self._heads(routed))
         return target._replace(states=states, outputs={**target.outputs, self.name: routed})
 
+    def predicted_bags(self, routed: PastFutureOutput) -> Tuple[Tensor, Tensor]:
+        """Return `W^P Ω^P` and `W^F Ω^F` `[B, T, C]`, of a model with the head of the bag-of-words loss."""
+        heads: Any = self.bow
+        return heads["past"](routed.past), heads["future"](routed.future)
+
     def _heads(self, routed: PastFutureOutput) -> Dict[str, Tuple[Tensor, ...]]:
         """Return what the heads of the losses compute; without those that are frozen, which no loss uses.
 
@@ -211,7 +215,7 @@ class PastFuture(KnowsBeams, HolisticContext):
         """
         heads: Dict[str, Tuple[Tensor, ...]] = {}
         if self.bow is not None and _is_trained(self.bow):
-            heads["bow"] = self.bow["past"](routed.past), self.bow["future"](routed.future)
+            heads["bow"] = self.predicted_bags(routed)
         if self.bca is not None and _is_trained(self.bca):
             heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
         return heads
@@ -278,14 +282,9 @@ def bag_inputs(
         padding).
     """
     routed = model(**sample["net_input"])[1]["past_future"]
-    heads, target = model.decoder.past_future.bow, sample["target"]
-    return (
-        heads["past"](routed.past),
-        heads["future"](routed.future),
-        model.decoder.output_embeddings,
-        target,
-        target.eq(padding),
-    )
+    target = sample["target"]
+    bags = model.decoder.past_future.predicted_bags(routed)
+    return (*bags, model.decoder.output_embeddings, target, target.eq(padding))
 
 
 PAST_FUTURE = PastAndFuture()

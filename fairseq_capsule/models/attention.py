@@ -26,7 +26,7 @@ class SplitAttention(MultiheadAttention):
     def __init__(self, embed_dim: int, num_heads: int, *, cross: bool = False, **options: Any):
         super().__init__(embed_dim, num_heads, self_attention=not cross, encoder_decoder_attention=cross, **options)
         self.dropout_module.module_name = "MultiheadAttention"  # the name that --retain-dropout-modules knows
-        self.parts: Dict[str, str] = {}  # the mechanism of each part, by the attribute that holds it
+        self.mechanism_parts: Dict[str, str] = {}  # the mechanism of each part, by the attribute that holds it
         self.changes_logits: Tuple[str, ...] = ()  # attributes, in order
         self.combines_heads: Optional[str] = None
 
@@ -47,10 +47,10 @@ class SplitAttention(MultiheadAttention):
         if hasattr(self, name):
             raise UserError(f"{mechanism}: an attention already has a part {name}; turn one of them off")
         if place == "heads" and self.combines_heads:
-            other = self.parts[self.combines_heads]
+            other = self.mechanism_parts[self.combines_heads]
             raise UserError(f"{mechanism} and {other} both combine the heads of an attention; turn one of them off")
         self.add_module(name, part)
-        self.parts[name] = mechanism
+        self.mechanism_parts[name] = mechanism
         if place == "logits":
             self.changes_logits = (*self.changes_logits, name)
         else:
@@ -97,10 +97,21 @@ class SplitAttention(MultiheadAttention):
             return output, None
         return output, weights.transpose(0, 1) if need_head_weights else weights.mean(1)
 
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> IncrementalState:
+        """Reorder as fairseq does, and the queries of a prefix always: fairseq leaves what belongs to a source."""
+        saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
+        queries = saved.pop("prev_query", None) if self.encoder_decoder_attention else None
+        super().reorder_incremental_state(incremental_state, new_order)
+        if queries is not None:
+            saved = self._get_input_buffer(incremental_state)
+            saved["prev_query"] = queries.index_select(0, new_order)
+            self._set_input_buffer(incremental_state, saved)
+        return incremental_state
+
     def changed(self, logits: Tensor, key_padding_mask: Optional[Tensor], factors: Tuple[Tensor, Tensor]) -> Tensor:
-        """Return the logits `[B, H, L, K]` as the parts change them, in order."""
-        for name in self.changes_logits:
-            logits = getattr(self, name)(logits, key_padding_mask, factors=factors)
+        """Return the logits `[B, H, L, K]` as the parts change them, in order. Only the first part gets the factors."""
+        for index, name in enumerate(self.changes_logits):
+            logits = getattr(self, name)(logits, key_padding_mask, factors=None if index else factors)
         return logits
 
     def factors(
@@ -166,9 +177,9 @@ class SplitAttention(MultiheadAttention):
             buffer: Dict[str, Any] = {"prefix": longer, "prev_key_padding_mask": mask}
             self._set_input_buffer(incremental_state, buffer)
             return last(row, queries, keys, logits, self.scaling), values, padding_mask
-        rows = {"prev_query": q * self.scaling, "prev_key": k, "prev_value": v}
-        if not self.changes_logits:
-            del rows["prev_query"]
+        rows = {"prev_key": k, "prev_value": v}
+        if self.changes_logits:
+            rows["prev_query"] = q * self.scaling
         kept = {name: torch.cat([saved[name], row], 2) if name in saved else row for name, row in rows.items()}
         self._set_input_buffer(incremental_state, {**kept, "prev_key_padding_mask": mask})
         queries = kept.get("prev_query", q * self.scaling)
@@ -201,9 +212,10 @@ class SplitAttention(MultiheadAttention):
             q = torch.cat([saved["prev_query"], q], 2) if "prev_query" in saved else q
             saved["prev_query"] = q
         self._set_input_buffer(incremental_state, saved)
+        if not self.changes_logits:
+            return q @ saved["prev_key"].transpose(2, 3), saved["prev_value"], mask
         (k,) = _zero_padding(mask, saved["prev_key"])
-        logits = self.changed(q @ k.transpose(2, 3), mask, (q, k))
-        return logits[:, :, -1:], saved["prev_value"], mask
+        return self.changed(q @ k.transpose(2, 3), mask, (q, k))[:, :, -1:], saved["prev_value"], mask
 
 
 def _is_plain(projection: torch.nn.Module) -> bool:
@@ -247,8 +259,8 @@ def change_attention(layer: nn.Module, kind: str, mechanism: str, parts: Mapping
         parts: by "logits" or "heads".
 
     Raises:
-        UserError: the layer is wrapped, its self-attention also reads the source, or another mechanism has replaced the
-            same part of it.
+        UserError: the layer is wrapped, its self-attention also reads the source, it is one of xformers, or another
+            mechanism has replaced the same part of it.
         ValueError: there is no such part of an attention.
     """
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
@@ -258,6 +270,8 @@ def change_attention(layer: nn.Module, kind: str, mechanism: str, parts: Mapping
     attention = getattr(layer, ATTRIBUTES[kind])
     if kind == "self" and not attention.self_attention:
         raise UserError(f"--cross-self-attention does not work with {mechanism}; turn one of them off")
+    if attention.use_xformers:
+        raise UserError(f"{mechanism} does not work with the attention of xformers; leave its option out")
     if not isinstance(attention, SplitAttention):
         sizes = {} if kind == "self" else {"kdim": attention.kdim, "vdim": attention.vdim}
         attention = SplitAttention(

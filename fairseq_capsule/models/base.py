@@ -11,6 +11,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Mechanism, Source, Target
 from fairseq_capsule.models.attention import SplitAttention
+from fairseq_capsule.options import option
 
 
 class CapsuleModel(BaseFairseqModel):
@@ -83,7 +84,7 @@ def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop
     """Attach the part of a mechanism to an encoder or decoder, after the parts that it already has.
 
     Args:
-        side: has `parts`, the mechanism of each part by the attribute that holds it.
+        side: has `mechanism_parts`, the mechanism of each part by the attribute that holds it.
         layerdrop: the probability with which the side drops a layer.
 
     Raises:
@@ -95,12 +96,15 @@ def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop
     if hasattr(side, name):
         raise UserError(f"{mechanism.name}: the {type(side).__name__} already has a part {name}; turn one of them off")
     if layerdrop and reads_layers(part):
-        off = " ".join(f"--{option.replace('_', '-')} {value}" for option, value in mechanism.off.items())
+        off = " ".join(
+            f"no {option(name)}" if value is False else f"{option(name)} {value}"
+            for name, value in mechanism.off.items()
+        )
         raise UserError(
             f"layerdrop does not work with {mechanism.name}, which reads the output of every layer; use {off}"
         )
     side.add_module(name, part)
-    side.parts[name] = mechanism.name
+    side.mechanism_parts[name] = mechanism.name
 
 
 def reads_layers(part: nn.Module) -> bool:
@@ -111,7 +115,7 @@ def reads_layers(part: nn.Module) -> bool:
 def run_on_source(encoder: Any, source: Source) -> Source:
     """Run the parts of an encoder, in order. Only those that read layers get them."""
     layers = source.layers
-    for name in encoder.parts:
+    for name in encoder.mechanism_parts:
         part = getattr(encoder, name)
         source = part(source._replace(layers=layers if reads_layers(part) else ()))
     return source._replace(layers=())
@@ -122,7 +126,7 @@ def run_on_target(
 ) -> Target:
     """Run the parts of a decoder, in order. Only those that read layers get them."""
     layers = target.layers
-    for name in decoder.parts:
+    for name in decoder.mechanism_parts:
         part = getattr(decoder, name)
         target = part(target._replace(layers=layers if reads_layers(part) else ()), source, incremental_state)
     return target
@@ -133,7 +137,7 @@ def changed_parameters(model: BaseFairseqModel) -> Tuple[Set[str], Set[str]]:
     added: Set[str] = set()
     removed: Set[str] = set()
     for prefix, module in model.named_modules():
-        for name in getattr(module, "parts", ()):
+        for name in getattr(module, "mechanism_parts", ()):
             part = getattr(module, name)
             added |= {f"{prefix}.{name}.{inner}" for inner, _ in part.named_parameters(remove_duplicate=False)}
         if isinstance(module, SplitAttention) and module.combines_heads:

@@ -46,7 +46,7 @@ class CapsNMTEncoder(FairseqEncoder):
         self.embed_tokens = embed_tokens
         self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
         self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(layers))
-        self.parts: Dict[str, str] = {}
+        self.mechanism_parts: Dict[str, str] = {}
         attach(self, AGGREGATION, aggregation)
         self.max_source_positions = max_source_positions
 

@@ -96,7 +96,7 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         super().__init__(**options)
         for module in (self.dropout_in_module, self.dropout_out_module):
             module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
-        self.parts: Dict[str, str] = {}
+        self.mechanism_parts: Dict[str, str] = {}
         sizes = Sizes(options["encoder_output_units"], options["out_embed_dim"], 0, 0)
         for mechanism in parts:
             part = mechanism.decoder(config, sizes)

@@ -8,6 +8,7 @@ from fairseq.models import BaseFairseqModel, register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
+from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import KnowsBeams, active_mechanisms, mechanisms
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
@@ -26,7 +27,7 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
         name: "encoder" or "decoder".
         cfg: fairseq's nested config, with the flat one in `flat`.
     """
-    side.parts = {}
+    side.mechanism_parts = {}
     sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
     for mechanism in active_mechanisms(cfg):
         part = getattr(mechanism, name)(cfg.flat, sizes)
@@ -38,6 +39,8 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
                 parts = mechanism.attention(cfg.flat, Place(name, kind, number + 1))
                 if not parts:
                     continue
+                if getattr(cfg, "base_layers", 0) and name == "decoder":
+                    raise UserError(f"--base-layers does not work with {mechanism.name}; turn one of them off")
                 change_attention(layer, kind, mechanism.name, parts)
                 if name == "decoder":
                     # In evaluation all layers of fairseq return their cross-attention, and the decoder discards it. The
@@ -55,9 +58,9 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 
     def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
         """Encode as fairseq does. The output also has `[vector]` for each vector of a mechanism, under its name."""
-        if not self.parts:
+        if not self.mechanism_parts:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
-        reads = any(reads_layers(getattr(self, name)) for name in self.parts)
+        reads = any(reads_layers(getattr(self, name)) for name in self.mechanism_parts)
         encoded = super().forward(src_tokens, src_lengths, return_all_hiddens or reads, token_embeddings)
         given = Source(
             encoded["encoder_out"][0].transpose(0, 1),
@@ -65,7 +68,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
             tuple(layer_outputs(encoded)) if reads else (),
         )
         source = run_on_source(self, given)
-        if source.states is not given.states:
+        if source.states is not given.states or source.padding_mask is not given.padding_mask:
             encoded["encoder_out"] = [source.states.transpose(0, 1)]
             encoded["encoder_padding_mask"] = [source.padding_mask]
         if not return_all_hiddens:
@@ -83,7 +86,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         if torch.equal(sentences, reordered_sentences):
             return encoder_out
         reordered = super().reorder_encoder_out(encoder_out, new_order)
-        for name in encoder_out.keys() & set(self.parts.values()):
+        for name in encoder_out.keys() & set(self.mechanism_parts.values()):
             reordered[name] = [vector.index_select(0, new_order) for vector in encoder_out[name]]
         return with_sentences(reordered, reordered_sentences)
 
@@ -100,7 +103,7 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         """Decode as fairseq does, then apply the mechanisms. `extra` has their outputs under their names."""
         attended = self._attended_source(encoder_out, incremental_state)
         features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
-        if not self.parts:
+        if not self.mechanism_parts:
             return features, extra
         states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         vectors = {each.name: encoder_out[each.name][0] for each in mechanisms() if each.name in encoder_out}
@@ -163,14 +166,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
             trained = _numbers(state_dict, f"{side}.layers.")
             # A checkpoint with another number of layers is left as it is, and refused.
             if len(trained) == self.cfg.trained_layers[side] > len(part.layers):
-                names = (
-                    "layers",
-                    *(
-                        f"{name}.{listed}"
-                        for name in part.parts
-                        for listed in getattr(getattr(part, name), "LAYERS", ())
-                    ),
-                )
+                names = ("layers", *_lists_by_layer(part))
                 # A list with fewer modules belongs to the last layer, or the last one that is kept.
                 lists = tuple(name for name in names if _numbers(state_dict, f"{side}.{name}.") == trained)
                 kept = {layer: place for place, layer in enumerate(self.cfg.kept_layers[side])}
@@ -188,7 +184,8 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
 def _lists_by_layer(side: Any) -> List[str]:
     """Return the names of the lists in an encoder's or decoder's parts that have an entry for each layer."""
-    return [f"{name}.{listed}" for name in side.parts for listed in getattr(getattr(side, name), "LAYERS", ())]
+    parts = ((name, getattr(side, name)) for name in side.mechanism_parts)
+    return [f"{name}.{listed}" for name, part in parts for listed in getattr(part, "LAYERS", ())]
 
 
 def _numbers(state_dict: Dict[str, Tensor], start: str) -> Set[str]:

@@ -56,7 +56,12 @@ def register_presets(model: Type[BaseFairseqModel], presets: Presets) -> None:
     module = sys.modules[model.__module__]
     items = {item.name: item for base in presets.bases for item in fields(base)}
     for name, defaults in presets.defaults.items():
-        if issubclass(MODEL_REGISTRY.get(name, object), model):
+        known = MODEL_REGISTRY.get(name)
+        if known is not None and issubclass(known, model):
+            if known.config_type.__bases__ != presets.bases or any(
+                known.config_type.__dataclass_fields__[key].default != value for key, value in defaults.items()
+            ):
+                raise ValueError(f"architecture {name}: it is registered with other options; choose another name")
             continue
         changed = [
             (key, items[key].type, field(default=value, metadata=items[key].metadata))

@@ -154,6 +154,20 @@ def test_a_model_without_the_head_is_named(arch, options, kind):
         kind(TASK, config).attach(build(arch, options))
 
 
+def test_the_losses_of_a_model_that_somebody_froze_are_computed():
+    model = model_of()
+    expected = criterion()(model, BATCH)[2]
+    log = criterion()(model.requires_grad_(False), BATCH)[2]
+    assert torch.equal(log["bow_loss"], expected["bow_loss"]) and torch.equal(log["bca_loss"], expected["bca_loss"])
+
+
+def test_only_losses_are_logged_as_losses():
+    log = {"loss": 1.0, "nll_loss": 1.0, "ntokens": 4, "sample_size": 4, "routing_entropy_count": 3}
+    with metrics.aggregate() as aggregated:
+        RoutingLossesCriterion.reduce_metrics([log])
+    assert "routing_entropy_loss" not in aggregated.get_smoothed_values()
+
+
 def test_heads_without_a_loss_are_frozen_and_not_computed():
     model = model_of().train()
     criterion(bow_weight=0).attach(model)

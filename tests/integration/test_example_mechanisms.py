@@ -71,7 +71,7 @@ def test_two_parts_that_combine_the_heads_are_refused():
 
 
 def test_layerdrop_is_refused_by_name():
-    message = "layerdrop does not work with layer_aggregation, which reads the output of every layer; use --layer"
+    message = "layerdrop does not work with layer_aggregation, which reads the output of every layer; use no --lay"
     for side in ("encoder", "decoder"):
         with pytest.raises(UserError, match=message):
             build_small("layer_aggregation_transformer_tiny", {f"{side}_layerdrop": 0.1})

@@ -8,6 +8,7 @@ from fairseq.data.language_pair_dataset import collate
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection.attention import explain
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.models.beams import SENTENCES
 from fairseq_capsule.models.prefix import ShortPrefix
@@ -97,7 +98,7 @@ def test_explain_returns_the_weights_of_the_forward_pass():
         encoded = model.encoder(batch["src_tokens"], batch["src_lengths"], return_all_hiddens=True)
         mask = encoded["encoder_padding_mask"][0]
         for x, layer in zip(encoded["encoder_states"], model.encoder.layers):
-            shown = layer.self_attn.explain(x, mask)
+            shown = explain(layer.self_attn, x, mask)
             _, used = layer.self_attn(x, x, x, key_padding_mask=mask, need_head_weights=True)
             torch.testing.assert_close(shown.after, used.transpose(0, 1))
             assert not torch.allclose(shown.before, shown.after)
@@ -112,7 +113,7 @@ def test_explain_leaves_no_state_in_the_module():
     before = {name: value for name, value in vars(attention).items() if not name.startswith("_")}
     x = torch.randn(5, 2, 32)
     mask = torch.full((5, 5), float("-inf")).triu(1)
-    shown = attention.explain(x, attn_mask=mask)
+    shown = explain(attention, x, None, mask)
     assert shown.vertical is None and (shown.after.triu(1) == 0).all()
     assert {name: value for name, value in vars(attention).items() if not name.startswith("_")} == before
 

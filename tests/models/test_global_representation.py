@@ -8,6 +8,7 @@ from fairseq.models import build_model
 from fairseq.quantization_utils import quantize_model_scalar
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms import Source
 from tests.zoo import LENGTHS, build, logits_of, make_batch, make_criterion, make_sentences, make_task
 
 BATCH = make_batch(make_sentences(LENGTHS))
@@ -38,7 +39,8 @@ def test_the_vector_is_computed_from_the_output_of_every_layer(normalize_before)
     encoded = model.encoder(*SOURCE, return_all_hiddens=True)
     assert len(encoded["encoder_states"]) == 3  # embeddings and two layers
     layers = [encoded["encoder_states"][1].transpose(0, 1), encoded["encoder_out"][0].transpose(0, 1)]
-    vector = model.encoder.global_representation(layers, encoded["encoder_padding_mask"][0])
+    source = Source(layers[-1], encoded["encoder_padding_mask"][0], tuple(layers))
+    vector = model.encoder.global_representation(source).vectors["global_representation"]
     torch.testing.assert_close(encoded["global_representation"][0], vector)
 
 
@@ -54,10 +56,11 @@ def test_the_vector_is_part_of_the_encoder_s_output():
 
 def test_the_vector_is_computed_once_for_each_sentence(monkeypatch):
     model, calls = build("gret_transformer_base"), []
+    vectors = {"global_representation": torch.zeros(4, 32)}
     monkeypatch.setattr(
         type(model.encoder.global_representation),
         "forward",
-        lambda self, layers, mask: calls.append(len(mask)) or torch.zeros(len(mask), 32),
+        lambda self, source: calls.append(len(source.states)) or source._replace(vectors=vectors),
     )
     encoded, state = model.encoder(*SOURCE), {}
     tokens = torch.full((4, 1), 2)
@@ -88,7 +91,7 @@ def test_a_new_model_equals_its_baseline(options):
         ({"global_pooling": "max"}, "--global-pooling must be one of attentive, mean, concat, not max"),
         ({"encoder_layers": 1}, "--global-aggregation gru needs at least 2 encoder layers; for 1 use"),
         ({"quant_noise_scalar": 0.1}, "--quant-noise-scalar does not work with .* use --global-aggregation none"),
-        ({"encoder_layerdrop": 0.1}, "--encoder-layerdrop needs --global-representation none"),
+        ({"encoder_layerdrop": 0.1}, "layerdrop does not work with global_representation, which .* use --global-repr"),
         ({"decoder_output_dim": 16}, "the encoder's size 32 to the decoder's output of size 16; make them equal"),
     ],
 )

@@ -7,6 +7,7 @@ import torch
 from fairseq.models import build_model
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms import Source, Target
 from tests.zoo import LENGTHS, build, make_batch, make_sentences, make_task
 
 
@@ -121,9 +122,10 @@ def test_kept_votes_stay_contiguous_for_sums():
     """After finished sentences are dropped, the votes of a capsule are still contiguous in memory."""
     part = build("gdr_transformer_base").decoder.past_future
     part.beam_size = 3
-    source, state = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1), {}
+    states = torch.randn(7, 4, part.routing.vote_weight.size(1)).repeat_interleave(3, 1).transpose(0, 1)
+    source, state = Source(states, torch.zeros(12, 7, dtype=torch.bool)), {}
     with torch.no_grad():
-        part(torch.randn(12, 1, part.routing.state_dim), source, incremental_state=state)
+        part(Target(torch.randn(12, 1, part.routing.state_dim)), source, state)
         before = part.get_incremental_state(state, "source_parts")["values"]
         part.reorder_incremental_state(state, torch.arange(3, 9))
     after = part.get_incremental_state(state, "source_parts")["values"]

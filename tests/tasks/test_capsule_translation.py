@@ -10,6 +10,7 @@ from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
+from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.references import losses as literal
@@ -175,7 +176,7 @@ def test_losses_that_the_criterion_does_not_compute_are_named(heads, criterion, 
         task.build_criterion(OmegaConf.create(criterion))
     expected = (
         f"past_future: --criterion label_smoothed_cross_entropy does not compute the losses of {missing}, so they are "
-        f"off; --criterion {CRITERION} computes them"
+        f"off; --criterion {NAME} computes them"
     )
     assert [record.message for record in caplog.records] == ([expected] if missing else [])
 
@@ -183,10 +184,10 @@ def test_losses_that_the_criterion_does_not_compute_are_named(heads, criterion, 
 def test_a_loss_without_its_head_is_refused_before_training():
     task = make_capsule_task()
     task.build_model(Namespace(arch="gdr_transformer_base", **{**SMALL, "guided_heads": "bow"}))
-    with pytest.raises(UserError, match="--bca-weight 1 needs a model with --guided-heads bca or both"):
+    with pytest.raises(UserError, match="--bca-weight 1 needs a model with this loss"):
         task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
     task.build_model(Namespace(arch="transformer", **SMALL))
-    with pytest.raises(UserError, match="--bow-weight 1 needs a model with --guided-heads bow or both"):
+    with pytest.raises(UserError, match="--bow-weight 1 needs a model with this loss"):
         task.build_criterion(OmegaConf.create({"_name": CRITERION, "sentence_avg": False}))
 
 

@@ -1,0 +1,70 @@
+"""A mechanism that changes the logits of all attentions: row `l` also has the sum of the rows up to it."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from fairseq.dataclass import FairseqDataclass
+from torch import nn
+
+from fairseq_capsule import extending
+from fairseq_capsule.mechanisms import Mechanism, base
+from fairseq_capsule.testing import INVARIANTS, build_small
+
+
+class SumOfRows(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = nn.Parameter(torch.zeros(()))
+
+    def forward(self, logits, padding_mask, factors):
+        return logits + self.gain * logits.cumsum(2)
+
+
+@dataclass
+class RunningSumConfig(FairseqDataclass):
+    running_sum: bool = False
+
+
+class RunningSum(Mechanism):
+    name = "running_sum"
+    summary = "an example that reads the logits of earlier queries"
+    options = RunningSumConfig
+    off = {"running_sum": False}
+    preset = "running_sum"
+    on = {"running_sum": True}
+
+    def attention(self, config, place):
+        return {"logits": SumOfRows()}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered():
+    """Register it before attention routing, and take it out of the registry at the end."""
+    before = list(base._REGISTRY)
+    extending.add_mechanism(RunningSum(), before="attention_routing")
+    yield
+    base._REGISTRY[:] = before
+
+
+ROUTING = {"encoder_routing": "both", "decoder_routing": "horizontal"}
+
+
+@pytest.mark.parametrize("options", [{}, ROUTING], ids=["alone", "before routing"])
+@pytest.mark.parametrize("invariant", INVARIANTS, ids=lambda invariant: invariant.__name__)
+def test_it_keeps_the_invariants(invariant, options):
+    invariant("running_sum_transformer_tiny", options)
+
+
+def test_it_is_in_all_attentions_in_order():
+    model = build_small("running_sum_transformer_tiny", ROUTING)
+    for layer in model.decoder.layers:
+        assert layer.self_attn.changes_logits == ("running_sum", "routing")
+        assert layer.encoder_attn.changes_logits == ("running_sum",)
+
+
+def test_presets_with_options_that_do_not_exist_or_another_meaning_are_refused():
+    with pytest.raises(ValueError, match="presets sum: there is no option runing_sum; correct the name"):
+        extending.add_presets("sum", on={"runing_sum": True})
+    with pytest.raises(ValueError, match="architecture gdr_transformer_base: it is registered with other options"):
+        extending.add_presets("gdr", on={"past_future": "clf"})
