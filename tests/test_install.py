@@ -42,9 +42,9 @@ def checkout(tmp_path):
 
 
 def install(checkout, *sets, place=None, wheel=WHEEL, there="", **variables):
-    environment = {
-        **os.environ, "FAIRSEQ": "", "PLACE": str(place or checkout / PACKAGE), "SYSTEM_WHEEL": wheel, "INSTALLED": there, **variables
-    }  # fmt: skip
+    place = str(place or checkout / PACKAGE)
+    stub = {"FAIRSEQ": "", "PLACE": place, "SYSTEM_WHEEL": wheel, "INSTALLED": there}
+    environment = {**os.environ, **stub, **variables}
     words = ["scripts/install.sh", *sets]
     done = subprocess.run(words, cwd=checkout, env=environment, capture_output=True, text=True)
     log = checkout / "pip.log"
