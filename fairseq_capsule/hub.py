@@ -6,11 +6,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
-from fairseq import hub_utils
-from tqdm import tqdm
+# fairseq sets the root logger to DEBUG when it is imported, and every library would log how it works.
+_root = logging.getLogger()
+_before = _root.level, _root.handlers[:]
 
-from fairseq_capsule.checkpoints.models import load_model
-from fairseq_capsule.data.merges import require_codes
+from fairseq import hub_utils  # noqa: E402
+from tqdm import tqdm  # noqa: E402
+
+from fairseq_capsule.checkpoints.models import load_model  # noqa: E402
+from fairseq_capsule.data.merges import require_codes  # noqa: E402
+
+_root.setLevel(_before[0])
+_root.handlers[:] = _before[1]
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
@@ -63,7 +70,7 @@ def quiet_loading(name: str) -> Iterator[None]:
     fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
     if matplotlib.level == logging.NOTSET:
         matplotlib.setLevel(logging.WARNING)
-    level = fairseq.level
+    level, root = fairseq.level, (_root.level, _root.handlers[:])
     fairseq.setLevel(logging.WARNING)
     try:
         with tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar:
@@ -71,3 +78,5 @@ def quiet_loading(name: str) -> Iterator[None]:
             bar.update()
     finally:
         fairseq.setLevel(level)
+        _root.setLevel(root[0])
+        _root.handlers[:] = root[1]
