@@ -6,18 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Iterator, Optional, Union
 
-# fairseq sets the root logger to DEBUG when it is imported, and every library would log how it works.
-_root = logging.getLogger()
-_before = _root.level, _root.handlers[:]
+from tqdm import tqdm
 
-from fairseq import hub_utils  # noqa: E402
-from tqdm import tqdm  # noqa: E402
+from fairseq_capsule.root_logger import unchanged_root_logger
 
-from fairseq_capsule.checkpoints.models import load_model  # noqa: E402
-from fairseq_capsule.data.merges import require_codes  # noqa: E402
+with unchanged_root_logger():
+    from fairseq import hub_utils
 
-_root.setLevel(_before[0])
-_root.handlers[:] = _before[1]
+    from fairseq_capsule.checkpoints.models import load_model
+    from fairseq_capsule.data.merges import require_codes
 
 
 class CapsuleHub(hub_utils.GeneratorHubInterface):
@@ -70,13 +67,14 @@ def quiet_loading(name: str) -> Iterator[None]:
     fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
     if matplotlib.level == logging.NOTSET:
         matplotlib.setLevel(logging.WARNING)
-    level, root = fairseq.level, (_root.level, _root.handlers[:])
+    level = fairseq.level
     fairseq.setLevel(logging.WARNING)
     try:
-        with tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar:
+        with (
+            unchanged_root_logger(),
+            tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar,
+        ):
             yield
             bar.update()
     finally:
         fairseq.setLevel(level)
-        _root.setLevel(root[0])
-        _root.handlers[:] = root[1]

@@ -15,15 +15,26 @@ PLUGIN, LAB = "fairseq_capsule", "fairseq_capsule_lab"
 ALLOWED = {
     PLUGIN: {
         "errors": set(),
+        "root_logger": set(),
         "options": {"errors"},
         "routing": set(),
         "losses": {"routing"},
         "modules": {"routing"},
         "data": {"errors"},
         "checkpoints": {"errors", "data"},
-        "hub": {"checkpoints", "data"},
+        "hub": {"root_logger", "checkpoints", "data"},
         "mechanisms": {"errors", "options", "routing", "losses", "modules"},
-        "models": {"errors", "options", "routing", "modules", "mechanisms", "data", "checkpoints", "hub"},
+        "models": {
+            "errors",
+            "root_logger",
+            "options",
+            "routing",
+            "modules",
+            "mechanisms",
+            "data",
+            "checkpoints",
+            "hub",
+        },
         "criterions": {"errors", "options", "losses", "modules", "mechanisms", "models"},
         "inspection": {"errors", "routing", "modules", "mechanisms", "models"},
         "tasks": {
@@ -53,6 +64,7 @@ ALLOWED = {
 BY_NAME = {
     (f"{PLUGIN}.hub", f"{LAB}.pages"),
     (f"{PLUGIN}.checkpoints.models", f"{PLUGIN}.tasks"),
+    (f"{PLUGIN}.models.base", f"{PLUGIN}.tasks"),
 }
 WITHOUT_FAIRSEQ = {(PLUGIN, "routing"), (PLUGIN, "losses"), (PLUGIN, "modules")}
 

@@ -1,5 +1,6 @@
 """Behaviour that all models of the package share, and how they attach and run the parts of mechanisms."""
 
+import importlib
 from pathlib import Path
 from typing import Any, Optional, Set, Tuple
 
@@ -35,6 +36,7 @@ class CapsuleModel(BaseFairseqModel):
     def from_pretrained(cls, model_name_or_path, checkpoint_file="model.pt", *args, **kwargs) -> CapsuleHub:
         """Load a model as fairseq does. The returned hub interface also has `inspect`."""
         with quiet_loading(checkpoint_file):
+            importlib.import_module("fairseq_capsule.tasks")  # by name, because it imports the models
             hub = super().from_pretrained(model_name_or_path, checkpoint_file, *args, **kwargs)
         loaded = CapsuleHub(hub.cfg, hub.task, hub.models)
         loaded.checkpoint = str(Path(model_name_or_path) / checkpoint_file)

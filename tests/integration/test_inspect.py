@@ -202,12 +202,12 @@ def test_a_translation_that_the_other_model_cannot_read_is_named(data, trained):
         hub.inspect("a b c", against=other)
 
 
-def test_importing_the_package_does_not_import_the_inspector():
-    code = "import sys, fairseq_capsule; print(*sys.modules)"
+def test_importing_the_plugin_does_not_import_the_workbench():
+    code = "import sys, fairseq_capsule.tasks; print(*sys.modules)"
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY)
     imported = finished.stdout.split()
     assert "fairseq_capsule.hub" in imported
-    assert not [name for name in imported if "inspector" in name or name == "matplotlib"]
+    assert not [name for name in imported if "fairseq_capsule_lab" in name or name == "matplotlib"]
 
 
 def test_loading_and_drawing_print_nothing_and_an_inspection_prints_a_summary(data, trained):
