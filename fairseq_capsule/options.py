@@ -20,7 +20,7 @@ def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]
     Returns:
         The ranges, or None if the text has another form or names a number outside `lowest` to `highest`.
     """
-    found = []
+    ranges = []
     for part in text.split(","):
         numbers = re.fullmatch(r"\s*(\d{1,18})(?:-(\d{1,18}))?\s*", part, re.ASCII)
         if not numbers:
@@ -28,8 +28,8 @@ def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]
         first, last = int(numbers[1]), int(numbers[2] or numbers[1])
         if not lowest <= first <= last <= highest:
             return None
-        found.append(range(first, last + 1))
-    return found
+        ranges.append(range(first, last + 1))
+    return ranges
 
 
 def number_set(text: str, lowest: int, highest: int) -> Optional[List[int]]:

@@ -60,19 +60,18 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     def _checked_weights(self, model: BaseFairseqModel) -> Dict[str, float]:
         """Return the weights of all losses of a model's mechanisms. Raises the errors of `attach`."""
         active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
+        computed = {name for _, name, _ in heads(model)}
         weights: Dict[str, float] = {}
-        for mechanism in active:
-            _check(mechanism, self._options(mechanism, model))
-            weights.update(self._weights(mechanism, model))
-        there = {name for _, name, _ in heads(model)}
-        own = {name: weight for mechanism in MECHANISMS for name, weight in self._weights(mechanism, model).items()}
-        for name, weight in (weights if active else own).items():
-            if weight and name not in there:
-                owner = next(mechanism for mechanism in active or MECHANISMS if name in loss_names(mechanism))
-                raise UserError(
-                    f"{option(name + '_weight')} {weight:g} needs a model with this loss "
-                    f"({', '.join(map(option, owner.off))}); set {option(name + '_weight')} 0 to train without"
-                )
+        for mechanism in active or MECHANISMS:
+            options = self._options(mechanism, model)
+            _check(mechanism, options)
+            for name in loss_names(mechanism):
+                weight = weights[name] = getattr(options, f"{name}_weight")
+                if weight and name not in computed:
+                    raise UserError(
+                        f"{option(name + '_weight')} {weight:g} needs a model with this loss "
+                        f"({', '.join(map(option, mechanism.off))}); set {option(name + '_weight')} 0 to train without"
+                    )
         return weights
 
     def forward(self, model, sample, reduce=True):
@@ -83,15 +82,14 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         """
         if not reduce:
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
-        self._checked_weights(model)
+        weights = self._checked_weights(model)
         net_output = model(**sample["net_input"])
         loss, nll_loss = self.compute_loss(model, net_output, sample, reduce=reduce)
         counts = {"ntokens": sample["ntokens"], "nsentences": sample["target"].size(0)}
         sample_size = counts["nsentences"] if self.sentence_avg else counts["ntokens"]
         logging_output = {"nll_loss": nll_loss.data, **counts, "sample_size": sample_size}
         for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-            weights = self._weights(mechanism, model)
-            if not any(weights.values()):
+            if not any(weights[name] for name in loss_names(mechanism)):
                 continue
             losses = mechanism.losses(model, net_output, sample, self._options(mechanism, model))
             for name, (value, per, unit) in losses.items():
@@ -123,10 +121,6 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         names = [item.name for item in fields(mechanism.loss_options) if item.name != "_name"]
         owner = self.cfg if mechanism in MECHANISMS else model.cfg
         return Namespace(**{name: getattr(owner, name) for name in names})
-
-    def _weights(self, mechanism: Mechanism, model: BaseFairseqModel) -> Dict[str, float]:
-        options = self._options(mechanism, model)
-        return {name: getattr(options, f"{name}_weight") for name in loss_names(mechanism)}
 
 
 @register_criterion(OLD_NAME, dataclass=RoutingLossesConfig)

@@ -270,9 +270,9 @@ def heads(model: BaseFairseqModel) -> Iterator[Tuple[Mechanism, str, Optional[nn
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         parts = [getattr(model.decoder, part) for part, owner in own.items() if owner == mechanism.name]
         for name in loss_names(mechanism):
-            head = next((getattr(part, name) for part in parts if hasattr(part, name)), ...)
-            if head is not None:  # None: the part can have this head, but was built without it
-                yield mechanism, name, head if isinstance(head, nn.Module) else None
+            built = [getattr(part, name) for part in parts if hasattr(part, name)]
+            if None not in built:  # None: the part can have this head, but was built without it
+                yield mechanism, name, next((head for head in built if isinstance(head, nn.Module)), None)
 
 
 class KnowsBeams:

@@ -109,26 +109,21 @@ class _SentenceVector(GlobalRepresentation):
         return source._replace(vectors={**source.vectors, GLOBAL_REPRESENTATION.name: vector})
 
 
-class _GatedVector(ContextGate):
-    """Each target word reads the vector through its gate."""
+class _ReadsVector(nn.Module):
+    """Each target word reads the vector, as the other base class does it."""
 
     ATTACHED_AS = "context_gate"
 
-    def forward(  # type: ignore[override]
-        self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None
-    ) -> Target:
+    def forward(self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None) -> Target:
         return target._replace(states=super().forward(target.states, source.vectors[GLOBAL_REPRESENTATION.name]))
 
 
-class _AddedVector(PlainSum):
-    """The vector is added to each target word."""
+class _GatedVector(_ReadsVector, ContextGate):  # type: ignore[misc]
+    """The vector is read through a gate."""
 
-    ATTACHED_AS = "context_gate"
 
-    def forward(  # type: ignore[override]
-        self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None
-    ) -> Target:
-        return target._replace(states=super().forward(target.states, source.vectors[GLOBAL_REPRESENTATION.name]))
+class _AddedVector(_ReadsVector, PlainSum):  # type: ignore[misc]
+    """The vector is added."""
 
 
 GLOBAL_REPRESENTATION = GlobalVector()

@@ -106,8 +106,8 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         if not self.mechanism_parts:
             return features, extra
         states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        vectors = {each.name: encoder_out[each.name][0] for each in mechanisms() if each.name in encoder_out}
-        source = Source(states.transpose(0, 1), padding_mask, vectors=vectors)
+        names = [mechanism.name for mechanism in mechanisms() if mechanism.name in encoder_out]
+        source = Source(states.transpose(0, 1), padding_mask, vectors={name: encoder_out[name][0] for name in names})
         layers = (*(state.transpose(0, 1) for state in extra["inner_states"][1:-1]), features)
         target = run_on_target(self, Target(features, layers), source, incremental_state)
         return target.states, {**extra, **target.outputs}
