@@ -16,7 +16,7 @@ from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 from fairseq_capsule_lab.tables.targets import targets
 
 NAMES = [
-    *("comparison", "comparison-lstm", "comparison-variants"),
+    *("attention", "comparison", "comparison-lstm", "comparison-variants"),
     *(f"duan-table{n}" for n in (1, 2, 3, 4)),
     *("readings", "readings-lstm"),
     *("wang-figure3", "wang-figure4", *(f"wang-table{n}" for n in (1, 2, 3))),
