@@ -8,7 +8,6 @@ import argparse
 import codecs
 import importlib
 import io
-import logging
 import os
 import re
 import sys
@@ -16,6 +15,7 @@ import traceback
 from typing import List, Optional, Tuple
 
 from fairseq_capsule.errors import UserError, missing_library, one_line
+from fairseq_capsule.root_logger import keep_root_logger
 from fairseq_capsule_lab.cli.arguments import input_folder
 from fairseq_capsule_lab.errors import LabError
 
@@ -66,7 +66,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         0; 1 after a `LabError`, an `OSError` or an `ImportError`; 130 after Ctrl-C; 141 if the reader of the output
         has ended.
     """
-    logging.getLogger().setLevel(logging.WARNING)  # fairseq sets INFO, at which libraries report details
+    keep_root_logger()
     # A notebook has another kind of output, and UTF-8 lacks no character.
     if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")
