@@ -148,7 +148,7 @@ def test_values_that_common_sh_checks_run_nothing(tmp_path):
 MODULES = ["argparse", "datetime", "fairseq_capsule_lab.runs", "json", "multiprocessing", "site", "tqdm", "torch"]
 STARTS = r"""
 cd folder
-run_folder resume-update
+run_folder check out=.
 versions torch
 printf 'A\nB\n' | lower
 printf 'a\n' | bash -c 'lower'
