@@ -134,7 +134,8 @@ class Training:
 
     def supervise(self, environment: Mapping[str, str]) -> int:
         """Run the command and show the important lines of its log. A signal ends it first. Return its status."""
-        before = {number: signal.signal(number, self._interrupt) for number in _SIGNALS}
+        numbers = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
+        before = {number: signal.signal(number, self._interrupt) for number in numbers}
         try:
             with open(self.log, "ab") as stream:
                 # The child inherits the lock: if this process is killed, the folder stays locked until the training

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
 from tests.cli.world import make_world
-from tests.integration.commands import PLUGIN, run
+from tests.integration.commands import PATH, PLUGIN, run
 from tests.integration.preparing import Workplace, contents
 
 
@@ -54,6 +54,7 @@ def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
 
 
 def test_an_interrupted_run_is_resumed(workplace, teacher, data):
+    workplace.path = f"{workplace.stubs}:{PATH}"  # the command is killed too
     real = shutil.which("fairseq-generate", path=workplace.path)
     workplace.stub("fairseq-generate", f'[[ "$*" != *"--distributed-rank 1"* ]] || kill -KILL 0; exec {real} "$@"')
     options = ("--shards", 3, "--beam", 1, "--processes", 1, teacher, data, "out")

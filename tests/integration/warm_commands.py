@@ -60,6 +60,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def _run(asked):
+    os.setpgid(0, 0)  # a stub may kill its whole process group
     for descriptor, mode in enumerate("raa"):  # the input and outputs of the client, which it keeps open
         with open(f"/proc/{asked['process']}/fd/{descriptor}", mode) as opened:
             os.dup2(opened.fileno(), descriptor)
