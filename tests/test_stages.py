@@ -15,7 +15,9 @@ from tests.integration.commands import wait_for
 SETTINGS = ["limit none"]
 # A command with one stage, whose process writes its number to the file `child` and sleeps.
 COMMAND = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
 from fairseq_capsule_lab.stages import Folder, Stage, output_of
 
@@ -167,8 +169,7 @@ def test_a_signal_ends_the_process_of_a_stage(start, place, number):
 
 
 def test_under_nohup_the_end_of_the_terminal_is_ignored(start):
-    nohup = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
-    process = start(nohup + COMMAND.replace("sleep 60", "sleep 1"))
+    process = start(COMMAND.replace("SIGHUP, signal.SIG_DFL", "SIGHUP, signal.SIG_IGN").replace("sleep 60", "sleep 1"))
     process.send_signal(signal.SIGHUP)
     assert process.wait(timeout=60) == 0 and names() == ["settings", "texts"]
 
