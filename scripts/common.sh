@@ -125,32 +125,8 @@ fingerprint() { # FILE, or nothing if the file will be learnt
     if [[ $1 ]]; then sha256sum "$1" | cut -c 1-12; else echo learnt; fi
 }
 
-# --- run folders -------------------------------------------------------------------------------------------------------
-
-run_folder() { # COMMAND NAME=VALUE...: see fairseq_capsule_lab.runs/__main__.py
+run_folder() { # COMMAND NAME=VALUE...: see fairseq_capsule_lab/runs/__main__.py
     python -m fairseq_capsule_lab.runs "$program" "$@"
-}
-
-read_plan() { # COMMAND NAME=VALUE...: sets `fields` and `words` from its NUL-terminated output; exits if it fails
-    local field source
-    declare -gA fields=()
-    exec {source}< <(run_folder "$@")
-    while IFS= read -r -d '' field <&"$source" && [[ $field ]]; do
-        fields[${field%%=*}]=${field#*=}
-    done
-    mapfile -d '' -t words <&"$source"
-    exec {source}<&-
-    wait $! || exit 1
-}
-
-# --- the machine -------------------------------------------------------------------------------------------------------
-
-visible_gpus() { # their names for CUDA_VISIBLE_DEVICES, one per line
-    if [[ ${CUDA_VISIBLE_DEVICES+set} ]]; then
-        tr , '\n' <<<"$CUDA_VISIBLE_DEVICES" | sed '/^$/d; /^-/,$d' # -1 hides what follows
-    else
-        nvidia-smi --list-gpus 2>/dev/null | sed -nE 's/^GPU ([0-9]+):.*/\1/p' || true
-    fi
 }
 
 keep_memory() { # without this, glibc returns the memory of a large tensor and requests it again each time, in small pages

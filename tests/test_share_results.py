@@ -3,6 +3,7 @@
 import io
 import json
 import lzma
+import os
 import tarfile
 from pathlib import Path
 
@@ -250,6 +251,42 @@ def test_links_longer_than_a_path_may_be_do_not_lead_outside(tmp_path):
 def test_a_name_in_a_header_of_its_own_is_checked(tmp_path):
     header = member("x", b"25 path=a/../../finished\n", tarfile.XHDTYPE)
     refused(write_archive(tmp_path / "a.tar.xz", GOOD, header, ("finished", b"")), tmp_path / "out", "no plain")
+
+
+@pytest.mark.parametrize(
+    "key", ["major", "minor", "size", "realsize", "map", "numblocks", "offset", "numbytes", "name"]
+)
+@pytest.mark.parametrize("value", ["", "x", "-1", "1.0", "9" * 30, "1,2,3", "a/../finished"])
+def test_a_header_of_a_sparse_file_is_refused(tmp_path, key, value):
+    records = [f" GNU.sparse.{key}={value}\n"]
+    if key in ("major", "minor"):
+        records = [f" GNU.sparse.major={value}\n", " GNU.sparse.minor=0\n"]
+    lengths = [len(record) + 2 + (len(record) > 97) for record in records]
+    content = "".join(f"{length}{record}" for length, record in zip(lengths, records))
+    header = member("x", content.encode(), tarfile.XHDTYPE)
+    archive = write_archive(tmp_path / "a.tar.xz", GOOD, header, ("b/finished", b"1\n0\n512\n" + bytes(600)))
+    done = run("unpack", archive, tmp_path / "out")
+    assert "Traceback" not in done.stderr
+    if done.returncode:
+        assert done.returncode == 1 and done.stderr.startswith("share_results.py: ") and done.stderr.count("\n") == 1
+        assert not (tmp_path / "out").exists()
+
+
+def test_an_archive_without_files_is_refused(tmp_path):
+    refused(write_archive(tmp_path / "a.tar.xz"), tmp_path / "out", "no files in it; name an archive that `pack` wrote")
+
+
+def test_an_archive_of_many_files_is_refused(tmp_path):
+    members = [(f"r{number}/finished", b"") for number in range(20_001)]
+    refused(write_archive(tmp_path / "a.tar.xz", *members), tmp_path / "out", "over 20000 files")
+
+
+def test_what_a_killed_pack_left_is_removed(runs, tmp_path):
+    ended, living = (tmp_path / f".results.tar.xz.{number}-0.part" for number in (2**22 + 1, os.getpid()))
+    ended.touch()
+    living.touch()
+    assert run("pack", runs, tmp_path / "results.tar.xz").returncode == 0
+    assert not ended.exists() and living.exists()
 
 
 def test_a_large_file_is_refused(tmp_path):

@@ -34,12 +34,19 @@ COMMANDS = {
     "score": "compute BLEU and chrF of translations or ROUGE of summaries, each with its label and signature",
     "seeds": "compare systems trained with several seeds: intervals and p over seeds and sentences",
     "serve": "serve a page that translates and shows what the model routes; the model is loaded once",
+    "share": "pack the results of finished runs into a small archive, and unpack it",
     "size": "count the parameters of a model",
     "table": "print a paper's table with our figures beside the paper's; without a name, list the tables",
     "toy-corpus": "write an embedded corpus: English-German-like sentences, or Chinese news with headlines",
 }
 
 
+# Commands that scripts of the repository call. They read their own words. Their help is the docstring of their module.
+SCRIPTS = {
+    "distill": "translate a training set with a teacher, as the data of students (scripts/distill.sh)",
+    "evaluate": "average checkpoints, translate and score (scripts/evaluate.sh)",
+    "train": "train a model on a CPU, or on the GPUs of one or several nodes (scripts/train.sh)",
+}
 USER_DIR = "a plugin with your own mechanisms (docs/extending.md), as for fairseq-train"
 
 
@@ -50,7 +57,7 @@ def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name, summary in COMMANDS.items():
+    for name, summary in sorted({**COMMANDS, **SCRIPTS}.items()):
         subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
         if name == command:
             module = importlib.import_module("fairseq_capsule_lab.cli." + name.replace("-", "_"))
@@ -70,9 +77,18 @@ def main(argv: Optional[List[str]] = None) -> int:
     # A notebook has another kind of output, and UTF-8 lacks no character.
     if isinstance(sys.stdout, io.TextIOWrapper) and codecs.lookup(sys.stdout.encoding).name != "utf-8":
         sys.stdout.reconfigure(errors="backslashreplace")
-    plugin, argv = _user_dir(sys.argv[1:] if argv is None else argv)
-    command = next((argument for argument in argv if not argument.startswith("-")), None)
+    argv = sys.argv[1:] if argv is None else argv
+    program = os.environ.pop("CAPSULE_PROGRAM", None)
+    command: Optional[str]
+    if argv and argv[0] in SCRIPTS:
+        command, plugin, prefix = argv[0], None, program or f"fairseq-capsule {argv[0]}"
+    else:
+        plugin, argv = _user_dir(argv)
+        command = next((argument for argument in argv if not argument.startswith("-")), None)
+        prefix = program or f"fairseq-capsule {command}: error"
     try:
+        if command in SCRIPTS:
+            return _run_script(prefix, *argv)
         if plugin is not None:
             _import_plugin(plugin)
         for word in argv:
@@ -95,10 +111,20 @@ def main(argv: Optional[List[str]] = None) -> int:
     except OSError as error:  # a full disk, a missing folder: the message names the file
         message = one_line(f"{error.filename}: {error.strerror}" if error.filename else str(error))
     except KeyboardInterrupt:
-        print(f"fairseq-capsule {command}: interrupted", file=sys.stderr)
+        print(f"{prefix.removesuffix(': error')}: interrupted", file=sys.stderr)
         return 130
-    print(f"fairseq-capsule {command}: error: {message}", file=sys.stderr)
+    print(f"{prefix}: {message}", file=sys.stderr)
     return 1
+
+
+def _run_script(program: str, command: str, *words: str) -> int:
+    module = importlib.import_module("fairseq_capsule_lab.cli." + command)
+    if {"-h", "--help"}.intersection(words):
+        print((module.__doc__ or "").replace(f"{command}.sh", program).rstrip())
+    else:
+        module.run(program, words)
+        sys.stdout.flush()
+    return 0
 
 
 def _user_dir(argv: List[str]) -> Tuple[Optional[str], List[str]]:

@@ -13,7 +13,6 @@ Somebody else may have made a run folder. So a script first calls `RunFolder.req
 
 import contextlib
 import json
-import os
 import re
 import shutil
 import zipfile
@@ -23,7 +22,7 @@ from typing import Any
 
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import replace_file, replacing
+from fairseq_capsule_lab.files import replace_file, replacing, require_plain
 from fairseq_capsule_lab.runs.settings import Settings
 
 LAST = "checkpoint_last.pt"
@@ -36,6 +35,7 @@ KINDS = {
 _SAVED = re.compile(rb" @ (\d{1,18}) updates")
 _LONGEST_LINE = 10_000  # of a log, in bytes; a line that names a path fits
 _GIVEN = "checkpoint_given.pt"
+LINKS = (_GIVEN,)  # that a run folder may have
 
 
 @dataclass(frozen=True)
@@ -63,32 +63,14 @@ class RunFolder:
     path: Path
 
     def require_plain(self, shown: str = "") -> None:
-        """Refuse a folder with anything else than regular files and folders.
+        """Refuse a folder with links, pipes or devices (`files.require_plain`), except for the link of `adopt`.
 
-        Otherwise a command that writes or deletes here could do so in another place, and one that reads could wait for
-        a pipe. The only link that is allowed is that of `adopt`; no command writes to a file of its name.
+        No command writes to a file of its name.
 
         Args:
             shown: the name of the folder in messages.
-
-        Raises:
-            LabError: the folder, or a folder in it, has a link, a pipe or a device.
         """
-        folders = [str(self.path)]
-        given = os.path.join(*folders, _GIVEN)
-        while folders:
-            # Another process may delete its temporary folders.
-            with contextlib.suppress(FileNotFoundError), os.scandir(folders.pop()) as entries:
-                for entry in entries:
-                    is_link = entry.is_symlink()
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                    elif entry.is_file(follow_symlinks=False) or (is_link and entry.path == given):
-                        continue
-                    elif os.path.lexists(entry.path):
-                        place = Path(shown or self.path, os.path.relpath(entry.path, self.path))
-                        what = "a link" if is_link else "a pipe or a device"
-                        raise LabError(f"{place}: {what}, not a file or a folder; delete it, or name another folder")
+        require_plain(self.path, shown, LINKS)
 
     # --- settings ---------------------------------------------------------------------------------------------------
 

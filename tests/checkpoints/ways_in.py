@@ -1,8 +1,6 @@
 """Every entry point for a checkpoint, run in this process on a small generated model and data."""
 
 import copy
-import runpy
-import sys
 from unittest import mock
 
 import torch
@@ -20,7 +18,8 @@ from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule_lab import cli
-from tests.integration.commands import REPOSITORY, SMALL
+from fairseq_capsule_lab.runs.teacher import check_teacher
+from tests.integration.commands import SMALL
 from tests.zoo import make_sentences, make_task
 
 ARCH = "capsule_transformer_tiny"
@@ -182,8 +181,7 @@ class Place:
         checkpoint_utils.load_pretrained_component_from_model(self.trainer.model.encoder, str(checkpoint))
 
     def teacher(self, checkpoint):
-        with mock.patch.object(sys, "argv", ["check_teacher.py", str(checkpoint), str(self.data)]):
-            runpy.run_path(str(REPOSITORY / "scripts/check_teacher.py"), run_name="__main__")
+        check_teacher(str(checkpoint), str(self.data))
 
 
 WAYS = [name for name in vars(Place) if not name.startswith("_") and name not in ("state", "write", "command")]

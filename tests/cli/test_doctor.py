@@ -18,7 +18,7 @@ import fairseq_capsule
 from fairseq_capsule_lab.environment import checks as environment
 from fairseq_capsule_lab.environment.checks import Check, Finding, Trouble, examine
 from fairseq_capsule_lab.environment.requirements import FORKS, requirements
-from fairseq_capsule_lab.runs.__main__ import PACKAGES
+from fairseq_capsule_lab.runs.machine import PACKAGES
 
 HIDE = """
 import sys

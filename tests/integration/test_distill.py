@@ -2,11 +2,15 @@
 
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary, data_utils
 
-from tests.integration.commands import PLUGIN, run
+from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.runs.teacher import check_teacher, collect
+from tests.cli.world import make_world
+from tests.integration.commands import PATH, PLUGIN, run
 from tests.integration.preparing import Workplace, contents
 
 
@@ -50,6 +54,7 @@ def test_targets_are_translations_of_the_teacher(workplace, teacher, data):
 
 
 def test_an_interrupted_run_is_resumed(workplace, teacher, data):
+    workplace.path = f"{workplace.stubs}:{PATH}"  # the command is killed too
     real = shutil.which("fairseq-generate", path=workplace.path)
     workplace.stub("fairseq-generate", f'[[ "$*" != *"--distributed-rank 1"* ]] || kill -KILL 0; exec {real} "$@"')
     options = ("--shards", 3, "--beam", 1, "--processes", 1, teacher, data, "out")
@@ -95,23 +100,19 @@ def test_a_teacher_of_another_dictionary_or_language_is_refused(workplace, teach
     assert not workplace.out.exists()
 
 
-def test_bad_translations_are_counted(workplace, data, tmp_path):
+def test_bad_translations_are_counted(data, tmp_path):
     shards, out = tmp_path / "shards", tmp_path / "bin"
     shards.mkdir()
-    out.mkdir()
     said = dict.fromkeys(range(300), "a")
     said.update({0: "", 1: "a " * 40, 2: "b c"})
     del said[7]
     lines = [f"H-{number}\t-0.1\t{text.strip()}\n" for number, text in reversed(said.items())]
     (shards / "0.out").write_text("".join(lines))
-    collect = ("python", workplace.root / "scripts/collect_hypotheses.py", data, "en-de", 1024, shards, out)
-    process = workplace.run(*collect)
-    assert process.returncode == 1
-    assert "1 translations are missing in" in process.errors
+    with pytest.raises(UserError, match="1 translations are missing in shards: delete that folder and run the command"):
+        collect(data, "en", "de", 1024, shards, tmp_path / "first")
     (shards / "0.out.skipped.log").write_text("1 samples have invalid sizes and will be skipped, max_positions=9")
-    process = workplace.run(*collect)
-    assert process.output.endswith("297 of them the teacher's; the others:\n1 empty, 1 over-long, 1 skipped\n")
-    shutil.copy(data / "dict.de.txt", out)
+    first, second = collect(data, "en", "de", 1024, shards, out)
+    assert first.endswith("297 of them the teacher's; the others:") and second == "1 empty, 1 over-long, 1 skipped"
     own, distilled = targets(data), targets(out)
     assert [distilled[number] == own[number] for number in (0, 1, 7)] == [True] * 3
     assert distilled[2] == "b c" and distilled[3] == "a"
@@ -131,3 +132,14 @@ def test_bad_translations_are_counted(workplace, data, tmp_path):
 def test_wrong_arguments_are_refused(workplace, teacher, arguments, message):
     process = workplace.prepare(*(argument.format(teacher=teacher) for argument in arguments))
     assert workplace.refused(process, message)
+
+
+def test_a_damaged_dictionary_is_named(tmp_path, monkeypatch):
+    make_world(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    Path("data/bin/dict.de.txt").write_text("a\n")
+    message = "data/bin/dict.de.txt, line 1: 'a' is not 'SYMBOL COUNT'"
+    with pytest.raises(UserError, match=message):
+        check_teacher("model.pt", "data/bin")
+    with pytest.raises(UserError, match=message):
+        collect(Path("data/bin"), "en", "de", 9, Path("."), Path("out"))

@@ -7,6 +7,7 @@ import pytest
 
 from fairseq_capsule.checkpoints.averaging import load
 from fairseq_capsule_lab.runs import RunFolder, Settings
+from tests.integration.commands import PATH
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 
@@ -74,7 +75,8 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
 
 
 def test_a_second_run_does_nothing(place, prepared):
-    place.stub("fairseq-capsule", "exit 1")
+    real = shutil.which("fairseq-capsule", path=place.path)
+    place.stub("fairseq-capsule", f'[[ $1 == evaluate ]] || exit 1; exec {real} "$@"')
     before = contents(place.out)
     process = place.prepare("--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
     assert process.returncode == 0, process.errors
@@ -83,6 +85,7 @@ def test_a_second_run_does_nothing(place, prepared):
 
 
 def test_a_folder_that_cannot_be_written_needs_no_write_unless_the_options_change(place, prepared):
+    place.path = f"{place.stubs}:{PATH}"  # the limit holds for the command itself
     command = ("scripts/evaluate.sh", "--nbest", 2, "--beam", 3, "--lenpen", 0.6, "out", prepared)
     limited = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-")  # no file may have a byte
     process = place.run(*limited, *command)

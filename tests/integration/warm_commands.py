@@ -39,9 +39,9 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
-# The programs that import torch: two scripts, Snakemake for its workflow, and the trial import of a plugin. Others run
-# in a Python of their own.
-IMPORTING = r".*(check_teacher|collect_hypotheses)\.py |-m snakemake |-P -c "
+# The programs that import torch: Snakemake for its workflow, and the trial import of a plugin. Others run in a Python
+# of their own.
+IMPORTING = "-m snakemake |-P -c "
 OTHERS = """import os, re, sys
 if not re.match({importing!r}, " ".join(sys.argv[1:])):
     name = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"  # its sys.executable
@@ -60,6 +60,7 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 def _run(asked):
+    os.setpgid(0, 0)  # a stub may kill its whole process group
     for descriptor, mode in enumerate("raa"):  # the input and outputs of the client, which it keeps open
         with open(f"/proc/{asked['process']}/fd/{descriptor}", mode) as opened:
             os.dup2(opened.fileno(), descriptor)

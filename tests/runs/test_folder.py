@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,11 @@ from hypothesis import strategies as st
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, Settings
-from fairseq_capsule_lab.runs.folder import BEST, EPOCH, UPDATE
+from fairseq_capsule_lab.runs.folder import BEST, EPOCH, LINKS, UPDATE
+from fairseq_capsule_lab.runs.machine import Machines
+from fairseq_capsule_lab.runs.train import Training
+from fairseq_capsule_lab.runs.training_plan import Plan
+from fairseq_capsule_lab.stages import Folder
 from tests.runs import hostile
 from tests.runs.test_values import one_line
 
@@ -99,8 +104,8 @@ def test_the_link_of_adopt_is_accepted(folder, tmp_path):
     adopted = RunFolder(folder.path / "given")
     adopted.adopt(checkpoint, "en", "de")
     adopted.require_plain()
-    words = [sys.executable, "-m", "fairseq_capsule_lab.runs", "evaluate.sh", "check", "out=given"]
-    subprocess.run(words, cwd=adopted.path, check=True)
+    with Folder(str(adopted.path), "train.sh").locked(LINKS):
+        pass
     checkpoint.unlink()
     adopted.require_plain()  # the tables of the other runs can still be printed
 
@@ -236,22 +241,18 @@ def test_the_last_update_is_read_from_the_log(folder, place):
 @pytest.fixture
 def start(folder):
     """Start a training of three updates, as train.sh does, in a folder whose log says that all are saved."""
-    given = {"command": "", "plugin": ".", "processes": "", "batch": "", "data": "", "seed": "1"}
     (folder.path / "train.log").write_bytes(LOGGED % (b"out/checkpoint1.pt", 3))
 
     def run(node):
-        asked = {"node": node, "out": "out", "max_update": 3, **given}
-        words = [sys.executable, "-m", "fairseq_capsule_lab.runs", "train.sh", "start"]
-        words += [f"{name}={value}" for name, value in asked.items()]
-        found = subprocess.run(words, cwd=folder.path, input=Settings({}).to_json(), capture_output=True, text=True)
-        assert not found.stderr
-        return found.returncode
+        machines = Machines((), 1, 1, node, ())
+        planned = Plan(machines, Path("data"), [], Settings({}), "", "", max_update=3, seed=1, resumes=False)
+        return Training("train.sh", Folder(str(folder.path), "train.sh"), planned).begin("", {"plugin": "."})
 
     return run
 
 
 def test_a_training_whose_checkpoints_were_deleted_starts_again(folder, start):
-    assert start(node=0) == 0 and not folder.is_finished
+    assert start(node=0) and not folder.is_finished
     folder.note_end("now", "interrupted")
     assert folder.manifest()["starts"][-1]["end"]["after_update"] == 0 == folder.resume_update
     assert folder.last_update == 3  # a report of a run folder without checkpoints reads it
@@ -261,10 +262,10 @@ def test_only_the_first_node_marks_a_training_as_finished_and_only_once(folder, 
     folder.write_settings(Settings({}))
     with zipfile.ZipFile(folder.last_checkpoint, "w") as archive:
         archive.writestr("x", "1")
-    assert start(node=1) == 3 and not folder.is_finished
-    assert start(node=0) == 3 and folder.is_finished
+    assert not start(node=1) and not folder.is_finished
+    assert not start(node=0) and folder.is_finished
     os.utime(folder.finished_file, (1, 1))
-    assert start(node=0) == 3 and folder.finished_file.stat().st_mtime == 1  # the folder may be read-only
+    assert not start(node=0) and folder.finished_file.stat().st_mtime == 1  # the folder may be read-only
 
 
 @pytest.mark.parametrize("text", [b"Saved checkpoint ", b"Saved checkpoint @ 1 ", b" @ 1", b"1", b"\n"])

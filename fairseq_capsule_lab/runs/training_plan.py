@@ -1,8 +1,6 @@
-"""The plan of train.sh: checks before a training, and the command to run. This module starts nothing."""
+"""The plan of a training: the checks before it, and the command to run. This module starts nothing."""
 
 import os
-import re
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,32 +10,11 @@ from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import data_folder, plugins
 from fairseq_capsule_lab.runs.configuration import OWN, configured
 from fairseq_capsule_lab.runs.folder import LAST
+from fairseq_capsule_lab.runs.machine import Machines, device_settings, requested
 from fairseq_capsule_lab.runs.settings import Settings
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
-MOST_PROCESSES = 1024  # per node
 PRECISIONS = ("fp32", "fp16", "bf16")
-
-
-@dataclass(frozen=True)
-class Machines:
-    """The devices and processes of a training.
-
-    Attributes:
-        gpus: the GPUs to use, as in CUDA_VISIBLE_DEVICES; empty for the CPU.
-        processes: the number of processes per node.
-        node: the number of this node, from 0.
-    """
-
-    gpus: tuple[str, ...]
-    processes: int
-    nodes: int
-    node: int
-    launcher: tuple[str, ...]
-
-    @property
-    def world(self) -> int:
-        return self.nodes * self.processes
 
 
 @dataclass(frozen=True)
@@ -78,7 +55,7 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     _require_files(config, data, asked)
     if asked["precision"] not in PRECISIONS:
         raise LabError(f"--precision must be fp32, fp16 or bf16, not '{asked['precision']}'")
-    machines = where(asked, environment)
+    machines = requested(asked, environment)
     if not machines.gpus and asked["precision"] != "fp32":
         raise LabError(f"--precision {asked['precision']}: fairseq supports it only on GPUs; leave it out on the CPU")
     tokens = whole("--effective-tokens", asked["effective-tokens"]) if asked["effective-tokens"] else 0
@@ -102,7 +79,8 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         raise LabError(f"{config}: {error}") from error
 
     device = "GPU" if machines.gpus else "CPU"
-    options = [*_options(machines, asked["precision"]), *([f"optimization.update_freq={times}"] if tokens else [])]
+    options = device_settings(machines, asked["precision"])
+    options += [f"optimization.update_freq={times}"] if tokens else []
     options += _own_checkpoint(settings) if resumes else []
     return Plan(
         machines,
@@ -187,68 +165,6 @@ def _own_checkpoint(settings: Settings) -> list[str]:
     return [f"checkpoint.{name}={value}" for name, value in own.items() if settings.get(f"checkpoint.{name}")]
 
 
-def where(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
-    """The requested GPUs or processes, and the launcher that starts one process for each.
-
-    Raises:
-        LabError: they are not available, or the number of this node is unknown.
-    """
-    visible = tuple(name for name in asked["visible"].split(",") if name)
-    on_cpu = bool(asked["processes"]) or asked["gpus"] == "0"
-    if asked["processes"] and asked["gpus"] not in ("", "0"):
-        raise LabError("--gpus and --processes: each GPU has one process; give only one of the options")
-    count = 0 if on_cpu else len(visible)
-    if asked["gpus"] and not on_cpu:
-        count = whole("--gpus", asked["gpus"])
-    if count > len(visible):
-        raise LabError(
-            f"--gpus {count}: only {len(visible)} visible here; give a smaller number, or --gpus 0 to train on the CPU"
-        )
-    processes = count or whole("--processes", asked["processes"] or 1, high=MOST_PROCESSES)
-    nodes = whole("--nodes", asked["nodes"] or 1, high=100_000)
-    node = 0
-    launcher: list[str] = []
-    if nodes > 1:
-        node, launcher = _node(nodes, environment)
-    elif processes > 1:
-        launcher = ["--standalone"]
-    if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
-        launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
-    return Machines(visible[:count], processes, nodes, node, tuple(launcher))
-
-
-def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
-    """The number of this node, and the torchrun options to reach the first node."""
-    number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
-    if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
-        raise LabError(
-            f"--nodes {nodes}: the number of this node is unknown; start with srun, or set NODE_RANK, 0 to "
-            f"{nodes - 1}, and MASTER_ADDR"
-        )
-    address = environment.get("MASTER_ADDR") or _first_node(nodes, environment)
-    if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
-        raise LabError(f"MASTER_ADDR must be the name or the address of a host, not '{address}'")
-    # Jobs that share a node must not share a port.
-    job = whole("SLURM_JOB_ID", environment.get("SLURM_JOB_ID") or 0, low=0, high=10**18)
-    port = whole("MASTER_PORT", environment.get("MASTER_PORT") or 29500 + job % 1000, high=65535)
-    ends = ["--master-addr", address, "--master-port", str(port)]
-    return int(number), ["--nnodes", str(nodes), "--node-rank", str(int(number)), *ends]
-
-
-def _first_node(nodes: int, environment: Mapping[str, str]) -> str:
-    step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
-    if not step:
-        raise LabError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
-    try:
-        asked = ["scontrol", "show", "hostnames", step]
-        names = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-        return names[0]
-    except (OSError, subprocess.CalledProcessError, IndexError) as error:
-        raise LabError(
-            f"--nodes {nodes}: scontrol does not name the first node of {step}; set MASTER_ADDR to it"
-        ) from error
-
-
 def accumulation(settings: Settings, processes: int, wanted: int) -> tuple[list[int], str]:
     """The accumulation for an effective batch of `wanted` tokens, or the configured one; and the batch in words.
 
@@ -298,20 +214,6 @@ def _bound(settings: Settings, data: Path, precision: str, tokens: int, batch: s
     return Settings(config, {**origin, "effective-tokens": tokens})
 
 
-def _options(machines: Machines, precision: str) -> list[str]:
-    options = [f"common.{name}={str(precision == name).lower()}" for name in ("fp16", "bf16")]
-    if not machines.gpus:
-        options += ["common.cpu=true", "distributed_training.distributed_backend=gloo"]
-        options += ["distributed_training.ddp_backend=legacy_ddp"]
-    options += [f"distributed_training.distributed_world_size={machines.world}"]
-    if machines.launcher:
-        options += ["distributed_training.distributed_init_method=env://"]
-        options += ["distributed_training.distributed_no_spawn=true"]
-        options += ["distributed_training.distributed_rank=${oc.env:RANK}"]
-        options += ["distributed_training.device_id=${oc.env:LOCAL_RANK}"]
-    return options
-
-
 def _command(config: Path, data: Path, out: Path, plugin: Path, words: Sequence[str], machines: Machines) -> list[str]:
     chosen = ["--config-dir", str(config.parent), "--config-name", config.stem]
     places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
@@ -322,20 +224,3 @@ def _command(config: Path, data: Path, out: Path, plugin: Path, words: Sequence[
         *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]"),
         "~hydra.job_logging.handlers.file",
     ]
-
-
-def fields(found: Plan) -> dict[str, str]:
-    """The fields that train.sh reads."""
-    return {
-        "gpus": ",".join(found.machines.gpus),
-        "device": "GPU" if found.machines.gpus else "CPU",
-        "gpu_count": str(len(found.machines.gpus)),
-        "node": str(found.machines.node),
-        "data": str(found.data),
-        "settings": found.settings.to_json(),
-        "where": found.where,
-        "batch": found.batch,
-        "max_update": str(found.max_update),
-        "seed": str(found.seed),
-        "resumes": "yes" if found.resumes else "",
-    }

@@ -1,4 +1,4 @@
-"""The plan of evaluate.sh: checks before the translation. This module starts nothing."""
+"""The plan of an evaluation: the checks before the translation. This module starts nothing."""
 
 import os
 import re
@@ -56,6 +56,11 @@ class Plan:
     scoring: tuple[str, ...]
     plugin: Path
     note: str
+
+    @property
+    def shown_lenpen(self) -> str:
+        """The length penalty, without a fraction of 0."""
+        return str(int(self.lenpen) if self.lenpen == int(self.lenpen) else self.lenpen)
 
 
 def plan(asked: Mapping[str, str]) -> Plan:
@@ -238,26 +243,3 @@ def _instead(folder: RunFolder, there: int, kind: str = "last") -> str:
     names = ("checkpoint_best.pt", "checkpoint_last.pt")
     ways += [name for name in names if (folder.path / name).is_file()][-1:]
     return f"; give --checkpoints {' or '.join(ways)}" if ways else ""
-
-
-def fields(found: Plan) -> dict[str, str]:
-    """The fields that evaluate.sh reads, without the command that averages."""
-    lenpen = int(found.lenpen) if found.lenpen == int(found.lenpen) else found.lenpen
-    return {
-        "run": str(found.run),
-        "data": str(found.data),
-        "against": str(found.against or ""),
-        "splits": ",".join(found.splits),
-        "task": found.task,
-        "source": found.source,
-        "target": found.target,
-        "beam": str(found.beam),
-        "nbest": str(found.nbest),
-        "lenpen": str(lenpen),
-        "max_tokens": str(found.max_tokens),
-        "checkpoint": str(found.checkpoint),
-        "finished": "yes" if found.finished else "",
-        "scoring": " ".join(found.scoring),
-        "plugin": str(found.plugin),
-        "note": found.note,
-    }

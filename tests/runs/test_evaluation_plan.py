@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fairseq_capsule.errors import one_line as escaped
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs import RunFolder, Settings, evaluating
+from fairseq_capsule_lab.runs import RunFolder, Settings, evaluation_plan
 from tests.runs import hostile
-from tests.runs.test_plans import CONFIG, FEW, KEYS, REPOSITORY
+from tests.runs.test_training_plan import CONFIG, FEW, KEYS, REPOSITORY
 from tests.runs.test_values import one_line
 
 
@@ -33,7 +33,7 @@ def run(tmp_path):
 
 def evaluated(asked):
     try:
-        return evaluating.plan(asked)
+        return evaluation_plan.plan(asked)
     except LabError as error:
         assert one_line(error)
         return str(error)
@@ -46,7 +46,7 @@ def test_the_plan_follows_the_configuration(run):
         *("translation", "en", "de"),
     )
     assert plan.average[1:5] == ("average", run["run"], "--last", "3") and not plan.finished
-    assert evaluating.fields(evaluated({**run, "lenpen": "1"}))["lenpen"] == "1"
+    assert evaluated({**run, "lenpen": "1"}).shown_lenpen == "1"
     plan.checkpoint.touch()
     assert evaluated(run).average == ()
 
@@ -99,7 +99,7 @@ def test_an_impossible_number_of_checkpoints_is_refused(run):
 def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scoring):
     if prepared is not None:
         (Path(run["data"]) / "settings").write_text(prepared, encoding="latin-1")
-    assert evaluating.fields(evaluated(run))["scoring"] == scoring
+    assert " ".join(evaluated(run).scoring) == scoring
 
 
 def test_a_run_folder_does_not_name_a_program(run, my_plugin, forked_plugins):
@@ -133,7 +133,7 @@ def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
         if isinstance(found, str):
             assert run["run"] in found or run["data"] in found or "--nbest" in found
         else:
-            assert all("\0" not in text for text in evaluating.fields(found).values())
+            assert all("\0" not in str(value) for value in vars(found).values())
 
     plan()
     assert not mark.exists()
@@ -147,8 +147,8 @@ def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @given(hostile.texts("MARK"))
     def plan(text):
         found = evaluated({**run, option: text})
-        assert isinstance(found, evaluating.Plan) or option in found or escaped(text)[:9] in found
-        if isinstance(found, evaluating.Plan):
+        assert isinstance(found, evaluation_plan.Plan) or option in found or escaped(text)[:9] in found
+        if isinstance(found, evaluation_plan.Plan):
             folder = Path(run["run"], {**run, option: text}["results"], found.splits[0]).resolve()
             assert folder.parent.parent == Path(run["run"]).resolve()
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs import Settings, training
+from fairseq_capsule_lab.runs import Settings, training_plan
 from fairseq_capsule_lab.runs.configuration import configured
 from tests.runs import hostile
 from tests.runs.test_values import one_line
@@ -50,7 +50,7 @@ def write(asked, config=CONFIG):
 def planned(asked, *overrides, **environment):
     """The plan, or the one line of the error."""
     try:
-        return training.plan(asked, overrides, environment)
+        return training_plan.plan(asked, overrides, environment)
     except LabError as error:
         assert one_line(error)
         return str(error)
@@ -110,7 +110,7 @@ def test_any_option_is_used_or_refused(asked, option):
     @given(hostile.texts("MARK"))
     def plan(text):
         found = planned({**asked, option: text})
-        assert isinstance(found, training.Plan) or option.replace("visible", "") in found
+        assert isinstance(found, training_plan.Plan) or option.replace("visible", "") in found
 
     plan()
 
@@ -193,7 +193,7 @@ def test_a_setting_of_fairseq_that_is_not_in_the_file_is_accepted(asked):
 
 def test_a_wrong_choice_of_a_config_group_lists_the_files_of_the_group(asked):
     asked = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
-    assert isinstance(planned(asked, "size=base"), training.Plan)
+    assert isinstance(planned(asked, "size=base"), training_plan.Plan)
     assert "size=tyni: no such file size/tyni.yaml; choose from: base, big, tiny" in planned(asked, "size=tyni")
     assert "sizes=tiny: neither" in planned(asked, "sizes=tiny")
     assert "did you mean size?" in planned(asked, "sizes=tiny")
@@ -202,7 +202,7 @@ def test_a_wrong_choice_of_a_config_group_lists_the_files_of_the_group(asked):
 @pytest.mark.parametrize("languages", [("de", "en"), ("en", "de")])
 def test_both_directions_of_the_data_are_accepted(asked, languages):
     words = [f"task.{side}_lang={language}" for side, language in zip(("source", "target"), languages)]
-    assert isinstance(planned(write(asked), *words), training.Plan)
+    assert isinstance(planned(write(asked), *words), training_plan.Plan)
 
 
 def test_a_file_that_is_not_a_configuration_is_named(asked):
@@ -262,7 +262,7 @@ def test_a_missing_baseline_of_the_configuration_is_refused(asked, tmp_path):
     refused = planned(write(asked), f"+task.init_from_baseline={missing}")
     assert f"task.init_from_baseline={missing}: no such checkpoint" in refused
     missing.touch()
-    assert isinstance(planned(asked, f"+task.init_from_baseline={missing}"), training.Plan)
+    assert isinstance(planned(asked, f"+task.init_from_baseline={missing}"), training_plan.Plan)
 
 
 def test_shared_embeddings_of_two_dictionaries_are_refused(asked):
@@ -270,13 +270,13 @@ def test_shared_embeddings_of_two_dictionaries_are_refused(asked):
     (data / "dict.en.txt").write_text("a 2\nb 1\n")
     (data / "dict.de.txt").write_text("a 3\nb 1\n")
     share = "+model.share_all_embeddings=true"
-    assert isinstance(planned(write(asked), share), training.Plan)
+    assert isinstance(planned(write(asked), share), training_plan.Plan)
     (data / "dict.de.txt").write_text("b 2\na 1\n")
     assert f"the two dictionaries of {data} differ; give model.share_all_embeddings=false" in planned(asked, share)
-    assert isinstance(planned(asked), training.Plan)
+    assert isinstance(planned(asked), training_plan.Plan)
     own = {**asked, "config": str(REPOSITORY / "configs/own/transformer.yaml")}
     assert "differ; give share=separate after OUT" in planned(own)
-    assert isinstance(planned(own, "share=separate"), training.Plan)
+    assert isinstance(planned(own, "share=separate"), training_plan.Plan)
 
 
 def test_a_required_setting_is_given_without_a_plus(tmp_path):

@@ -1,0 +1,176 @@
+"""This machine: its GPUs and memory, its part among several nodes, and facts about it for a manifest."""
+
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.stages import versions
+
+MOST_PROCESSES = 1024  # per node
+PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch", "numpy", "hydra-core")
+# Without these, glibc returns the memory of a large tensor and requests it again each time, in small pages.
+_LARGE = "4000000000"
+_MEMORY = {"MALLOC_MMAP_THRESHOLD_": _LARGE, "MALLOC_TRIM_THRESHOLD_": _LARGE, "MALLOC_TOP_PAD_": "100000000"}
+_PAGES = "glibc.malloc.hugetlb=1"
+
+
+@dataclass(frozen=True)
+class Machines:
+    """The devices and processes of a training.
+
+    Attributes:
+        gpus: the GPUs to use, as in CUDA_VISIBLE_DEVICES; empty for the CPU.
+        processes: the number of processes per node.
+        node: the number of this node, from 0.
+        launcher: the first words of the command, which start one process for each device.
+    """
+
+    gpus: tuple[str, ...]
+    processes: int
+    nodes: int
+    node: int
+    launcher: tuple[str, ...]
+
+    @property
+    def world(self) -> int:
+        return self.nodes * self.processes
+
+
+def require_tools(*tools: str) -> None:
+    """Raise a LabError if a command is not installed."""
+    for tool in tools:
+        if not shutil.which(tool):
+            raise LabError(f"{tool} is not installed: run 'make install', or activate the environment that has it")
+
+
+def visible_gpus(environment: Mapping[str, str]) -> list[str]:
+    """Return the names of the GPUs for CUDA_VISIBLE_DEVICES."""
+    if "CUDA_VISIBLE_DEVICES" in environment:
+        names = [name for name in environment["CUDA_VISIBLE_DEVICES"].split(",") if name]
+        hiding = next((index for index, name in enumerate(names) if name.startswith("-")), len(names))
+        return names[:hiding]  # -1 hides what follows
+    listed = (re.match(r"GPU ([0-9]+):", line) for line in output("nvidia-smi", "--list-gpus"))
+    return [line[1] for line in listed if line]
+
+
+def child_environment(gpus: str) -> dict[str, str]:
+    """Return the environment of fairseq's commands on some GPUs, or on the CPU if there are none."""
+    # PYTHONSAFEPATH: Python must not import a `json.py` of the folder in which it works.
+    own = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONSAFEPATH": "1", "CUDA_VISIBLE_DEVICES": gpus}
+    if not gpus:
+        tunables = os.environ.get("GLIBC_TUNABLES")
+        own |= {**_MEMORY, "GLIBC_TUNABLES": f"{_PAGES}:{tunables}" if tunables else _PAGES}
+    return {**os.environ, **own}
+
+
+def requested(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
+    """Return the requested GPUs or processes, and the launcher that starts one process for each.
+
+    Args:
+        asked: the options gpus, processes and nodes, each empty if it is not given; visible, the names of the visible
+            GPUs, separated by commas.
+
+    Raises:
+        LabError: they are not available, or the number of this node is unknown.
+    """
+    visible = tuple(name for name in asked["visible"].split(",") if name)
+    on_cpu = bool(asked["processes"]) or asked["gpus"] == "0"
+    if asked["processes"] and asked["gpus"] not in ("", "0"):
+        raise LabError("--gpus and --processes: each GPU has one process; give only one of the options")
+    count = 0 if on_cpu else len(visible)
+    if asked["gpus"] and not on_cpu:
+        count = whole("--gpus", asked["gpus"])
+    if count > len(visible):
+        raise LabError(
+            f"--gpus {count}: only {len(visible)} visible here; give a smaller number, or --gpus 0 to train on the CPU"
+        )
+    processes = count or whole("--processes", asked["processes"] or 1, high=MOST_PROCESSES)
+    nodes = whole("--nodes", asked["nodes"] or 1, high=100_000)
+    node = 0
+    launcher: list[str] = []
+    if nodes > 1:
+        node, launcher = _node(nodes, environment)
+    elif processes > 1:
+        launcher = ["--standalone"]
+    if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
+        launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
+    return Machines(visible[:count], processes, nodes, node, tuple(launcher))
+
+
+def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
+    """Return the number of this node, and the torchrun options to reach the first node."""
+    number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
+    if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
+        raise LabError(
+            f"--nodes {nodes}: the number of this node is unknown; start with srun, or set NODE_RANK, 0 to "
+            f"{nodes - 1}, and MASTER_ADDR"
+        )
+    address = environment.get("MASTER_ADDR") or _first_node(nodes, environment)
+    if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
+        raise LabError(f"MASTER_ADDR must be the name or the address of a host, not '{address}'")
+    # Jobs that share a node must not share a port.
+    job = whole("SLURM_JOB_ID", environment.get("SLURM_JOB_ID") or 0, low=0, high=10**18)
+    port = whole("MASTER_PORT", environment.get("MASTER_PORT") or 29500 + job % 1000, high=65535)
+    ends = ["--master-addr", address, "--master-port", str(port)]
+    return int(number), ["--nnodes", str(nodes), "--node-rank", str(int(number)), *ends]
+
+
+def _first_node(nodes: int, environment: Mapping[str, str]) -> str:
+    step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
+    if not step:
+        raise LabError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
+    names = " ".join(output("scontrol", "show", "hostnames", step)).split()
+    if not names:
+        raise LabError(f"--nodes {nodes}: scontrol does not name the first node of {step}; set MASTER_ADDR to it")
+    return names[0]
+
+
+def device_settings(machines: Machines, precision: str) -> list[str]:
+    """Return the settings of Hydra for the devices and processes."""
+    options = [f"common.{name}={str(precision == name).lower()}" for name in ("fp16", "bf16")]
+    if not machines.gpus:
+        options += ["common.cpu=true", "distributed_training.distributed_backend=gloo"]
+        options += ["distributed_training.ddp_backend=legacy_ddp"]
+    options += [f"distributed_training.distributed_world_size={machines.world}"]
+    if machines.launcher:
+        options += ["distributed_training.distributed_init_method=env://"]
+        options += ["distributed_training.distributed_no_spawn=true"]
+        options += ["distributed_training.distributed_rank=${oc.env:RANK}"]
+        options += ["distributed_training.device_id=${oc.env:LOCAL_RANK}"]
+    return options
+
+
+def facts(checkout: Path) -> dict[str, Any]:
+    """Return what a manifest states of this machine, its packages and the commit of a checkout."""
+    described = output("git", "-C", str(checkout), *"describe --always --abbrev=40 --dirty --exclude *".split())
+    return {
+        "versions": {"python": platform.python_version(), **versions(PACKAGES)},
+        "git": described[0] if described else "unknown",
+        "host": socket.gethostname(),
+        "processor": f"{len(os.sched_getaffinity(0))} × {_processor()}",
+        "gpus": output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
+
+
+def output(*command: str) -> list[str]:
+    """Return the output lines of a command; an empty list if it fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, errors="replace").stdout.splitlines()
+    except (OSError, subprocess.CalledProcessError):
+        return []

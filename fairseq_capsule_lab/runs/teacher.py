@@ -1,0 +1,115 @@
+"""A teacher's translations as the targets of a training set (sequence-level distillation, Kim and Rush 2016)."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from fairseq import checkpoint_utils
+from fairseq.data import data_utils, indexed_dataset
+from fairseq.data.data_utils import infer_language_pair
+
+import fairseq_capsule.tasks  # noqa: F401  registers the models of the checkpoints
+from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
+from fairseq_capsule_lab.errors import LabError, name, place, whole
+
+HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
+SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
+
+
+def check_teacher(teacher: str, data: str) -> tuple[str, str, int]:
+    """Check that a model can teach on a data folder. Return the languages and its maximum target length.
+
+    Raises:
+        UserError: it cannot, or a name is not one that fairseq can open.
+    """
+    source, target = infer_language_pair(data)
+    if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
+        raise LabError(f"{data}: no binarised training set in it; name the folder that fairseq-preprocess made")
+    for path, what in ((teacher, "TEACHER"), (data, "DATA")):
+        place(what, os.path.realpath(path))
+    for language in (source, target):
+        name(f"the language of a file in {data}", language)
+    state = checkpoint_utils.load_checkpoint_to_cpu(teacher)
+    if not isinstance(state.get("model"), dict):
+        raise LabError(f"{teacher}: it contains no model; give a checkpoint of fairseq")
+    refuse_other_languages(teacher, state, source, target)
+    dictionaries = (read_dictionary(f"{data}/dict.{language}.txt") for language in (source, target))
+    refuse_other_dictionaries(teacher, state, *dictionaries)
+    if os.path.exists(f"{data}/train1.{source}-{target}.{target}.bin"):
+        raise LabError(f"{data}: its training set has several parts (train1.…); binarise it as one")
+    config = (state.get("cfg") or {}).get("model") or state.get("args")
+    option = config.get if isinstance(config, dict) else lambda key: getattr(config, key, None)
+    longest = whole(f"{teacher}: max_target_positions", option("max_target_positions") or 1024)
+    return source, target, longest
+
+
+def collect(data: Path, source: str, target: str, longest: int, shards: Path, out: Path) -> list[str]:
+    """Write a data folder whose training targets are a teacher's translations.
+
+    A sentence keeps its own target if its translation is empty, reaches the maximum length (twice the source plus 10,
+    or the `longest` that the teacher supports), or is missing because the teacher skips its source.
+
+    Args:
+        shards: the folder with the outputs of fairseq-generate.
+        out: the new folder.
+
+    Returns:
+        Two lines for the user that count these sentences.
+
+    Raises:
+        LabError: translations are missing.
+    """
+    pair = f"{source}-{target}"
+    out.mkdir()
+    for file in data.iterdir():
+        if file.is_file() and not file.name.startswith(f"train.{pair}.{target}."):
+            shutil.copy2(file, out)
+    dictionary = read_dictionary(str(data / f"dict.{target}.txt"))
+    sources, targets = (
+        data_utils.load_indexed_dataset(str(data / f"train.{pair}.{language}"), dictionary)
+        for language in (source, target)
+    )
+    translations = _translations(shards)
+    prefix = out / f"train.{pair}.{target}"
+    builder = indexed_dataset.make_builder(f"{prefix}.bin", "mmap", len(dictionary))
+    kept = {"empty": 0, "over-long": 0, "skipped": 0}
+    for number, (words, own) in enumerate(zip(sources, targets)):
+        text = translations.get(number)
+        tokens = dictionary.encode_line(text or "", add_if_not_exist=False).long()
+        if text is None:
+            reason = "skipped"
+        elif len(tokens) <= 1:
+            reason = "empty"
+        elif len(tokens) - 1 >= min(2 * len(words) + 10, longest - 1):
+            reason = "over-long"
+        else:
+            builder.add_item(tokens)
+            continue
+        kept[reason] += 1
+        builder.add_item(own)
+    builder.finalize(f"{prefix}.idx")
+    if kept["skipped"] > _announced(shards):
+        raise LabError(
+            f"{kept['skipped']} translations are missing in {shards.name}: delete that folder and run the command again"
+        )
+    return [
+        f"{len(targets)} training sentences, {len(targets) - sum(kept.values())} of them the teacher's; the others:",
+        ", ".join(f"{number} {reason}" for reason, number in kept.items()),
+    ]
+
+
+def _translations(shards: Path) -> dict[int, str]:
+    """Return the best translation of each sentence number."""
+    best: dict[int, str] = {}
+    for file in sorted(shards.glob("*.out")):
+        with open(file, encoding="utf-8") as lines:
+            for match in filter(None, map(HYPOTHESIS.match, lines)):
+                best.setdefault(int(match[1]), match[2])
+    return best
+
+
+def _announced(shards: Path) -> int:
+    """Return how many sentences fairseq announced to skip."""
+    texts = (file.read_text(encoding="utf-8") for file in shards.glob("*.log"))
+    return max((int(number.replace(",", "")) for text in texts for number in SKIPPED.findall(text)), default=0)

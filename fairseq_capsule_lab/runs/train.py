@@ -1,0 +1,246 @@
+"""A training: one process of fairseq for each device, whose output goes to the log of the run folder."""
+
+import contextlib
+import datetime
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairseq_capsule.errors import UserError, one_line
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import require_plain
+from fairseq_capsule_lab.runs import machine
+from fairseq_capsule_lab.runs.folder import LAST, LINKS, RunFolder
+from fairseq_capsule_lab.runs.training_plan import Plan, plan
+from fairseq_capsule_lab.stages import Folder, command_line
+
+SCRIPT = "train.sh"
+# The lines of the log that are shown while it trains, and what they are shown as.
+SHOWN = (
+    (re.compile(rb"\[[^]]*\]\[(?:train_inner|valid[0-9]*|fairseq_capsule[^]]*)\]\[INFO\] - "), b"  "),
+    (re.compile(rb"\[[^]]*\]\[[^]]*\]\[INFO\] - (?=Loaded checkpoint)"), b"  "),
+    (re.compile(rb"\[[^]]*\]\[[^]]*\]\[WARNING\] - "), b"  warning: "),
+)
+_ERROR = re.compile(r"(?:\[rank[0-9]+\]: )?((?:\w+\.)+[A-Z]\w*|[A-Z]\w*(?:Error|Exception))(: .+)")
+_CONSEQUENCE = re.compile(r"torch\.distributed|.*Connection (reset|closed) by peer")
+_OWN = re.compile(r"(fairseq_capsule|fairseq_capsule_lab|hydra|omegaconf)\.errors\.\w+: ")
+_CONFIGURATION = re.compile(r"(hydra|omegaconf)\.errors\.")
+_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+_PERIOD = 0.2  # seconds between two looks at the log
+
+
+def train(program: str, words: Sequence[str], asked: Mapping[str, str], overrides: Sequence[str]) -> None:
+    """Train, or continue a training, and print its progress.
+
+    Args:
+        program: what the user called, for the manifest and messages.
+        words: its arguments.
+        asked: see `training_plan.plan`.
+        overrides: settings in Hydra's syntax.
+
+    Raises:
+        LabError: an argument is wrong, the folder belongs to another training, or the training failed.
+    """
+    machine.require_tools("fairseq-hydra-train", "torchrun")
+    asked = {**asked, "visible": ",".join(machine.visible_gpus(os.environ))}
+    planned = plan(asked, overrides, os.environ)
+    environment = machine.child_environment(",".join(planned.machines.gpus))
+    _require_gpus(len(planned.machines.gpus), environment)
+    out = Path(os.path.abspath(asked["out"]))
+    with _entered(asked["out"], planned.machines.node) as folder:
+        if (out / LAST).exists() != planned.resumes:
+            # Another start wrote its first checkpoint before this one had the lock.
+            planned = plan(asked, overrides, os.environ)
+        training = Training(program, folder, planned)
+        if not training.begin(command_line(program, words), asked):
+            return
+        status = training.supervise(environment)
+        training.end(status)
+
+
+def _require_gpus(count: int, environment: Mapping[str, str]) -> None:
+    test = "import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))"
+    if count and subprocess.run([sys.executable, "-c", test, str(count)], env=environment).returncode:
+        raise LabError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
+
+
+@contextlib.contextmanager
+def _entered(out: str, node: int) -> Iterator[Folder]:
+    """Lock the run folder. Nodes but the first one do not: they write only their own logs."""
+    folder = Folder(out, SCRIPT)
+    if node == 0:
+        with folder.locked(LINKS):
+            yield folder
+        return
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LabError(f"cannot make the folder {out}: name one that can be written") from error
+    require_plain(folder.path, out, LINKS)
+    yield folder
+
+
+class Training:
+    """One start of a training in a run folder."""
+
+    def __init__(self, program: str, folder: Folder, planned: Plan):
+        self.program, self.folder, self.plan = program, folder, planned
+        self.run = RunFolder(folder.path)
+        self.node = planned.machines.node
+        self.log = folder.path / ("train.log" if self.node == 0 else f"train.node{self.node}.log")
+        self.first = self.log.stat().st_size if self.log.exists() else 0  # where the output of this start begins
+        self.child: subprocess.Popen[bytes] | None = None
+        self.interrupted = False
+
+    def begin(self, command: str, asked: Mapping[str, str]) -> bool:
+        """Bind the folder and record the start. Return False if the training is finished."""
+        records = self.node == 0
+        if records:
+            self.run.bind(self.plan.settings, self.folder.out)
+            recovered = self.run.recover_last(self.folder.out)
+            if recovered:
+                name = one_line(recovered.name)
+                print(f"checkpoint_last.pt was truncated by an interruption: continuing from {name}")
+        # If all updates are saved and it started again, fairseq would make one more update.
+        if self.run.is_finished or 0 < self.plan.max_update <= self.run.resume_update:
+            if records and not self.run.is_finished:
+                self.run.finish()
+            print(f"{one_line(self.folder.out)}: finished, nothing to do")
+            return False
+        if records:
+            self.run.note_start(
+                {
+                    "start": _now(),
+                    "command": command,
+                    **machine.facts(Path(asked["plugin"])),
+                    "processes": self.plan.where,
+                    "batch": self.plan.batch,
+                    "data": str(self.plan.data),
+                    "seed": self.plan.seed,
+                }
+            )
+        line = f"{self.program}: {self.plan.where}; effective batch: {self.plan.batch}"
+        print(line, flush=True)
+        with self.folder.writing(), open(self.log, "a", encoding="utf-8") as stream:
+            stream.write(f"{line}\n")
+        return True
+
+    def supervise(self, environment: Mapping[str, str]) -> int:
+        """Run the command and show the important lines of its log. A signal ends it first. Return its status."""
+        numbers = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
+        before = {number: signal.signal(number, self._interrupt) for number in numbers}
+        try:
+            with open(self.log, "ab") as stream:
+                # The child inherits the lock: if this process is killed, the folder stays locked until the training
+                # ends. It stays in the caller's folder, because paths in the settings are relative to it.
+                self.child = subprocess.Popen(
+                    self.plan.command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stream,
+                    stderr=subprocess.STDOUT,
+                    env={**environment, "HYDRA_FULL_ERROR": "1", "PYTHONWARNINGS": "ignore"},
+                    pass_fds=[self.folder.descriptor] if self.folder.descriptor >= 0 else [],
+                    preexec_fn=_ignore_keyboard,
+                )
+            if self.interrupted:
+                self.child.terminate()
+            shown = threading.Thread(target=self._show, args=(self.child,), daemon=True)
+            shown.start()
+            status = self.child.wait()  # an interrupted training may take long to end
+            shown.join()
+            return status
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        self.interrupted = True
+        if self.child is not None:
+            self.child.terminate()
+
+    def _show(self, child: "subprocess.Popen[bytes]") -> None:
+        rest = b""
+        with contextlib.suppress(OSError), open(self.log, "rb") as stream:  # the reader of our output may end
+            stream.seek(self.first)
+            while True:
+                ended = child.poll() is not None
+                *lines, rest = (rest + stream.read()).split(b"\n")
+                for line in lines:
+                    for pattern, mark in SHOWN:
+                        match = pattern.match(line)
+                        if match:
+                            sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
+                sys.stdout.buffer.flush()
+                if ended:
+                    return
+                time.sleep(_PERIOD)
+
+    def end(self, status: int) -> None:
+        """Record how this start ended.
+
+        Raises:
+            LabError: it failed or was interrupted.
+        """
+        if self.interrupted:
+            raise self._failure("interrupted", f"the same command resumes from update {self.run.resume_update}")
+        if self.node != 0:
+            if status:
+                raise self._failure(self._reason(status), "see the first node")
+            return
+        # fairseq's status is unreliable: it may be 0 after an error.
+        if not any("done training in" in line for line in self._said()) or not self.run.last_checkpoint.exists():
+            reason = self._reason(status)
+            wrong = _CONFIGURATION.match(reason)
+            raise self._failure(
+                reason, "correct the command" if wrong else "fix the cause and run the same command again"
+            )
+        update = self.run.resume_update
+        self.run.note_end(_now(), "finished")
+        self.run.finish()
+        print(f"ready: {self.folder.path}, {update} updates")
+
+    def _said(self) -> Iterator[str]:
+        """Yield the lines that this start added to the log."""
+        with open(self.log, "rb") as stream:
+            stream.seek(self.first)
+            for line in stream:
+                yield line.decode(errors="replace").rstrip("\n")
+
+    def _reason(self, status: int) -> str:
+        """Return the error that ended this start, not its consequences in other processes."""
+        if not self.folder.has_room():
+            return "No space left on device"
+        reason = last = ""
+        for line in self._said():
+            last = line
+            error = _ERROR.fullmatch(line)
+            if error and not _CONSEQUENCE.match(error[1] + error[2]):
+                reason = error[1] + error[2]
+        if not reason and status < 0:
+            reason = f"killed by signal {-status}, perhaps because memory ran out"
+        return reason or last
+
+    def _failure(self, reason: str, advice: str) -> LabError:
+        reason = _OWN.sub("", reason, count=1) if _OWN.match(reason) else reason
+        for rest in self.folder.path.glob("checkpoint*.tmp"):  # not completely written
+            rest.unlink(missing_ok=True)
+        if self.node == 0:
+            with contextlib.suppress(UserError, OSError):
+                self.run.note_end(_now(), reason)
+        return LabError(f"{reason} (full log: {self.log}); {advice}")
+
+
+def _ignore_keyboard() -> None:
+    """In the child, before its program: the terminal sends Ctrl-C to it too, but this process ends it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _now() -> str:
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")

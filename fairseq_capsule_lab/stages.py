@@ -1,0 +1,316 @@
+"""A folder that is made by stages, each of which survives an interruption.
+
+A stage makes one file or folder under a temporary name, which gets its final name when it is complete. So a name that
+exists is finished, and the same command resumes where it stopped. `settings` has one line `KEY VALUE` for each setting
+that the content depends on; a folder that was made with other settings is refused. A folder of texts has files named
+SPLIT.LANG.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import require_plain
+
+PACKAGES = (
+    *("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch"),
+    *("sacremoses", "subword-nmt", "jieba", "sentencepiece"),
+)
+ROOM = 1 << 20  # bytes; with less, a disk counts as full
+DIGITS = 12  # of a hash in the settings
+_BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
+
+
+class Stage(NamedTuple):
+    """One step.
+
+    Attributes:
+        output: the name of the file or folder that it makes.
+        make: called with the temporary path to make, and a log for the output of commands. It raises an error, or
+            `CalledProcessError` for a command whose last line in the log is the reason.
+    """
+
+    output: str
+    make: Callable[[Path, BinaryIO], object]
+
+
+class Folder:
+    """A folder in which a script works.
+
+    Args:
+        out: the folder, as the user named it.
+        script: the name of the script, the first line of the settings.
+    """
+
+    def __init__(self, out: str, script: str):
+        self.out, self.path, self.script = out, Path(os.path.abspath(out)), script
+        self.stages: list[str] = []
+        self.descriptor = -1  # holds the lock
+
+    @contextlib.contextmanager
+    def locked(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
+        """Make the folder if it is missing, and lock it. A second program waits for the first one.
+
+        Processes that inherit `descriptor` keep the lock, so a folder stays locked until the last of them has ended.
+
+        Args:
+            links: names of links that the folder may have.
+
+        Raises:
+            LabError: it is no folder, cannot be made, or has a link that could lead what is written to another place.
+        """
+        if self.path.exists() and not self.path.is_dir():
+            raise LabError(f"{self.out} is not a folder: name a folder, or a new name")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.descriptor = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise LabError(f"cannot make the folder {self.out}: name one that can be written") from error
+        try:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"waiting for another run in {self.out}", flush=True)
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+            require_plain(self.path, self.out, links)
+            with _ended_by_signals():
+                yield self
+        finally:
+            os.close(self.descriptor)
+
+    @property
+    def settings_file(self) -> Path:
+        return self.path / "settings"
+
+    def keep_settings(self, settings: Iterable[str]) -> None:
+        """Refuse a folder that was made with other settings. The first finished stage binds it to these.
+
+        Raises:
+            LabError: the settings differ, or the folder cannot be written.
+        """
+        lines = [f"script {self.script}", *settings]
+        if not self.settings_file.exists():
+            with self.writing():
+                self._unbound.write_text("".join(f"{line}\n" for line in lines))
+            return
+        before = self.settings_file.read_text(errors="replace").splitlines()
+        if before == lines:
+            return
+        # A hash means nothing to the user.
+        there = ",".join(_without_hash(line) for line in before if line not in lines)
+        wanted = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
+        raise LabError(
+            f"{self.out} was prepared with {there or 'other settings'}{wanted and f', not {wanted}'}: delete it, "
+            "or name another folder"
+        )
+
+    @property
+    def _unbound(self) -> Path:
+        return self.path / "settings.part"
+
+    def bind(self) -> None:
+        """Bind the folder to its settings."""
+        if not self.settings_file.exists():
+            self._unbound.rename(self.settings_file)
+
+    def run(self, *stages: Stage) -> None:
+        """Run the stages that are not finished.
+
+        Raises:
+            LabError: a stage failed, in one line that names its log; or its file is of another program.
+        """
+        for stage in stages:
+            self._run(stage)
+
+    def _run(self, stage: Stage) -> None:
+        final = self.path / stage.output
+        self.stages.append(stage.output)
+        if final.exists():
+            if not self.settings_file.exists():
+                raise LabError(f"{final} exists, but was not made by this script: name another folder")
+            print(f"{stage.output}: done before", flush=True)
+            return
+        # What an interrupted run left. Processes of it that still run hold no lock and write only there.
+        for rest in self.path.glob(f"{stage.output}.part.*"):
+            remove(rest)
+        part, log = (self.path / f"{stage.output}.{kind}" for kind in (f"part.{os.getpid()}", "log"))
+        try:
+            with open(log, "wb") as stream:
+                stage.make(part, stream)
+            self.bind()
+            part.rename(final)
+        except (UserError, OSError, subprocess.CalledProcessError) as error:
+            raise self._failure(stage.output, part, log, error) from error
+        log.unlink()
+        print(f"{stage.output}: {counts(final)}", flush=True)
+
+    def _failure(self, name: str, part: Path, log: Path, error: Exception) -> LabError:
+        said = log.read_bytes().splitlines() if log.exists() else []
+        reason = said[-1].decode(errors="replace") if said else "no reason given"
+        if not isinstance(error, subprocess.CalledProcessError):
+            reason = str(error)
+        if not self.has_room():
+            reason = "No space left on device"
+        for rest in self.path.glob(f"{part.name}*"):
+            remove(rest)
+        if isinstance(error, UserError) and self.has_room():
+            return LabError(str(error))
+        return LabError(
+            f"stage '{name}' failed: {reason} (full log: {log}); fix the cause and run the same command again"
+        )
+
+    def has_room(self) -> bool:
+        """Return whether the disk has a free megabyte."""
+        disk = os.statvfs(self.path)
+        return disk.f_bavail * disk.f_frsize >= ROOM
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Turn an error of writing in the folder into a line that names it."""
+        try:
+            yield
+        except OSError as error:
+            raise LabError(
+                f"cannot write in {self.out}, which is read-only or on a full disk: make it writable, or free some "
+                "space"
+            ) from error
+
+    def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
+        """Return the last stage: `manifest.tsv` with the command, its settings and tools, all sources and results.
+
+        Args:
+            extra: further lines, read when the stage runs.
+        """
+
+        def make(part: Path, log: BinaryIO) -> None:
+            lines = [f"command\t{command_line}"]
+            lines += ["setting\t" + line.replace(" ", "\t", 1) for line in _lines(self.settings_file)]
+            lines += [f"version\t{name}\t{version}" for name, version in versions(PACKAGES).items()]
+            lines += [f"part\t{line}" for line in _lines(self.path / "raw/PARTS")]
+            for line in _lines(self.path / "raw/SHA256SUMS"):
+                digest, _, name = line.partition(" ")
+                lines.append(f"source\t{name[1:]}\t{digest}")
+            files = [file for stage in self.stages[:-1] for file in self._files(stage)]
+            for name in sorted(str(file.relative_to(self.path)) for file in files):
+                content = (self.path / name).read_bytes()
+                binary = name.endswith((".bin", ".idx", ".model"))
+                number = "" if binary else f"\t{content.count(10)} lines"
+                lines.append(f"file\t{name}\t{hashlib.sha256(content).hexdigest()}{number}")
+            part.write_text("".join(f"{line}\n" for line in [*lines, *extra]))
+
+        return Stage("manifest.tsv", make)
+
+    def _files(self, stage: str) -> list[Path]:
+        path = self.path / stage
+        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+        return [file for file in files if file.suffix != ".log" and file.name not in ("SHA256SUMS", "PARTS")]
+
+
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let a signal that ends a program raise SystemExit, so that its children are ended too."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    # Under nohup the end of the terminal stays ignored.
+    numbers = [number for number in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, end) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text(errors="surrogateescape").splitlines() if file.is_file() else []
+
+
+def _without_hash(line: str) -> str:
+    """Return `other KEY` for a setting that is a hash, and other settings as they are."""
+    key, _, value = line.partition(" ")
+    hashes = rf"[0-9a-f]{{{DIGITS}}}( [0-9a-f]{{{DIGITS}}})*"
+    if not re.fullmatch(hashes, value):
+        return line
+    return f"other {key} text" if key in ("train", "valid", "test") else f"other {key}"
+
+
+def fingerprint(*files: Path) -> str:
+    """Return the first 12 hex digits of the SHA-256 of files, one after the other."""
+    digest = hashlib.sha256()
+    for path in files:
+        with open(path, "rb") as stream:
+            while block := stream.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()[:DIGITS]
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, as far as it is possible."""
+    with contextlib.suppress(OSError):
+        path.unlink()
+        return
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def counts(path: Path) -> str:
+    """Return the number of lines of a stage's texts, and what was taken from each part of the training text."""
+    if path.suffix == ".model":
+        return f"{path.stat().st_size} bytes"
+    if path.is_file():
+        return f"{_count_lines(path)} lines"
+    binarised = path / "preprocess.log"
+    if binarised.is_file():
+        said = (_BINARISED.fullmatch(line) for line in _lines(binarised))
+        return ", ".join(f"{line[1]} {line[2]} ({line[3]} <unk>)" for line in said if line)
+    texts = sorted(file for file in path.iterdir() if "." in file.name[1:] and not file.name.startswith("."))
+    taken = (line.replace("\t", ": ", 1) for line in _lines(path / "PARTS"))
+    numbers = ", ".join(f"{file.name} {_count_lines(file)}" for file in texts)
+    return "\n".join([numbers, *(f"  {line}" for line in taken)])
+
+
+def _count_lines(path: Path) -> int:
+    with open(path, "rb") as stream:
+        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those packages that are installed. fairseq has three possible names."""
+    installed = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
+    return {name: installed[name] for name in packages if name in installed}
+
+
+def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:
+    """Run a command and yield the lines of its output; its errors go to the log. It ends with this process.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+    ) as child:
+        assert child.stdout is not None
+        try:
+            yield from child.stdout
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, words)
+
+
+def command_line(program: str, words: Iterable[str]) -> str:
+    """Return a command with its words, each quoted for a shell."""
+    return " ".join([program, *("'{}'".format(word.replace("'", "'\\''")) for word in words)])

@@ -1,0 +1,223 @@
+"""Folders that are made by stages: interruptions, locks, settings, errors."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fairseq_capsule_lab import stages
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import Folder, Stage, command_line, counts, fingerprint
+from tests.integration.commands import wait_for
+
+SETTINGS = ["limit none"]
+# A command with one stage, whose process writes its number to the file `child` and sleeps.
+COMMAND = """
+import os, signal, sys
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from pathlib import Path
+from fairseq_capsule_lab.stages import Folder, Stage, output_of
+
+def make(part, log):
+    words = ["sh", "-c", "echo $$ >.child; mv .child child; exec sleep 60"]
+    part.write_bytes(b"".join(output_of(words, log, Path.cwd(), os.environ)))
+
+with Folder("out", "x").locked() as folder:
+    folder.keep_settings([])
+    folder.run(Stage("texts", make))
+"""
+
+
+def text(content):
+    return lambda part, log: part.write_text(content)
+
+
+def failing(part, log):
+    part.mkdir()
+    log.write(b"first\ntoo bad\n")
+    raise subprocess.CalledProcessError(3, ["x"])
+
+
+def made(*some, settings=SETTINGS, out="out"):
+    with Folder(out, "x").locked() as folder:
+        folder.keep_settings(settings)
+        folder.run(*some)
+    return folder
+
+
+def refused(*some, **options):
+    with pytest.raises(LabError) as error:
+        made(*some, **options)
+    assert str(error.value).isprintable()
+    return str(error.value)
+
+
+def names(path="out"):
+    return sorted(os.listdir(path))
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start Python code in the folder above `out`."""
+    running = []
+
+    def run(code, ready="child"):
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        running.append(subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, **pipes))
+        if ready:
+            wait_for(tmp_path / ready, running[-1])
+        return running[-1]
+
+    yield run
+    for process in running:
+        process.kill()
+        process.communicate()
+
+
+def is_running(number):
+    try:
+        os.kill(number, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_what_has_its_name_is_complete_and_stays(capsys):
+    seen = []
+
+    def make(part, log):
+        seen.append(names())
+        part.mkdir()
+        (part / "train.en").write_text("a\nb\n")
+
+    made(Stage("raw", make), Stage("codes", text("a b\n")))
+    assert names() == ["codes", "raw", "settings"] and "raw" not in seen[0]
+    assert open("out/settings").read() == "script x\nlimit none\n"
+    made(Stage("raw", make), Stage("codes", text("other")))
+    assert len(seen) == 1 and open("out/codes").read() == "a b\n"
+    said = capsys.readouterr().out.splitlines()
+    assert said == ["raw: train.en 2", "codes: 1 lines", "raw: done before", "codes: done before"]
+
+
+def test_other_settings_are_refused_once_a_stage_is_finished():
+    refused(Stage("raw", failing))
+    assert names() == ["raw.log", "settings.part"]
+    other = ["limit 9", "codes 0123456789ab", "train 0123456789ab 0123456789ac"]
+    made(Stage("raw", text("")), settings=other)
+    assert names() == ["raw", "settings"]
+    before = "out was prepared with limit 9,other codes,other train text, not limit none"
+    assert refused() == f"{before}: delete it, or name another folder"
+    same = ["limit 9", "codes 123456789abc", other[2]]
+    assert refused(settings=same) == "out was prepared with other codes: delete it, or name another folder"
+
+
+def test_an_output_of_another_program_is_refused(place):
+    os.mkdir("out")
+    open("out/raw", "w").close()
+    message = f"{place}/out/raw exists, but was not made by this script: name another folder"
+    assert refused(Stage("raw", text(""))) == message
+
+
+def test_a_stage_that_fails_says_why_and_leaves_its_log(place):
+    why = f"stage 'raw' failed: too bad (full log: {place}/out/raw.log); fix the cause and run the same command again"
+    assert refused(Stage("raw", failing)) == why
+    assert names() == ["raw.log", "settings.part"]
+
+    def refuse(part, log):
+        raise LabError("line 3: not UTF-8")
+
+    assert refused(Stage("raw", refuse)) == "line 3: not UTF-8"
+
+
+def test_a_full_disk_is_the_reason(monkeypatch):
+    monkeypatch.setattr(stages, "ROOM", 2**80)
+    assert "stage 'raw' failed: No space left on device (full log" in refused(Stage("raw", failing))
+
+
+def test_a_place_that_is_no_folder_is_refused():
+    open("file", "w").close()
+    assert refused(out="file") == "file is not a folder: name a folder, or a new name"
+    assert refused(out="file/x") == "cannot make the folder file/x: name one that can be written"
+
+
+def test_a_folder_with_a_link_is_refused():
+    os.mkdir("out")
+    os.symlink("new", "out/raw.log")
+    assert refused(Stage("raw", text(""))).startswith("out/raw.log: a link, not a file or a folder")
+    assert not os.path.exists("out/new")
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_process_of_a_stage(start, place, number):
+    process = start(COMMAND)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode not in (0, None)
+    assert not is_running(int((place / "child").read_text()))
+    assert "texts" not in names()
+    made(Stage("texts", text("")), settings=[])
+    assert names() == ["settings", "texts"]
+
+
+def test_under_nohup_the_end_of_the_terminal_is_ignored(start):
+    process = start(COMMAND.replace("SIGHUP, signal.SIG_DFL", "SIGHUP, signal.SIG_IGN").replace("sleep 60", "sleep 1"))
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=60) == 0 and names() == ["settings", "texts"]
+
+
+def test_a_second_command_waits_for_the_first(start, place):
+    first = start(COMMAND)
+    second = start(COMMAND.replace("exec sleep 60", "true"), ready=None)
+    assert second.stdout.readline() == "waiting for another run in out\n"
+    first.kill()
+    assert second.wait(timeout=60) == 0 and names() == ["settings", "texts"]
+
+
+def test_counts_of_a_stage(tmp_path):
+    (tmp_path / "codes").write_text("a\nb\nno end")
+    (tmp_path / "sentencepiece.model").write_bytes(b"x" * 70)
+    for name in ("raw", "bin"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "raw/train.de").write_text("1\n")
+    (tmp_path / "raw/test.en").write_text("")
+    (tmp_path / "raw/PARTS").write_text("news\t1 of 2\n")
+    line = "| INFO | fairseq_cli.preprocess | [en] bpe/train.en: 300 sents, 1000 tokens, 0.5% replaced (by <unk>)\n"
+    (tmp_path / "bin/preprocess.log").write_text(f"x\n{line}{line.replace('train', 'valid')}")
+    assert [counts(tmp_path / name) for name in ("codes", "sentencepiece.model", "raw", "bin")] == [
+        *("2 lines", "70 bytes", "test.en 0, train.de 1\n  news: 1 of 2"),
+        "train.en 300 (0.5% <unk>), valid.en 300 (0.5% <unk>)",
+    ]
+
+
+def test_a_manifest_names_settings_sources_and_files():
+    def make(part, log):
+        part.mkdir()
+        for name, content in {"SHA256SUMS": "abc  train.gz\n", "PARTS": "train.gz\t5\n", "train.de": "1\n2\n"}.items():
+            (part / name).write_text(content)
+
+    def binarise(part, log):
+        part.mkdir()
+        (part / "train.bin").write_text("x\n")
+
+    with Folder("out", "x").locked() as folder:
+        folder.keep_settings(["from a folder"])
+        folder.run(Stage("raw", make), Stage("bin", binarise))
+        folder.run(folder.manifest(command_line("prepare.sh", ["it's"]), ["counted\t3"]))
+    lines = (folder.path / "manifest.tsv").read_text().splitlines()
+    assert lines[0] == "command\tprepare.sh 'it'\\''s'"
+    assert lines[1:3] == ["setting\tscript\tx", "setting\tfrom\ta folder"]
+    assert all(line.startswith("version\t") for line in lines[3:-5])
+    sha = subprocess.check_output(["sha256sum", "out/raw/train.de"], text=True)[:64]
+    assert lines[-5:-3] == ["part\ttrain.gz\t5", "source\ttrain.gz\tabc"]
+    assert lines[-3].startswith("file\tbin/train.bin\t") and not lines[-3].endswith("lines")
+    assert lines[-2] == f"file\traw/train.de\t{sha}\t2 lines" and lines[-1] == "counted\t3"
+    assert fingerprint(folder.path / "raw/train.de") == sha[:12]
