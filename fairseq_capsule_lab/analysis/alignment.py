@@ -1,11 +1,15 @@
 """Symmetric word alignments by eflomal, an optional library."""
 
 import os
+import re
 import sys
 import tempfile
-from typing import List, Sequence, Set, Tuple
+from pathlib import Path
+from typing import List, Sequence, Set, Tuple, Union
 
+from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import missing_library
+from fairseq_capsule_lab.errors import LabError, shown
 
 # (source word, target word), both counted from 0
 Links = Set[Tuple[int, int]]
@@ -38,7 +42,7 @@ def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], 
             links_filename_rev=files[1],
             quiet=not sys.stderr.isatty(),
         )
-        forward, backward = (_read(file) for file in files)
+        forward, backward = map(read_alignments, files)
     return forward, backward
 
 
@@ -74,12 +78,17 @@ def grow_diag_final_and(forward: Links, backward: Links) -> Links:
     return links
 
 
-def _read(file: str) -> List[Links]:
-    """Read lines such as `0-0 1-2 …`, the format of word aligners."""
-    with open(file, encoding="utf-8") as stream:
-        return [{_link(link) for link in line.split()} for line in stream]
+def read_alignments(file: Union[str, Path]) -> List[Links]:
+    """Read lines such as `0-0 1-2 …`, the format of word aligners.
+
+    Raises:
+        LabError: a line has something else.
+    """
+    return [{_link(file, number, link) for link in line.split()} for number, line in enumerate(read_lines(file), 1)]
 
 
-def _link(text: str) -> Tuple[int, int]:
-    source, target = map(int, text.split("-"))
-    return source, target
+def _link(file: Union[str, Path], number: int, text: str) -> Tuple[int, int]:
+    link = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text, re.ASCII)
+    if not link:
+        raise LabError(f"{file}, line {number}: '{shown(text)}' is no link such as 0-1; give a word aligner's output")
+    return int(link[1]), int(link[2])

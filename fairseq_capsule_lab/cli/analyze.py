@@ -6,7 +6,10 @@ from dataclasses import asdict
 from typing import List
 
 from fairseq_capsule.data.files import read_lines
+from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.options import MOST_ITERATIONS
+from fairseq_capsule_lab.analysis.alignment import read_alignments
+from fairseq_capsule_lab.analysis.assignment import assignment_report
 from fairseq_capsule_lab.analysis.cases import METRICS, case_report, compare
 from fairseq_capsule_lab.analysis.coverage import coverage_report
 from fairseq_capsule_lab.analysis.iterations import iteration_options, iteration_report
@@ -84,6 +87,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     overlap = _kind(kinds, "overlap", "how many words of their bags PAST and FUTURE predict", _overlap)
     _checkpoints(overlap, split="test")
+
+    assignment = _kind(
+        kinds, "assignment", "which source words PAST and FUTURE hold, compared with word alignments", _assignment
+    )
+    _checkpoints(assignment, split="test")
+    assignment.add_argument(
+        "--alignments",
+        type=input_file,
+        required=True,
+        metavar="FILE",
+        help="the links of each sentence of the split, such as 0-0 1-2: source word-target word, from 0",
+    )
+    assignment.add_argument(
+        "--iterations", type=whole_number(1, MOST_ITERATIONS), metavar="N", help="routing iterations (as in training)"
+    )
 
     iterations = _kind(
         kinds, "iterations", "translation quality by number of routing iterations at inference", _iterations
@@ -183,6 +201,17 @@ def _coverage(args: argparse.Namespace) -> Report:
 
 def _overlap(args: argparse.Namespace) -> Report:
     return overlap_report(system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split)
+
+
+def _assignment(args: argparse.Namespace) -> Report:
+    return assignment_report(
+        system_names(args.names, args.checkpoints, parts=2),
+        args.checkpoints,
+        args.data,
+        args.split,
+        read_alignments(args.alignments),
+        {PAST_FUTURE.iterations: args.iterations} if args.iterations else None,
+    )
 
 
 def _iterations(args: argparse.Namespace) -> Report:

@@ -4,6 +4,8 @@ import json
 import re
 
 import pytest
+from fairseq.data import Dictionary
+from fairseq.data.data_utils import load_indexed_dataset
 
 from fairseq_capsule_lab.cli import main
 from tests.integration.commands import run, train
@@ -36,6 +38,46 @@ def test_overlap_equals_that_of_the_validation(data, routed, tmp_path, capsys):
     assert (tmp_path / "overlap.svg").exists()
 
 
+@pytest.fixture(scope="module")
+def links(data):
+    """The links of the test split: a target is its source in reverse order."""
+    dictionary = Dictionary.load(str(data / "dict.en.txt"))
+    sources = load_indexed_dataset(f"{data}/test.en-de.en", dictionary)
+    lengths = [len(source) - 1 for source in sources]  # without the end of the sentence
+    return [" ".join(f"{word}-{length - 1 - word}" for word in range(length)) for length in lengths]
+
+
+def test_assignment_is_compared_with_alignments(data, routed, links, tmp_path, capsys):
+    checkpoint = routed[0] / "checkpoint_last.pt"
+    (tmp_path / "links").write_text("".join(f"{line}\n" for line in links))
+    arguments = (checkpoint, "--data", data, "--alignments", tmp_path / "links", "--out", tmp_path / "out")
+    model, attention, position = rows(capsys, "assignment", *arguments, "--names", "GDR")
+    names = [row["system"] for row in (model, attention, position)]
+    assert names == ["GDR", "GDR: cross-attention so far", "GDR: position alone"]
+    for row in (model, attention, position):
+        assert row["sentences"] == len(links) and 0 <= row["area"] <= 1 and 0 <= row["near"] <= 1
+    assert model["precision"] is None  # every word has a link
+    assert position["area"] < 0.7  # near 1 if a target is in the order of its source; here it is reversed
+    one = rows(capsys, "assignment", *arguments, "--iterations", 1)
+    assert one[0]["area"] != model["area"] and one[2] == {**position, "system": one[2]["system"]}
+    assert (tmp_path / "out/assignment.svg").exists()
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda lines: lines[:-1], "--alignments: 19 lines, but test has 20 sentences"),
+        (lambda lines: [*lines, ""], "--alignments: 21 lines, but test has 20 sentences"),
+        (lambda lines: ["0-99", *lines[1:]], "--alignments, line 1: 0-99, but the sentence has "),
+    ],
+)
+def test_alignments_of_another_text_are_refused(data, routed, links, tmp_path, capsys, change, message):
+    (tmp_path / "links").write_text("".join(f"{line}\n" for line in change(links)))
+    words = [routed[0] / "checkpoint_last.pt", "--data", data, "--alignments", tmp_path / "links", "--out", tmp_path]
+    assert main(["analyze", "assignment", *map(str, words)]) == 1
+    assert message in capsys.readouterr().err
+
+
 def test_iterations_have_the_scores_of_generate_and_validate(data, trained, tmp_path, capsys):
     checkpoint = trained / "checkpoint3.pt"
     arguments = ("--data", data, "--split", "test", "--iterations", "1,3", "--beam", 2, "--out", tmp_path)
@@ -66,6 +108,7 @@ def test_an_option_is_required_for_several_routings(data, routed, tmp_path, caps
     [
         ("overlap", "trained", [], "checkpoint_last.pt: r_OL needs a model that was trained with --guided-heads bow"),
         ("overlap", "routed", ["--split", "nope"], "--split nope: "),
+        ("assignment", "trained", ["--alignments", __file__], "is no link such as 0-1; give a word aligner's output"),
         ("iterations", "routed", [], "its model has --past-future-iterations and --routing-iterations; choose one"),
         (
             "iterations",
