@@ -5,7 +5,7 @@ from typing import Any, Optional, Tuple, Union
 
 import torch
 from torch import Tensor, nn
-from transformers import GenerationMixin, PreTrainedModel
+from transformers import GenerationMixin, LogitsProcessor, LogitsProcessorList, PreTrainedModel
 from transformers.cache_utils import EncoderDecoderCache
 from transformers.modeling_outputs import ModelOutput, Seq2SeqLMOutput
 from transformers.utils.generic import can_return_tuple
@@ -166,6 +166,25 @@ class CapsuleDecoder(Side):
         return layer.kept
 
 
+class EndAtLongest(LogitsProcessor):
+    """Allow only `</s>` at the last position, as fairseq does. Its score is kept, unlike with `forced_eos_token_id`.
+
+    Args:
+        longest: the number of tokens, with the first and the last one.
+        end: the number of `</s>`.
+    """
+
+    def __init__(self, longest: int, end: int):
+        self.longest, self.end = longest, end
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # type: ignore[override]
+        if input_ids.size(1) < self.longest - 1:
+            return scores
+        return torch.full_like(scores, -torch.inf).index_copy(
+            1, input_ids.new_tensor([self.end]), scores[:, [self.end]]
+        )
+
+
 class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
     """The model. Its parameters have the names that they have in a checkpoint of fairseq."""
 
@@ -185,6 +204,11 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
     @classmethod
     def _supports_default_dynamic_cache(cls) -> bool:
         return False  # `forward` makes the cache
+
+    def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
+        processors = super()._get_logits_processor(generation_config, *args, **options)
+        processors.append(EndAtLongest(generation_config.max_length, self.config.eos_token_id))
+        return processors
 
     def new_cache(self) -> EncoderDecoderCache:
         """Return an empty cache for `forward`."""

@@ -62,8 +62,9 @@ class CapsuleTokenizer(PreTrainedTokenizer):
             self._tokenizer = moses.MosesTokenizer(source["language"])
         if target["tokenizer"] == "moses":
             self._detokenizer = importlib.import_module("sacremoses").MosesDetokenizer(target["language"])
+        special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
         fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
-        super().__init__(source=source, target=target, lowercase=lowercase, **{**options, **fixed})
+        super().__init__(source=source, target=target, lowercase=lowercase, **{**special, **options, **fixed})
 
     @property
     def vocab_size(self) -> int:
