@@ -206,7 +206,7 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         return False  # `forward` makes the cache
 
     def _get_logits_processor(self, generation_config: Any, *args: Any, **options: Any) -> LogitsProcessorList:
-        processors = super()._get_logits_processor(generation_config, *args, **options)
+        processors = super()._get_logits_processor(generation_config, *args, **options)  # type: ignore[misc]
         processors.append(EndAtLongest(generation_config.max_length, self.config.eos_token_id))
         return processors
 
