@@ -2,13 +2,12 @@
 
 import argparse
 import importlib
-import sys
 
 from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import quiet_loading
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, output_folder
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.errors import LabError, name
 from fairseq_capsule_lab.files import new_folder
 from fairseq_capsule_lab.runs.prepared import preparation, require_prepared
 
@@ -16,6 +15,11 @@ LIBRARIES = ("ctranslate2", "transformers")  # `export.to_LIBRARY`, which is imp
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
 # The types that CTranslate2 accepts.
 QUANTIZATIONS = "int8 int8_float32 int8_float16 int8_bfloat16 int16 float16 bfloat16 float32".split()
+
+
+def licence(text: str) -> str:
+    """An argparse type: a name such as `mit` or `cc-by-4.0`."""
+    return name("--license", text)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quantization", choices=QUANTIZATIONS, help="ctranslate2: the type of the weights (default: float32)"
     )
     parser.add_argument(
-        "--license", default="unknown", help="transformers: the licence that the model card states (default: unknown)"
+        "--license",
+        type=licence,
+        default="unknown",
+        help="transformers: the licence that the model card states (default: unknown)",
     )
     parser.add_argument(
         "--scores",
@@ -55,7 +62,7 @@ def run(args: argparse.Namespace) -> None:
             "(scripts/distill.sh), train a Transformer on the translations, and export that (docs/bridges.md)"
         )
     text = preparation(args.data, task.cfg.source_lang, task.cfg.target_lang)
-    args.architecture, args.words = config.model._name, sys.argv[1:]
+    args.architecture = config.model._name
     try:
         with new_folder(args.out) as folder:
             library.write(model, task, text, folder, args)

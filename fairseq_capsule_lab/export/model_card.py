@@ -18,8 +18,8 @@ from fairseq_capsule_lab.runs.prepared import Preparation, settings_of
 CARD = """\
 ---
 language:
-- {source}
-- {target}
+- "{source}"
+- "{target}"
 license: {license}
 library_name: transformers
 pipeline_tag: translation
@@ -52,8 +52,7 @@ def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -
 
     Args:
         text: how the text was prepared.
-        options: `checkpoint`, `data`, `license`, `architecture`, `words` (the command line) and `scores`, a file of
-            `scripts/evaluate.sh` or None.
+        options: those of `fairseq-capsule export`, and `architecture`.
 
     Raises:
         LabError: the file with the scores is damaged.
@@ -62,14 +61,19 @@ def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -
     with open(options.checkpoint, "rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     settings = settings_of(options.data)
-    data = ", ".join(f"{name} {value}" for name, value in settings.items() if name not in ("script", "from"))
+    data = [
+        settings["script"],
+        *(f"{name} {value}" for name, value in settings.items() if name not in ("script", "from")),
+    ]
+    # Names without their folders, which are those of a machine.
+    command = ["fairseq-capsule", "export", *(path.name for path in (options.checkpoint, options.data, options.out))]
     rows = {
         "parameters": f"{sum(parameter.numel() for parameter in model.parameters()):,}",
         "mechanisms": ", ".join(mechanism.name for mechanism in mechanisms) or "none",
-        "readings of the papers": f"`{in_words(readings(model.cfg))}`" if readings(model.cfg) else "one",
-        "data": f"`{settings['script']}`: {data}" if data else f"`{settings['script']}`",
+        "reading of the paper": in_words(readings(model.cfg)),
+        "data": ", ".join(data),
         "checkpoint": f"`{options.checkpoint.name}`, SHA-256 `{digest}`",
-        "made by": f"`fairseq-capsule {shlex.join(options.words)}`, version {__version__}",
+        "made by": f"`{shlex.join([*command, '--to', options.to])}`, version {__version__}",
     }
     return CARD.format(
         source=text.source.language,
@@ -77,7 +81,7 @@ def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -
         license=options.license,
         architecture=options.architecture,
         summary="\n".join(f"It {mechanism.summary}." for mechanism in mechanisms) or "A Transformer without routing.",
-        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items()),
+        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items() if value),
         scores="\n".join(["## Scores", "", *_scores(options.scores)]) if options.scores else "It has no scores yet.",
     )
 

@@ -133,17 +133,25 @@ def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path
     card = (out / "README.md").read_text()
     digest = hashlib.sha256((world / "model.pt").read_bytes()).hexdigest()
     for text in (
-        "---\nlanguage:\n- en\n- de\nlicense: mit\nlibrary_name: transformers\n",
+        '---\nlanguage:\n- "en"\n- "de"\nlicense: mit\nlibrary_name: transformers\n',
         "# en-de: gdr_transformer_tiny\n",
         "It separates the source words at every target step",
         "| mechanisms | past_future |",
-        "| readings of the papers | `--guided-reduction mean` |",
-        "| data | `prepare.sh`: tokenise moses, source en, target de, lower no |",
+        "| reading of the paper | --guided-reduction mean |",
+        "| data | prepare.sh, tokenise moses, source en, target de, lower no |",
         f"| checkpoint | `model.pt`, SHA-256 `{digest}` |",
+        "| made by | `fairseq-capsule export model.pt prepared out --to transformers`, version ",
         "| BLEU | 12.35 | nrefs:1 |",
     ):
         assert text in card
-    assert "command" not in card and str(world / "model.pt") not in card
+    assert str(world) not in card and str(tmp_path) not in card
+
+
+def test_a_licence_is_a_name(refused, world, tmp_path):
+    line = refused(
+        "export", world / "plain.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE, "--license", "a b"
+    )
+    assert line.startswith("--license must be a name")
 
 
 @pytest.mark.parametrize("content", ["no JSON", "[]", "{}", '{"scores": {"bleu": 3}}'])
