@@ -89,9 +89,27 @@ def external_measure(text: str, systems: Sequence[Translations]) -> Measure:
         raise LabError(
             f"{file}: scores of {len(lists)} outputs, but there are {len(systems)}; give those of all, in their order"
         )
-    scores = [_scores(name, file, entries, system) for entries, system in zip(lists, systems)]
-    references = [[""] * len(scores[0])]
-    return Measure(name, name, f"scores of {file}", MeanOfSentences(name), scores, references, digits=DIGITS)
+    for entries, system in zip(lists, systems):
+        _require_own(file, entries, system)
+    return measure_of_scores(name, f"scores of {file}", [_numbers(name, file, entries) for entries in lists])
+
+
+def measure_of_scores(name: str, text: str, scores: Sequence[Sequence[float]]) -> Measure:
+    """A measure whose figures are the means of the systems' scores, one for each sentence."""
+    texts = [[repr(score) for score in system] for system in scores]
+    return Measure(name, name, text, MeanOfSentences(name), texts, [[""] * len(texts[0])], digits=DIGITS)
+
+
+def read_scores(name: str, file: Path) -> List[float]:
+    """The scores of the sentences of one system, in the form of `external_measure`.
+
+    Raises:
+        LabError: the file is missing, or has other contents or several systems.
+    """
+    lists = _lists(file)
+    if len(lists) != 1:
+        raise LabError(f"{file}: scores of {len(lists)} outputs; give those of one")
+    return _numbers(name, str(file), lists[0])
 
 
 def _lists(file: Path) -> List[List[Any]]:
@@ -117,31 +135,28 @@ def _lists(file: Path) -> List[List[Any]]:
     return lists
 
 
-def _scores(name: str, file: str, entries: Sequence[Any], system: Translations) -> List[str]:
-    """The scores of a system's sentences, as texts."""
+def _require_own(file: str, entries: Sequence[Any], system: Translations) -> None:
+    """Refuse scores of another number of sentences, or of other translations than those of a system."""
     if len(entries) != len(system.sentences):
         raise LabError(
             f"{file}: {len(entries)} scores, but {system.path} has {len(system.sentences)} sentences; score it again"
         )
-    scores, others = [], 0
-    for number, (entry, sentence) in enumerate(zip(entries, system.sentences), 1):
-        value = entry
-        if isinstance(entry, dict):
-            value = entry.get(name)
-            others += "mt" in entry and letters(str(entry["mt"])) != letters(sentence)
-        scores.append(_number(name, file, number, value))
-    if 2 * others > len(scores):
+    scored = [(entry, sentence) for entry, sentence in zip(entries, system.sentences) if isinstance(entry, dict)]
+    others = sum("mt" in entry and letters(str(entry["mt"])) != letters(sentence) for entry, sentence in scored)
+    if 2 * others > len(entries):
         raise LabError(
             f"{file}: {others} of its translations differ from {system.path}; give the scores in the outputs' order"
         )
-    return scores
 
 
-def _number(name: str, file: str, number: int, value: Any) -> str:
-    try:
-        found = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        found = math.nan
-    if not math.isfinite(found):
-        raise LabError(f"{file}: sentence {number} has no score {name}: {errors.shown(value)}; give a number")
-    return repr(found)
+def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
+    values: List[Any] = [entry.get(name) if isinstance(entry, dict) else entry for entry in entries]
+    numbers = []
+    for place, value in enumerate(values, 1):
+        try:
+            numbers.append(math.nan if isinstance(value, bool) else float(value))
+        except (TypeError, ValueError):
+            numbers.append(math.nan)
+        if not math.isfinite(numbers[-1]):
+            raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
+    return numbers
