@@ -11,7 +11,8 @@ from fairseq_capsule_lab.errors import LabError, name
 from fairseq_capsule_lab.files import new_folder
 from fairseq_capsule_lab.runs.prepared import preparation, require_prepared
 
-LIBRARIES = ("ctranslate2", "transformers")  # `export.to_LIBRARY`, which is imported when it is named
+# `export.to_LIBRARY`, which is imported when it is named, and its own options.
+LIBRARIES = {"ctranslate2": ("quantization",), "transformers": ("license", "scores")}
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
 # The types that CTranslate2 accepts.
 QUANTIZATIONS = "int8 int8_float32 int8_float16 int8_bfloat16 int16 float16 bfloat16 float32".split()
@@ -35,7 +36,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--license",
         type=licence,
-        default="unknown",
         help="transformers: the licence that the model card states (default: unknown)",
     )
     parser.add_argument(
@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     if args.out.is_symlink() or args.out.exists():
         raise LabError(f"{args.out}: exists already; name a new folder")
+    for other in LIBRARIES.keys() - {args.to}:
+        for foreign in (option for option in LIBRARIES[other] if getattr(args, option) is not None):
+            raise LabError(f"--{foreign} belongs to --to {other}; leave it out")
     require_prepared(args.data)
     library = importlib.import_module(f"fairseq_capsule_lab.export.to_{args.to}")
     with quiet_loading(args.checkpoint.name):

@@ -78,7 +78,7 @@ def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -
     return CARD.format(
         source=text.source.language,
         target=text.target.language,
-        license=options.license,
+        license=options.license or "unknown",
         architecture=options.architecture,
         summary="\n".join(f"It {mechanism.summary}." for mechanism in mechanisms) or "A Transformer without routing.",
         rows="\n".join(f"| {name} | {value} |" for name, value in rows.items() if value),

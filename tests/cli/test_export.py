@@ -4,11 +4,14 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from fairseq_capsule_lab import cli
 from tests.cli.world import CODES, save_checkpoint
+from tests.huggingface.program import TRANSLATING
 from tests.libraries import library
 
 ctranslate2, transformers = library("ctranslate2"), library("transformers")
@@ -124,6 +127,14 @@ def test_a_folder_for_transformers_has_all_that_raw_text_needs(command, world, t
     assert len(tokenizer.batch_decode(found, skip_special_tokens=True)) == 2
 
 
+def test_a_routed_model_translates_in_a_process_that_cannot_import_fairseq(command, world, tmp_path):
+    assert command("export", world / "model.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE).status == 0
+    program = [sys.executable, "-c", TRANSLATING, str(tmp_path / "out"), "left"]
+    finished = subprocess.run(program, input="a b\nc d e\n", capture_output=True, text=True, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert len(finished.stdout.splitlines()) == 2
+
+
 def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path):
     scores = {"scores": {"bleu": {"label": "BLEU", "score": 12.345, "signature": "nrefs:1"}}}
     (tmp_path / "scores.json").write_text(json.dumps(scores))
@@ -170,6 +181,14 @@ def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, 
     line = refused("export", tmp_path / "model.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE)
     assert f"model.pt: it is a {name}, not a Transformer, so transformers cannot compute it; " in line
     assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("to, option", [("ctranslate2", "license"), ("transformers", "quantization")])
+def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path, to, option):
+    value = {"license": "mit", "quantization": "int8"}[option]
+    files = (world / "plain.pt", world / "prepared", tmp_path / "out")
+    line = refused("export", *files, "--to", to, f"--{option}", value)
+    assert line == f"--{option} belongs to --to {({'ctranslate2', 'transformers'} - {to}).pop()}; leave it out"
 
 
 def test_words_of_jieba_are_refused(refused, world, tmp_path):

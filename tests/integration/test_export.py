@@ -12,8 +12,8 @@ from types import SimpleNamespace
 import pytest
 from sacremoses import MosesDetokenizer
 
+from tests.huggingface.program import TRANSLATING
 from tests.integration.commands import REPOSITORY, run, train
-from tests.integration.hugging_face import TRANSLATING
 from tests.integration.preparing import Workplace, read
 from tests.libraries import library
 from tests.processes import run_forked

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tests.cli.world import make_world
+from tests.huggingface.program import TRANSLATING
 from tests.integration.commands import REPOSITORY
-from tests.integration.hugging_face import TRANSLATING
 from tests.processes import run_forked
 
 PACKAGED = "fairseq_capsule fairseq_capsule_lab pyproject.toml setup.py MANIFEST.in README.md LICENSE".split()
