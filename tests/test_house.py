@@ -20,6 +20,7 @@ ALLOWED = {
         "routing": set(),
         "losses": {"routing"},
         "modules": {"routing"},
+        "huggingface": {"routing", "losses", "modules"},
         "data": {"errors"},
         "checkpoints": {"errors", "data"},
         "hub": {"root_logger", "checkpoints", "data"},
@@ -52,7 +53,7 @@ ALLOWED = {
         "analysis": {"errors", "files", "evaluation"},
         "runs": {"errors", "files", "stages"},
         "corpora": {"errors", "files", "stages"},
-        "export": {"errors"},
+        "export": {"errors", "runs"},
         "tables": {"errors", "files", "evaluation", "analysis", "runs"},
         "pages": {"errors", "files", "evaluation", "analysis", "runs"},
         "cli": {
@@ -67,7 +68,7 @@ BY_NAME = {
     (f"{PLUGIN}.checkpoints.models", f"{PLUGIN}.tasks"),
     (f"{PLUGIN}.models.base", f"{PLUGIN}.tasks"),
 }
-WITHOUT_FAIRSEQ = {(PLUGIN, "routing"), (PLUGIN, "losses"), (PLUGIN, "modules")}
+WITHOUT_FAIRSEQ = {(PLUGIN, part) for part in ("routing", "losses", "modules", "huggingface")}
 
 
 def module_name(path):

@@ -13,8 +13,8 @@ def run(code):
     return finished.stdout.split()
 
 
-@pytest.mark.parametrize("name", ["routing", "routing.naive", "losses", "modules"])
-def test_the_pure_parts_import_torch_alone(name):
+@pytest.mark.parametrize("name", ["routing", "routing.naive", "losses", "modules", "huggingface"])
+def test_the_pure_parts_import_torch_alone(name):  # and transformers
     code = f"import fairseq_capsule.{name}, sys; print(*{{'fairseq', 'hydra', 'omegaconf'}} & set(sys.modules))"
     assert run(code) == []
 

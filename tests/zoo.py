@@ -81,6 +81,33 @@ OFF = {
     for arch in ARCHITECTURES
     if arch.endswith("lstm") or "transformer" in arch
 }
+# A Transformer without mechanisms: every option of fairseq that changes its computation and that can be exported.
+PLAIN = "capsule_transformer_tiny"
+PLAIN_OPTIONS = [
+    {},
+    {"share_all_embeddings": True},
+    {"share_decoder_input_output_embed": True},
+    {"encoder_normalize_before": True, "decoder_normalize_before": True},
+    {"encoder_normalize_before": True},
+    {"decoder_normalize_before": True, "no_decoder_final_norm": True},
+    {"layernorm_embedding": True},
+    {"layernorm_embedding": True, "encoder_normalize_before": True, "decoder_normalize_before": True},
+    {"no_scale_embedding": True},
+    *({"activation_fn": name} for name in ("gelu", "gelu_accurate", "gelu_fast", "tanh")),
+    {"encoder_learned_pos": True},
+    {"decoder_learned_pos": True, "max_target_positions": 30},
+    {"encoder_layers": 3, "decoder_layers": 1},
+    {"encoder_layers_to_keep": "1"},
+    {"encoder_layerdrop": 0.1, "decoder_layerdrop": 0.1},
+    {"encoder_attention_heads": 2, "decoder_attention_heads": 8},
+    {"decoder_embed_dim": 16, "decoder_ffn_embed_dim": 20},
+    {"encoder_embed_dim": 36, "encoder_attention_heads": 6},
+    {"decoder_input_dim": 24},
+    {"decoder_output_dim": 24},
+    {"decoder_input_dim": 24, "decoder_output_dim": 20},
+    {"checkpoint_activations": True},
+    {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1},
+]
 LSTMS = [arch for arch in ARCHITECTURES if arch.endswith("lstm")]
 
 CASES = [(arch, {}) for arch in ARCHITECTURES] + OPTIONS

@@ -8,7 +8,7 @@ from torch import nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import Mechanism, Place
-from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.modules import from_options
 from fairseq_capsule.options import layer_set, option
 
 ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
@@ -53,26 +53,15 @@ class RoutedAttention(Mechanism):
             raise UserError("--base-layers needs --decoder-routing none, because a BASE layer has no attention")
 
     def attention(self, config: Any, place: Place) -> Mapping[str, nn.Module]:
-        heads = getattr(config, f"{place.side}_attention_heads")
         if place.kind == "cross":
             return {}
         if place.side == "decoder":
-            if config.decoder_routing == "none":
-                return {}
-            return {
-                "logits": AttentionRouting(heads, vertical=False, iterations=config.routing_iterations, causal=True)
-            }
-        parts = config.encoder_routing
-        routed = layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers)
-        if parts == "none" or place.layer not in routed:
-            return {}
-        routing = AttentionRouting(
-            heads,
-            vertical=parts in ("both", "vertical"),
-            horizontal=parts in ("both", "horizontal"),
-            iterations=config.routing_iterations,
-        )
-        return {"logits": routing}
+            routing = from_options.decoder_attention_routing(config)
+        elif place.layer in layer_set("encoder_routing_layers", config.encoder_routing_layers, config.encoder_layers):
+            routing = from_options.encoder_attention_routing(config)
+        else:
+            routing = None
+        return {} if routing is None else {"logits": routing}
 
 
 ATTENTION_ROUTING = RoutedAttention()

@@ -8,7 +8,7 @@ from torch import nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Sizes, Source, Target
-from fairseq_capsule.modules import CapsulePooling, ContextGate, GlobalRepresentation, MeanPooling, PlainSum
+from fairseq_capsule.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
 from fairseq_capsule.modules.global_representation import POOLINGS
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
@@ -78,22 +78,7 @@ class GlobalVector(Mechanism):
             )
 
     def encoder(self, config: Any, sizes: Sizes) -> nn.Module:
-        aggregate = config.global_aggregation == "gru"
-
-        def pooling() -> nn.Module:
-            if config.global_representation == "mean":
-                return MeanPooling(sizes.source)
-            return CapsulePooling(
-                sizes.source,
-                config.global_capsules,
-                config.global_capsule_dim,
-                iterations=config.global_iterations,
-                pooling=config.global_pooling,
-            )
-
-        return _SentenceVector(
-            sizes.source, [pooling() for _ in range(sizes.source_layers if aggregate else 1)], aggregate
-        )
+        return _SentenceVector(**from_options.global_representation(config, sizes.source, sizes.source_layers))
 
     def decoder(self, config: Any, sizes: Sizes) -> nn.Module:
         return _GatedVector(sizes.target) if config.global_gate == "context" else _AddedVector()

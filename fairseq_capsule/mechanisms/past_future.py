@@ -19,15 +19,7 @@ from fairseq_capsule.losses import (
 )
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
-from fairseq_capsule.modules import (
-    GuidedDynamicRouting,
-    HolisticContext,
-    PastFutureAttention,
-    PastFutureClassifier,
-    PastFutureOutput,
-    PastFutureRouting,
-    SourceParts,
-)
+from fairseq_capsule.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
@@ -112,33 +104,10 @@ class PastAndFuture(Mechanism):
             raise UserError("--adaptive-softmax-cutoff does not work with guided losses; use --guided-heads none")
 
     def decoder(self, config: Any, sizes: Sizes) -> "PastFuture":
-        per_content = config.past_future_capsules
-        capsule_dim = config.past_future_capsule_dim or max(1, sizes.target // 2)
-        content_dim = per_content * capsule_dim
+        arguments = from_options.past_future(config, sizes.source, sizes.target)
         if config.past_future == "gdr":
-            routing: PastFutureRouting = GuidedDynamicRouting(
-                sizes.source,
-                sizes.target,
-                2 * per_content + config.redundant_capsules,
-                capsule_dim,
-                iterations=config.past_future_iterations,
-            )
-            allow_other_iterations(routing, "--past-future-iterations", "another --past-future")
-        elif config.past_future == "clf":
-            redundant = config.redundant_capsules > 0
-            routing = PastFutureClassifier(sizes.source, sizes.target, content_dim, capsule_dim, redundant=redundant)
-        else:
-            routing = PastFutureAttention(sizes.source, sizes.target, content_dim)
-        return PastFuture(
-            routing,
-            # The other two give one large capsule for each content.
-            capsules_per_content=per_content if config.past_future == "gdr" else 1,
-            content_dim=content_dim,
-            state_dim=sizes.target,
-            ffn_dim=config.past_future_ffn_dim or 2 * sizes.target,
-            heads=config.guided_heads,
-            reduction=config.guided_reduction,
-        )
+            allow_other_iterations(arguments["routing"], "--past-future-iterations", "another --past-future")
+        return PastFuture(**arguments, heads=config.guided_heads, reduction=config.guided_reduction)
 
     def losses(self, model: BaseFairseqModel, net_output: Any, sample: Dict[str, Any], options: Any) -> Dict[str, Loss]:
         """Compute the bag-of-words loss in nats and the content agreement loss, a squared distance (§3.3).

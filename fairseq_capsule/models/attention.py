@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import IncrementalState
-from fairseq_capsule.models.prefix import extend
+from fairseq_capsule.modules.prefix import extend
 
 
 class SplitAttention(MultiheadAttention):

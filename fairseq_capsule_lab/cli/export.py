@@ -1,62 +1,74 @@
 """`fairseq-capsule export`: write a trained model in the format of another library, with all that raw text needs."""
 
 import argparse
-import dataclasses
-import json
-
-from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
+import importlib
 
 from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import quiet_loading
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, output_folder
-from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.export.to_ctranslate2 import refusal, specification
+from fairseq_capsule_lab.errors import LabError, name
 from fairseq_capsule_lab.files import new_folder
 from fairseq_capsule_lab.runs.prepared import preparation, require_prepared
 
+# `export.to_LIBRARY`, which is imported when it is named, and its own options.
+LIBRARIES = {"ctranslate2": ("quantization",), "transformers": ("license", "scores")}
 TASKS = ("translation", "capsule_translation", "capsule_summarization")  # others change the tokens
-CODES = {"subword-nmt": "codes", "sentencepiece": "sentencepiece.model"}  # the file in OUT
+# The types that CTranslate2 accepts.
+QUANTIZATIONS = "int8 int8_float32 int8_float16 int8_bfloat16 int16 float16 bfloat16 float32".split()
+
+
+def licence(text: str) -> str:
+    """An argparse type: a name such as `mit` or `cc-by-4.0`."""
+    return name("--license", text)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=input_file, metavar="CHECKPOINT", help="a trained Transformer, not routed")
+    parser.add_argument("checkpoint", type=input_file, metavar="CHECKPOINT", help="a trained Transformer")
     parser.add_argument(
         "data", type=input_folder, metavar="DATA", help="OUT of the prepare script: dictionaries, codes, settings"
     )
     parser.add_argument("out", type=output_folder, metavar="OUT", help="a new folder")
-    parser.add_argument("--to", choices=["ctranslate2"], required=True, help="the library that reads OUT")
+    parser.add_argument("--to", choices=LIBRARIES, required=True, help="the library that reads OUT")
     parser.add_argument(
-        "--quantization", choices=ACCEPTED_MODEL_TYPES, help="the type of the weights (default: float32)"
+        "--quantization", choices=QUANTIZATIONS, help="ctranslate2: the type of the weights (default: float32)"
+    )
+    parser.add_argument(
+        "--license",
+        type=licence,
+        help="transformers: the licence that the model card states (default: unknown)",
+    )
+    parser.add_argument(
+        "--scores",
+        type=input_file,
+        metavar="FILE",
+        help="transformers: a scores.json of scripts/evaluate.sh for the model card",
     )
 
 
 def run(args: argparse.Namespace) -> None:
     if args.out.is_symlink() or args.out.exists():
         raise LabError(f"{args.out}: exists already; name a new folder")
+    for other in LIBRARIES.keys() - {args.to}:
+        for foreign in (option for option in LIBRARIES[other] if getattr(args, option) is not None):
+            raise LabError(f"--{foreign} belongs to --to {other}; leave it out")
     require_prepared(args.data)
+    library = importlib.import_module(f"fairseq_capsule_lab.export.to_{args.to}")
     with quiet_loading(args.checkpoint.name):
         model, config, task = load_model(args.checkpoint, (args.data / "bin").resolve())
-    reason = refusal(model)
+    reason = library.refusal(model)
     if reason is None and config.task._name not in TASKS:
         reason = f"its task {config.task._name} changes the tokens"
     if reason is not None:
         raise LabError(
-            f"{args.checkpoint}: {reason}, so CTranslate2 cannot compute it; translate the training set with it "
+            f"{args.checkpoint}: {reason}, so {library.NAME} cannot compute it; translate the training set with it "
             "(scripts/distill.sh), train a Transformer on the translations, and export that (docs/bridges.md)"
         )
     text = preparation(args.data, task.cfg.source_lang, task.cfg.target_lang)
+    args.architecture = config.model._name
     try:
-        exported = specification(model, task.source_dictionary, task.target_dictionary)
+        with new_folder(args.out) as folder:
+            library.write(model, task, text, folder, args)
     except UserError as error:
         raise LabError(f"{args.checkpoint}: {error}") from error
-    codes = CODES.get(text.subwords)
-    if codes:
-        exported.register_file(str(text.codes), codes)
-    exported.validate()
-    exported.optimize(args.quantization)
-    note = {**dataclasses.asdict(text), "codes": codes}
-    with new_folder(args.out) as folder:
-        exported.save(str(folder))
-        (folder / "text.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
-    print(f"wrote {args.out}: {task.cfg.source_lang}-{task.cfg.target_lang} for CTranslate2")
+    print(f"wrote {args.out}: {task.cfg.source_lang}-{task.cfg.target_lang} for {library.NAME}")

@@ -16,8 +16,9 @@ from fairseq_capsule_lab.cli.arguments import (
     whole_number,
     whole_numbers,
 )
-from fairseq_capsule_lab.cli.scoring_arguments import add_bootstrap
+from fairseq_capsule_lab.cli.scoring_arguments import add_bootstrap, add_external
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.external import external_measures
 from fairseq_capsule_lab.evaluation.translations import read_outputs
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.report.comparison import by_length, by_sentence, scores
@@ -61,6 +62,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="N,N,…",
         help="upper bounds of the length groups, in source words, inclusive (default: 10,20,30,40,50)",
     )
+    add_external(parser)
     add_bootstrap(parser)
     parser.add_argument(
         "--coverage",
@@ -78,8 +80,9 @@ def run(args: Namespace) -> None:
     test_set, systems = read_systems(args.runs, names, args.data, args.split, args.results, pages)
     if len(test_set.sources) > MOST_SENTENCES:
         raise LabError(f"--split {args.split}: more than {MOST_SENTENCES} sentences; evaluate on a smaller test set")
+    external = external_measures(args.external, [system.translations for system in systems])
     coverage = _coverage(args, test_set, systems) if args.coverage else None
-    comparisons = scores(test_set, systems, args.samples, args.seed)
+    comparisons = scores(test_set, systems, args.samples, args.seed, external)
     groups = by_length(test_set, systems[0].sources, comparisons[0].measure, args.samples, args.seed, args.intervals)
     content = write_page(
         test_set,

@@ -64,18 +64,19 @@ def run(args: argparse.Namespace) -> None:
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
         score = scoring.evaluate(measure, args.samples, args.seed)
         scores.append(score)
-        tqdm.write(_report(score, args.against))
+        tqdm.write(_report(score, args.against, measure.digits))
     if args.json:
         print(json.dumps(_as_json(args, len(systems[0].sentences), scores)))
 
 
-def _report(score: scoring.Score, other: Path) -> str:
-    lines = [f"{score.label} = {score.score:.2f}  ({score.text})", f"    {score.line}"]
+def _report(score: scoring.Score, other: Path, digits: int) -> str:
+    lines = [f"{score.label} = {score.score:.{digits}f}  ({score.text})", f"    {score.line}"]
     if score.against:
         against = score.against
         p = "nothing to test" if against.p is None else f"p = {against.p:.4f}"
         lines.append(
-            f"    {score.score:.2f} - {against.score:.2f} of {other} = {against.difference:+.2f}, {p} "
+            f"    {score.score:.{digits}f} - {against.score:.{digits}f} of {other} = "
+            f"{against.difference:+.{digits}f}, {p} "
             f"(paired bootstrap, {against.samples} samples, seed {against.seed})"
         )
     return "\n".join(lines)

@@ -1,12 +1,14 @@
 """Options that several commands have: how texts are read, and by what they are scored and tested."""
 
 import argparse
+from itertools import chain
 from pathlib import Path
 from typing import Iterable, List, Sequence, Tuple
 
 from fairseq_capsule_lab.cli.arguments import MOST_SEED, language_code, language_of, whole_number
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import scoring
+from fairseq_capsule_lab.evaluation.external import external_measures
 from fairseq_capsule_lab.evaluation.summary_scores import rouge_measures
 from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
 
@@ -46,7 +48,19 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="accept a REF that is another text than the T- lines of an output",
     )
+    add_external(parser)
     add_text(parser)
+
+
+def add_external(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--external",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
+        "TSV with a column for each output; may be repeated",
+    )
 
 
 def add_bootstrap(parser: argparse.ArgumentParser) -> None:
@@ -92,10 +106,15 @@ def require_own_reference(
 def measures_of(
     args: argparse.Namespace, systems: Sequence[Translations], references: Sequence[Sequence[str]]
 ) -> Iterable[scoring.Measure]:
-    """BLEU and chrF, or with `--rouge` ROUGE."""
+    """BLEU and chrF, or with `--rouge` ROUGE; then the external measures.
+
+    Raises:
+        LabError: the errors of `external_measures`.
+    """
+    external = external_measures(args.external, systems)
     if args.rouge:
-        return rouge_measures(systems, references, args.lowercase)
-    return scoring.measures(systems, references, language(args), args.lowercase)
+        return chain(rouge_measures(systems, references, args.lowercase), external)
+    return chain(scoring.measures(systems, references, language(args), args.lowercase), external)
 
 
 def language(args: argparse.Namespace) -> str:

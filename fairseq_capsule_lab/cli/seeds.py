@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> None:
         found[measure.name] = compare_seeds(measure, seeds)
         tqdm.write(f"{measure.label}  ({measure.text}; {measure.metric.get_signature()})")
         for group, scores in zip(groups, found[measure.name]):
-            tqdm.write(_line(group[0], scores))
+            tqdm.write(_line(group[0], scores, measure.digits))
     tqdm.write(
         f"Means of {seeds} seeds ± standard deviation; the difference to the baseline with its 95% interval, over "
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
@@ -87,12 +87,12 @@ def _distinct(outputs: List[Path]) -> int:
     return len({path.resolve() for path in outputs})
 
 
-def _line(first: Path, scores: SeedScores) -> str:
-    line = f"    {scores.mean:.2f} ± {scores.deviation:.2f}"
+def _line(first: Path, scores: SeedScores, digits: int) -> str:
+    line = f"    {scores.mean:.{digits}f} ± {scores.deviation:.{digits}f}"
     if scores.effect:
         effect = scores.effect
         line += (
-            f", {effect.difference:+.2f} ({effect.low:+.2f} to {effect.high:+.2f}), p = {effect.p_adjusted:.4f}, "
-            f"detectable {effect.detectable:.2f}"
+            f", {effect.difference:+.{digits}f} ({effect.low:+.{digits}f} to {effect.high:+.{digits}f}), "
+            f"p = {effect.p_adjusted:.4f}, detectable {effect.detectable:.{digits}f}"
         )
     return f"{line}  {first}"

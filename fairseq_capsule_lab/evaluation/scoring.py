@@ -52,6 +52,7 @@ class Measure:
 
     `text` describes the compared text. BLEUs of different text are not comparable, and a signature does not show the
     difference. `systems` has a list of sentences for each file of translations, `references` one for each reference.
+    `digits` is the number of decimals to print.
     """
 
     name: str
@@ -60,6 +61,7 @@ class Measure:
     metric: Metric
     systems: List[List[str]]
     references: List[List[str]]
+    digits: int = 2
 
 
 @dataclass(frozen=True)
@@ -169,7 +171,7 @@ def evaluate(measure: Measure, samples: int, seed: int) -> Score:
     score = measure.metric.corpus_score(measure.systems[0], measure.references)
     signature = str(measure.metric.get_signature())
     against = _paired_bootstrap(measure, samples, seed) if len(measure.systems) > 1 else None
-    line = score.format(width=2, signature=signature)
+    line = score.format(width=measure.digits, signature=signature)
     return Score(measure.name, measure.label, measure.text, score.score, signature, line, against)
 
 
@@ -272,20 +274,20 @@ def _mapped(function: Callable[[str], str], sentences: Sequence[str], descriptio
 
 def _agrees(target: str, reference: str) -> bool:
     """Whether a T- line can belong to a reference: it has the letters between the unknown words, in the same order."""
-    letters = _letters(reference)
-    pieces = [_letters(piece) for piece in target.split("<<unk>>")]
+    text = letters(reference)
+    pieces = [letters(piece) for piece in target.split("<<unk>>")]
     if len(pieces) == 1:
-        return pieces[0] == letters
+        return pieces[0] == text
     place = 0
     for piece in pieces:
-        place = letters.find(piece, place)
+        place = text.find(piece, place)
         if place < 0:
             return False
         place += len(piece)
     return True
 
 
-def _letters(line: str) -> str:
+def letters(line: str) -> str:
     """The part of a line that tokenising, lower-casing, escaping and the removal of diacritics do not change."""
     return re.sub(r"&#?\w+;|[\W_]", "", _unmarked(unicodedata.normalize("NFKC", line)).lower())
 

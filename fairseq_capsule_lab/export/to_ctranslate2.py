@@ -1,5 +1,9 @@
 """A plain Transformer of fairseq or of this package as a specification of CTranslate2."""
 
+import dataclasses
+import json
+from argparse import Namespace
+from pathlib import Path
 from typing import Any, Dict, List, Optional, Union
 
 import numpy as np
@@ -8,12 +12,12 @@ from ctranslate2.specs.attention_spec import MultiHeadAttentionSpec
 from ctranslate2.specs.common_spec import Activation, LayerNormSpec, LinearSpec
 from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
-from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModel
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 
-from fairseq_capsule.mechanisms.base import mechanisms, parts_of
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
-from fairseq_capsule.options import option
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.export import transformer
+from fairseq_capsule_lab.runs.prepared import Preparation
 
 Parameters = Dict[str, np.ndarray]
 
@@ -24,25 +28,38 @@ ACTIVATIONS = {
     "gelu_fast": Activation.GELUTanh,
     "tanh": Activation.Tanh,
 }
-# Options for which CTranslate2's Transformer has no counterpart.
-UNSUPPORTED = (
-    *("adaptive_input", "adaptive_softmax_cutoff", "base_layers", "cross_self_attention", "no_cross_attention"),
-    *("no_token_positional_embeddings", "quant_noise_pq"),
-    *("encoder_xformers_att_config", "decoder_xformers_att_config"),
-)
+NAME = "CTranslate2"
+CODES = {"subword-nmt": "codes", "sentencepiece": "sentencepiece.model"}  # the file in the folder
 
 
 def refusal(model: BaseFairseqModel) -> Optional[str]:
     """Return why CTranslate2 cannot compute a model, or None if it can."""
-    # fairseq's subclasses of its Transformer compute something else.
-    if type(model) is not TransformerModel and not isinstance(model, CapsuleTransformerModel):
-        return f"it is a {type(model).__name__}, not a Transformer"
-    routing = [mechanism for mechanism in mechanisms() if any(True for _ in parts_of(model, mechanism))]
-    if routing:
+    routing = transformer.mechanisms_in(model)
+    if routing and isinstance(model, CapsuleTransformerModel):
         return f"it routes ({', '.join(mechanism.name for mechanism in routing)})"
-    if model.cfg.activation_fn not in ACTIVATIONS:
-        return f"--activation-fn {model.cfg.activation_fn} is none of {', '.join(ACTIVATIONS)}"
-    return next((f"it was trained with {option(name)}" for name in UNSUPPORTED if getattr(model.cfg, name)), None)
+    return transformer.refusal(model, ACTIVATIONS)
+
+
+def write(model: BaseFairseqModel, task: Any, text: Preparation, folder: Path, options: Namespace) -> None:
+    """Write a model that `refusal` accepts into a new folder.
+
+    Args:
+        task: has the dictionaries.
+        text: how the text was prepared.
+        options: `quantization`, the type of the weights, or None.
+
+    Raises:
+        LabError: see `specification`.
+    """
+    spec = specification(model, task.source_dictionary, task.target_dictionary)
+    codes = CODES.get(text.subwords)
+    if codes:
+        spec.register_file(str(text.codes), codes)
+    spec.validate()
+    spec.optimize(options.quantization)
+    spec.save(str(folder))
+    note = {**dataclasses.asdict(text), "codes": codes}
+    (folder / "text.json").write_text(json.dumps(note, indent=2) + "\n", encoding="utf-8")
 
 
 def specification(model: BaseFairseqModel, source: Dictionary, target: Dictionary) -> TransformerSpec:

@@ -49,6 +49,10 @@ class Evaluation:
         """The output of fairseq-generate."""
         return self.path / "generate.out"
 
+    def external(self, metric: str) -> Path:
+        """The scores of the sentences by a metric of another program."""
+        return self.path / "external" / f"{metric}.json"
+
     @property
     def scores_file(self) -> Path:
         return self.path / "scores.json"

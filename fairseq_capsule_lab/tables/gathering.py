@@ -11,10 +11,12 @@ import numpy as np
 
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.analysis.reports import escaped
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.seeds import Effect, effect, holm
 from fairseq_capsule_lab.runs import read_report
+from fairseq_capsule_lab.tables import external
 from fairseq_capsule_lab.tables.definitions import Column, Table
-from fairseq_capsule_lab.tables.measures import MEASURES, SCORED, TIMED, applies, require_measures
+from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale, Setting
 
@@ -127,7 +129,7 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
         try:
             figure = (
                 _score(run, other, column, places)
-                if MEASURES[column.measure].score
+                if measure_of(column.measure).score
                 else _compared_report(run, other, column, places)
             )
         except NO_REPORT:
@@ -143,7 +145,7 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
     differences, ps = (tuple(x for x in kind if x is not None) for kind in tests)
     points = dict.fromkeys(point for value in values for point in value)
     over_seeds = None
-    if len(scored) > 1 and MEASURES[column.measure].score:
+    if len(scored) > 1 and measure_of(column.measure).score:
         over_seeds = _effect(scored, column, places)
     elif len(differences) == len(scored) > 1:
         over_seeds = effect(np.array(differences), error_over_sentences=0)
@@ -154,18 +156,21 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
 
 def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[Effect]:
     """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
-    measure, (run, other) = MEASURES[column.measure], runs[0]
+    measure, (run, other) = measure_of(column.measure), runs[0]
     if other is None:
         return None
     folder = places.runs / run.compared_folder(other, [run.seed for run, _ in runs])
     differences, errors = [], []
     for split in (split for split in column.splits if split in run.setting.splits):
-        found = read_report(folder / f"{split}.json")
         try:
+            reported = folder / f"{split}.json"
+            found = (
+                external.report_over_seeds(runs, split, measure, places) if measure.external else read_report(reported)
+            )
             theirs, ours = found["scores"][measure.score]
             pairs = [_number(our) - _number(their) for our, their in zip(ours["scores"], theirs["scores"], strict=True)]
             errors.append(_number(ours["effect"]["error_over_sentences"]))
-        except NO_REPORT:
+        except (LabError, *NO_REPORT):
             return None
         if len(pairs) != len(runs):
             return None
@@ -189,7 +194,7 @@ def _number(found: Any) -> float:
 
 def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
     """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
-    measure, folder = MEASURES[column.measure], places.folder(run)
+    measure, folder = measure_of(column.measure), places.folder(run)
     values, tests = [], []
     splits = [split for split in column.splits if split in run.setting.splits]
     if not splits:
@@ -198,10 +203,15 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Un
         scores = folder.evaluation(split).scores()
         if scores is None:
             return _untrained(run, places) or _reason(folder.path, f"evaluate-{split}") or f"{split} is not scored"
-        values.append(_number(measure.read(scores)))
         compared = (
             read_report(places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json") if other else None
         )
+        if measure.external:
+            try:
+                scores, compared = external.report(run, other, split, measure, places)
+            except LabError as error:
+                return str(error)
+        values.append(_number(measure.read(scores)))
         tests += [compared["scores"][measure.score]["against"]] if compared else []
     whole = len(tests) == len(values)
     difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
@@ -211,14 +221,14 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Un
 
 def _compared_report(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
     ours = _report(run, column, places)
-    if isinstance(ours, str) or other is None or not MEASURES[column.measure].compared:
+    if isinstance(ours, str) or other is None or not measure_of(column.measure).compared:
         return ours
     theirs = _report(other, column, places)
     return ours if isinstance(theirs, str) else (ours[0], ours[0][""] - theirs[0][""], None)
 
 
 def _report(run: Run, column: Column, places: Places) -> Union[str, Found]:
-    measure, folder = MEASURES[column.measure], places.folder(run)
+    measure, folder = measure_of(column.measure), places.folder(run)
     found = read_report(folder.path / "measures" / f"{measure.source}.json")
     if found is not None:
         value = measure.read(found)
@@ -257,7 +267,7 @@ def _reason(folder: Path, step: str) -> Optional[str]:
 
 def _label(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places) -> Optional[str]:
     """The name, text kind and signature of a column's scores, as the score files state them."""
-    measure = MEASURES[column.measure]
+    measure = measure_of(column.measure)
     for run, _ in runs if measure.score else ():
         for split in column.splits if applies(column.measure, run) else ():
             scores = places.folder(run).evaluation(split).scores()

@@ -4,12 +4,13 @@ A report is the last line that the command prints, a JSON object.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from omegaconf import DictConfig
 
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scoring import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.tables.configurations import composed
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
@@ -29,6 +30,7 @@ class Measure:
         score: the name of a score of evaluate.sh.
         compared: a report's figure is compared with that of the other row, seed by seed.
         by_words: it has several figures, by the number of source words.
+        external: it is the mean of the scores of sentences by a metric of another program.
     """
 
     source: Optional[str]
@@ -37,6 +39,7 @@ class Measure:
     score: Optional[str] = None
     compared: bool = False
     by_words: bool = False
+    external: bool = False
 
 
 def composed_of(run: Run) -> DictConfig:
@@ -162,6 +165,19 @@ MEASURES: Dict[str, Measure] = {
     "bleu_by_length_group": _by_words("length-groups", "bleu"),
     "bleu_longer_than": _by_words("longer-than", "bleu"),
 }
+EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
+
+
+def measure_of(name: str) -> Measure:
+    """The measure of a column.
+
+    Raises:
+        KeyError: there is none of this name.
+    """
+    external = EXTERNAL.fullmatch(name)
+    return replace(_score(external[1]), digits=DIGITS, external=True) if external else MEASURES[name]
+
+
 RATIOS = ("speed_train", "speed_generate", "latency_ratio")
 FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models that ratios of speed refer to
 
@@ -169,12 +185,13 @@ FAIRSEQS_OWN = (GIVEN, "transformer", "lstm")  # configurations of the models th
 def require_measures(table: Table) -> None:
     """Raise a LabError if a column has an unknown measure, or if the figure needs a column that is missing."""
     for column in table.columns:
-        if column.measure not in MEASURES:
+        if column.measure not in MEASURES and not EXTERNAL.fullmatch(column.measure):
             raise LabError(
-                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of {', '.join(MEASURES)}"
+                f"{table.source}: column {column.label!r}: measure {column.measure!r} is none of "
+                f"{', '.join([*MEASURES, 'external/NAME'])}"
             )
     axis = table.figure.get("x", "rows")
-    by_words = any(MEASURES[column.measure].by_words for column in table.columns)
+    by_words = any(measure_of(column.measure).by_words for column in table.columns)
     if not by_words and axis != "rows" and not {"y", "series"} & set(table.figure):
         raise LabError(
             f"{table.source}: figure: no column has several points over {axis!r}; add one, such as bleu_by_length, "

@@ -12,7 +12,7 @@ from fairseq_capsule_lab.analysis.reports import Report, escaped
 from fairseq_capsule_lab.evaluation.seeds import Effect
 from fairseq_capsule_lab.tables.definitions import Row
 from fairseq_capsule_lab.tables.gathering import Figures, Results
-from fairseq_capsule_lab.tables.measures import MEASURES, RATIOS
+from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
 
 NOTHING = ""
 _PLACE = re.compile(r"-(table|figure)(\d+)$")
@@ -72,7 +72,7 @@ def markdown(results: Results) -> str:
         cells = [escaped(row.label)]
         for number, (_, paper, ours) in enumerate(_of_row(results, row)):
             cells += [paper or NOTHING] if _is_printed(results, number) else []
-            digits = MEASURES[table.columns[number].measure].digits
+            digits = measure_of(table.columns[number].measure).digits
             cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
         body.append(cells)
     found = _PLACE.search(table.name)
@@ -207,7 +207,7 @@ def _seeds(results: Results) -> str:
 
 
 def _reports(results: Results) -> str:
-    columns = [column.label for column in results.table.columns if MEASURES[column.measure].compared]
+    columns = [column.label for column in results.table.columns if measure_of(column.measure).compared]
     return f" ({escaped(', '.join(columns))}: over seeds only)" if columns else ""
 
 

@@ -14,12 +14,12 @@ from fairseq_capsule_lab.errors import LabError, quoted
 from fairseq_capsule_lab.runs import plugins
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, Table, filled, load_table
 from fairseq_capsule_lab.tables.measures import (
-    MEASURES,
     SCORED,
     TIMED,
     applies,
     command,
     composed_of,
+    measure_of,
     plugin_option,
     require_measures,
 )
@@ -231,7 +231,7 @@ def targets(
     cells: Dict[str, None] = {}
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
-        measure = MEASURES[column.measure]
+        measure = measure_of(column.measure)
         if not applies(column.measure, run) or (measure.source in TIMED and seed != seeds[0]):
             continue  # the model that is timed is not trained, so it is the same for all seeds
         needed = {each.name: each for each in run.with_needed()}
@@ -247,7 +247,9 @@ def targets(
             continue
         for split in (split for split in column.splits if split in run.setting.splits):
             cells[f"{run.name}/evaluation/{split}/scores.json"] = None
-            if other:
+            if other and measure.external:
+                cells[f"{other.name}/evaluation/{split}/scores.json"] = None
+            elif other:
                 folder = run.compared_folder(other, seeds)
                 pairs = compared.setdefault(folder, [])
                 pairs += [] if (run, other) in pairs else [(run, other)]

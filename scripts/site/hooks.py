@@ -35,6 +35,7 @@ API = {
     "fairseq_capsule.hub": "Trained models from Python.",
     "fairseq_capsule.mechanisms": "The interface of a mechanism, and the package's own.",
     "fairseq_capsule.models": "The models.",
+    "fairseq_capsule.huggingface": "The same Transformers for Hugging Face transformers, without fairseq.",
     "fairseq_capsule.inspection": "What a model routed: arrays, views, statistics; the interface of an inspection.",
     "fairseq_capsule.extending": "Registration of a mechanism of your own.",
     "fairseq_capsule.data": "Reading of dictionaries and binarised data.",

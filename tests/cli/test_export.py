@@ -1,18 +1,23 @@
-"""`fairseq-capsule export` writes a whole folder or nothing, and refuses what CTranslate2 cannot compute."""
+"""`fairseq-capsule export` writes a whole folder or nothing, and refuses what the other library cannot compute."""
 
+import hashlib
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from fairseq_capsule_lab import cli
 from tests.cli.world import CODES, save_checkpoint
+from tests.huggingface.program import TRANSLATING
 from tests.libraries import library
 
-ctranslate2 = library("ctranslate2")
+ctranslate2, transformers = library("ctranslate2"), library("transformers")
 
 TO = ("--to", "ctranslate2")
+HUGGING_FACE = ("--to", "transformers")
 
 
 def test_a_folder_has_all_that_raw_text_needs(command, world, tmp_path):
@@ -97,3 +102,99 @@ def test_the_extra_is_named_if_the_library_is_missing(monkeypatch, capsys):
     assert capsys.readouterr().err == (
         "fairseq-capsule export: error: ctranslate2 is not installed: pip install 'fairseq-capsule[ctranslate2]'\n"
     )
+
+
+def test_the_types_of_weights_are_those_of_ctranslate2():
+    from ctranslate2.specs.model_spec import ACCEPTED_MODEL_TYPES
+
+    from fairseq_capsule_lab.cli.export import QUANTIZATIONS
+
+    assert list(ACCEPTED_MODEL_TYPES) == QUANTIZATIONS
+
+
+@pytest.mark.parametrize("checkpoint", ["plain.pt", "model.pt"])
+def test_a_folder_for_transformers_has_all_that_raw_text_needs(command, world, tmp_path, checkpoint):
+    out = tmp_path / "out"
+    result = command("export", world / checkpoint, world / "prepared", out, *HUGGING_FACE)
+    assert (result.status, result.out) == (0, f"wrote {out}: en-de for transformers\n")
+    names = {"config.json", "generation_config.json", "model.safetensors", "README.md"}
+    names |= {"tokenizer_config.json", "vocabulary.json", "codes"}
+    assert {file.name for file in out.iterdir()} == names
+    tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(out)
+    assert type(model).__module__ == "fairseq_capsule.huggingface.modeling"
+    found = model.generate(**tokenizer(["a b", "c d e"], return_tensors="pt", padding=True), max_new_tokens=6)
+    assert len(tokenizer.batch_decode(found, skip_special_tokens=True)) == 2
+
+
+def test_a_routed_model_translates_in_a_process_that_cannot_import_fairseq(command, world, tmp_path):
+    assert command("export", world / "model.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE).status == 0
+    program = [sys.executable, "-c", TRANSLATING, str(tmp_path / "out"), "left"]
+    finished = subprocess.run(program, input="a b\nc d e\n", capture_output=True, text=True, cwd=tmp_path)
+    assert finished.returncode == 0, finished.stderr
+    assert len(finished.stdout.splitlines()) == 2
+
+
+def test_the_model_card_states_where_a_model_comes_from(command, world, tmp_path):
+    scores = {"scores": {"bleu": {"label": "BLEU", "score": 12.345, "signature": "nrefs:1"}}}
+    (tmp_path / "scores.json").write_text(json.dumps(scores))
+    options = ("--license", "mit", "--scores", tmp_path / "scores.json")
+    out = tmp_path / "out"
+    assert command("export", world / "model.pt", world / "prepared", out, *HUGGING_FACE, *options).status == 0
+    card = (out / "README.md").read_text()
+    digest = hashlib.sha256((world / "model.pt").read_bytes()).hexdigest()
+    for text in (
+        '---\nlanguage:\n- "en"\n- "de"\nlicense: mit\nlibrary_name: transformers\n',
+        "# en-de: gdr_transformer_tiny\n",
+        "It separates the source words at every target step",
+        "| mechanisms | past_future |",
+        "| reading of the paper | --guided-reduction mean |",
+        "| data | prepare.sh, tokenise moses, source en, target de, lower no |",
+        f"| checkpoint | `model.pt`, SHA-256 `{digest}` |",
+        "| made by | `fairseq-capsule export model.pt prepared out --to transformers`, version ",
+        "| BLEU | 12.35 | nrefs:1 |",
+    ):
+        assert text in card
+    assert str(world) not in card and str(tmp_path) not in card
+
+
+def test_a_licence_is_a_name(refused, world, tmp_path):
+    line = refused(
+        "export", world / "plain.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE, "--license", "a b"
+    )
+    assert line.startswith("--license must be a name")
+
+
+@pytest.mark.parametrize("content", ["no JSON", "[]", "{}", '{"scores": {"bleu": 3}}'])
+def test_a_file_without_scores_is_refused(refused, world, tmp_path, content):
+    (tmp_path / "scores.json").write_text(content)
+    options = ("--scores", tmp_path / "scores.json")
+    line = refused("export", world / "plain.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE, *options)
+    assert line.endswith("scores.json: no scores; name a scores.json of scripts/evaluate.sh")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("arch, name", [("capsnmt", "CapsNMTModel"), ("gdr_lstm", "GdrLstmModel")])
+def test_transformers_has_no_such_model(refused, world, tmp_path, capsys, arch, name):
+    save_checkpoint(world / "data/bin", tmp_path / "model.pt", f"--arch {arch}")
+    capsys.readouterr()  # notes about the new model
+    line = refused("export", tmp_path / "model.pt", world / "prepared", tmp_path / "out", *HUGGING_FACE)
+    assert f"model.pt: it is a {name}, not a Transformer, so transformers cannot compute it; " in line
+    assert "scripts/distill.sh" in line and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("to, option", [("ctranslate2", "license"), ("transformers", "quantization")])
+def test_an_option_of_the_other_library_is_refused(refused, world, tmp_path, to, option):
+    value = {"license": "mit", "quantization": "int8"}[option]
+    files = (world / "plain.pt", world / "prepared", tmp_path / "out")
+    line = refused("export", *files, "--to", to, f"--{option}", value)
+    assert line == f"--{option} belongs to --to {({'ctranslate2', 'transformers'} - {to}).pop()}; leave it out"
+
+
+def test_words_of_jieba_are_refused(refused, world, tmp_path):
+    shutil.copytree(world / "prepared", tmp_path / "data", symlinks=True)
+    settings = (tmp_path / "data/settings").read_text().replace("tokenise moses", "tokenise jieba,moses")
+    (tmp_path / "data/settings").write_text(settings)
+    line = refused("export", world / "plain.pt", tmp_path / "data", tmp_path / "out", *HUGGING_FACE)
+    assert "jieba splits en into words, and the exported tokenizer cannot; prepare the text with --tokenise" in line
+    assert not (tmp_path / "out").exists()

@@ -224,3 +224,12 @@ def test_the_table_of_runs_has_the_reading_of_each_checkpoint(command, words, pl
     (place / "a/checkpoint_last.pt").write_bytes(b"damaged")
     assert command(*words).status == 0
     assert "--guided-reduction sum" not in (place / "out/report.html").read_text()
+
+
+def test_external_scores_have_intervals_and_a_p(command, words, place, undrawn):
+    scores = {"a": [0.5 + 0.001 * number for number in range(30)], "b": [0.6 - 0.001 * number for number in range(30)]}
+    (place / "comet.json").write_text(json.dumps(scores))
+    assert command(*words, "--external", f"COMET={place / 'comet.json'}").status == 0
+    page = (place / "out/report.html").read_text(encoding="utf-8")
+    assert ">COMET</button>" in page and "metric:COMET|mean:sentences" in page
+    assert f">{np.mean(scores['a']):.4f} ± 0.00" in page and f">{np.mean(scores['b']):.4f} ± 0.00" in page

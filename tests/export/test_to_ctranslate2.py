@@ -6,38 +6,22 @@ import torch
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule_lab.errors import LabError
 from tests.libraries import library
-from tests.zoo import ARCHITECTURES, CASES, OFF, build, case_name, make_batch, make_sentences, make_task
+from tests.zoo import (
+    ARCHITECTURES,
+    CASES,
+    OFF,
+    PLAIN,
+    PLAIN_OPTIONS,
+    build,
+    case_name,
+    make_batch,
+    make_sentences,
+    make_task,
+)
 
 ctranslate2 = library("ctranslate2")
-from fairseq_capsule_lab.export.to_ctranslate2 import UNSUPPORTED, refusal, specification  # noqa: E402
-
-PLAIN = "capsule_transformer_tiny"
-# Every option of fairseq's Transformer that changes the computation, and that CTranslate2 has.
-OPTIONS = [
-    {},
-    {"share_all_embeddings": True},
-    {"share_decoder_input_output_embed": True},
-    {"encoder_normalize_before": True, "decoder_normalize_before": True},
-    {"encoder_normalize_before": True},
-    {"decoder_normalize_before": True, "no_decoder_final_norm": True},
-    {"layernorm_embedding": True},
-    {"layernorm_embedding": True, "encoder_normalize_before": True, "decoder_normalize_before": True},
-    {"no_scale_embedding": True},
-    *({"activation_fn": name} for name in ("gelu", "gelu_accurate", "gelu_fast", "tanh")),
-    {"encoder_learned_pos": True},
-    {"decoder_learned_pos": True, "max_target_positions": 30},
-    {"encoder_layers": 3, "decoder_layers": 1},
-    {"encoder_layers_to_keep": "1"},
-    {"encoder_layerdrop": 0.1, "decoder_layerdrop": 0.1},
-    {"encoder_attention_heads": 2, "decoder_attention_heads": 8},
-    {"decoder_embed_dim": 16, "decoder_ffn_embed_dim": 20},
-    {"encoder_embed_dim": 36, "encoder_attention_heads": 6},
-    {"decoder_input_dim": 24},
-    {"decoder_output_dim": 24},
-    {"decoder_input_dim": 24, "decoder_output_dim": 20},
-    {"checkpoint_activations": True},
-    {"dropout": 0.1, "attention_dropout": 0.1, "activation_dropout": 0.1},
-]
+from fairseq_capsule_lab.export.to_ctranslate2 import refusal, specification  # noqa: E402
+from fairseq_capsule_lab.export.transformer import UNSUPPORTED  # noqa: E402
 
 
 def translator_of(model, task, folder, quantization=None, **options):
@@ -73,7 +57,7 @@ def largest_difference(translator, model, task):
     )
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=case_name)
+@pytest.mark.parametrize("options", PLAIN_OPTIONS, ids=case_name)
 def test_the_scores_are_those_of_fairseq(tmp_path, options):
     task = make_task()
     model = build(PLAIN, {**OFF[PLAIN][0], **options}, task)

@@ -1,5 +1,6 @@
-"""A trained Transformer in CTranslate2: the same translations as fairseq-generate, from raw text, without fairseq."""
+"""A trained Transformer in other libraries: the translations of fairseq-generate, from raw text, without fairseq."""
 
+import ast
 import json
 import math
 import random
@@ -9,24 +10,31 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from sacremoses import MosesDetokenizer
 
+from tests.huggingface.program import TRANSLATING
 from tests.integration.commands import REPOSITORY, run, train
 from tests.integration.preparing import Workplace, read
 from tests.libraries import library
 from tests.processes import run_forked
 
 ctranslate2 = library("ctranslate2")
+library("transformers")
 
 WORDS = "the dog's house “red” isn't U-Bahn café Tom & Jerry 3,000 he said: small. old green".split()
 SENTENCES = 200
 PAGE = (REPOSITORY / "docs/bridges.md").read_text(encoding="utf-8")
-(PROGRAM,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+HUGGING_FACE, PROGRAM = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 BLOCKED = "import sys; sys.modules.update(dict.fromkeys(('fairseq', 'fairseq_capsule', 'torch')))\n"
+MODELS = {
+    "plain": "--encoder-routing none --decoder-routing none --share-all-embeddings".split(),
+    "routed": "--past-future gdr --global-representation capsule --global-capsules 4 --decoder-layers 1".split(),
+}
 
 
 @pytest.fixture(scope="module")
-def exported(tmp_path_factory):
-    """Prepare sentences whose translation is their reverse, train, translate the test set, and export."""
+def prepared(tmp_path_factory):
+    """Prepare sentences whose translation is their reverse."""
     place = Workplace(tmp_path_factory.mktemp("export"), "prepare.sh")
     rng = random.Random(1)
     sentences = [rng.choices(WORDS, k=rng.randint(2, 8)) for _ in range(900)]
@@ -34,26 +42,87 @@ def exported(tmp_path_factory):
         text = "".join(" ".join(words[::step]) + "\n" for words in sentences)
         (place.root / f"my.{language}").write_text(text, encoding="utf-8")
     options = "--source en --target fr --train my --valid-lines 50 --merges 60 --lower".split()
-    data = place.prepared(*options, "--test-lines", SENTENCES).out
-    plain = "--encoder-routing none --decoder-routing none --share-all-embeddings --max-epoch 10".split()
-    train(data / "bin", place.root / "run", *plain, "--no-epoch-checkpoints", "--lr", 5e-3)
-    checkpoint = place.root / "run/checkpoint_last.pt"
+    return place.root, place.prepared(*options, "--test-lines", SENTENCES).out
+
+
+def trained(prepared, name):
+    """Train a model and translate the test set. Returns the checkpoint and the hypotheses with their scores."""
+    root, data = prepared
+    checkpoint = root / name / "checkpoint_last.pt"
+    settings = ["--max-epoch", 10, "--no-epoch-checkpoints", "--lr", 5e-3]
+    train(data / "bin", checkpoint.parent, *MODELS[name], *settings)
     output = run("generate", data / "bin", "--path", checkpoint, "--beam", 5, "--max-tokens", 800, "--cpu")
-    for name, more in (("float32", ()), ("int8", ("--quantization", "int8"))):
-        words = ["export", checkpoint, data, place.root / name, "--to", "ctranslate2", *more]
-        finished = run_forked("fairseq_capsule_lab.cli", "main", words, REPOSITORY)
-        assert finished.returncode == 0, finished.stderr
-    hypotheses = {
+    return checkpoint, {
         int(number): (hypothesis, float(score) / math.log2(math.e))  # fairseq prints logarithms to the base 2
         for number, score, hypothesis in re.findall(r"^H-(\d+)\t(\S+)\t(.*)$", output, re.MULTILINE)
     }
+
+
+def export(checkpoint, data, out, *options):
+    finished = run_forked("fairseq_capsule_lab.cli", "main", ["export", checkpoint, data, out, *options], REPOSITORY)
+    assert finished.returncode == 0, finished.stderr
+
+
+def raw_sources(data):
+    return (data / "raw/test.en").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def exported(prepared):
+    root, data = prepared
+    checkpoint, hypotheses = trained(prepared, "plain")
+    for name, more in (("float32", ()), ("int8", ("--quantization", "int8"))):
+        export(checkpoint, data, root / name, "--to", "ctranslate2", *more)
     return SimpleNamespace(
-        root=place.root,
+        root=root,
         data=data,
+        checkpoint=checkpoint,
         sources=[line.split() for line in read(data / "bpe/test.en")],
         hypotheses=hypotheses,
-        translator=lambda name: ctranslate2.Translator(str(place.root / name), intra_threads=1),
+        translator=lambda name: ctranslate2.Translator(str(root / name), intra_threads=1),
     )
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def hugging_face(request, prepared):
+    """The folder for transformers and fairseq's hypotheses, of both models."""
+    root, data = prepared
+    if request.param == "plain":
+        plain = request.getfixturevalue("exported")
+        checkpoint, hypotheses = plain.checkpoint, plain.hypotheses
+    else:
+        checkpoint, hypotheses = trained(prepared, request.param)
+    folder = root / f"transformers-{request.param}"
+    export(checkpoint, data, folder, "--to", "transformers")
+    return folder, hypotheses
+
+
+@pytest.mark.parametrize("padding", ["left", "right"])
+def test_transformers_translates_raw_text_as_fairseq_generate_without_fairseq(prepared, hugging_face, padding):
+    folder, hypotheses = hugging_face
+    command = [sys.executable, "-c", TRANSLATING, str(folder), padding]
+    finished = subprocess.run(command, input=raw_sources(prepared[1]), capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    found = [line.split("\t") for line in finished.stdout.splitlines()]
+    assert len(found) == len(hypotheses) == SENTENCES and len({words for _, words, _ in found}) > 100
+    detokenizer, same = MosesDetokenizer("fr"), 0
+    for number, (text, words, score) in enumerate(found):
+        hypothesis, fairseqs = hypotheses[number]
+        if words == hypothesis:
+            same += 1
+            assert text == detokenizer.detokenize((hypothesis + " ").replace("@@ ", "").split())
+        assert abs(float(score) - fairseqs) < 1e-4
+    assert same >= 198
+
+
+def test_the_program_of_the_page_translates_without_fairseq(hugging_face):
+    folder, _ = hugging_face
+    blocked = "import sys; sys.modules['fairseq'] = None\n"
+    program = blocked + HUGGING_FACE.replace("exported/my-teacher", str(folder))
+    finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    (translation,) = ast.literal_eval(finished.stdout)
+    assert "@@" not in translation and "</s>" not in translation
 
 
 def test_translations_and_scores_are_those_of_fairseq_generate(exported):
@@ -89,12 +158,11 @@ def test_raw_text_is_translated_by_the_program_of_the_page_without_fairseq_and_t
     start = program.index("text = ")
     loop = "for line in sys.stdin:\n" + "".join(f"    {line}\n" for line in program[start:].splitlines())
     program = BLOCKED + program[:start] + loop.replace('"This is a sentence."', "line")
-    raw = (exported.data / "raw/test.en").read_text(encoding="utf-8")
-    finished = subprocess.run([sys.executable, "-c", program], input=raw, capture_output=True, text=True)
+    finished = subprocess.run(
+        [sys.executable, "-c", program], input=raw_sources(exported.data), capture_output=True, text=True
+    )
     assert finished.returncode == 0, finished.stderr
     translations = finished.stdout.splitlines()
-    from sacremoses import MosesDetokenizer
-
     detokenizer = MosesDetokenizer("fr")
     expected = [
         detokenizer.detokenize(exported.hypotheses[number][0].replace("@@ ", "").split()) for number in range(SENTENCES)

@@ -11,8 +11,8 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection.attention import explain
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.models.beams import SENTENCES
-from fairseq_capsule.models.prefix import ShortPrefix
 from fairseq_capsule.modules import AttentionRouting
+from fairseq_capsule.modules.prefix import ShortPrefix
 from fairseq_capsule.options import layer_set
 from fairseq_capsule.routing.horizontal.chunk import BLOCK
 from fairseq_capsule.routing.horizontal.recurrent import LONGEST_BLOCK, WIDTH

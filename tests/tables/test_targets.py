@@ -288,3 +288,20 @@ def test_the_language_of_lengths_is_that_of_the_corpus(places):
     """Outputs that are not tokenised need it."""
     words = of("weng-figure5", SMALL, places).measure(step(TRANSFORMER, source="length-groups"))
     assert words[words.index("--lang") + 1] == "de"
+
+
+def test_an_external_metric_needs_the_translations_of_both_runs(tmp_path, places):
+    rows = "  Transformer: {run: transformer}\n  encoder: {run: capsule_transformer model.decoder_routing=none}\n"
+    column = "  COMET: {corpus: multi30k, measure: external/COMET}\n"
+    (tmp_path / "mine.yaml").write_text(f"title: mine\ncolumns:\n{column}against: Transformer\nrows:\n{rows}")
+    found = of(str(tmp_path / "mine.yaml"), SMALL, places)
+    encoder = "small/multi30k/capsule_transformer+decoder_routing-none/seed1"
+    assert set(found.cells) == {f"{run}/evaluation/test/scores.json" for run in (TRANSFORMER, encoder)}
+    assert not found.compared
+
+
+def test_an_unknown_measure_is_refused(tmp_path, places):
+    column = "  COMET: {corpus: multi30k, measure: external/}\n"
+    (tmp_path / "mine.yaml").write_text(f"title: mine\ncolumns:\n{column}rows:\n  one: {{run: transformer}}\n")
+    with pytest.raises(UserError, match="measure 'external/' is none of bleu, .*, external/NAME"):
+        of(str(tmp_path / "mine.yaml"), SMALL, places)

@@ -67,14 +67,16 @@ class SentenceScores:
     scores: List[List[float]]
 
 
-def scores(test_set: TestSet, systems: Sequence[System], samples: int, seed: int) -> List[Comparison]:
-    """Compute every measure of `fairseq-capsule score`, and compare each system with the first."""
+def scores(
+    test_set: TestSet, systems: Sequence[System], samples: int, seed: int, external: Sequence[Measure] = ()
+) -> List[Comparison]:
+    """Compute every measure of `fairseq-capsule score` and the external ones. Compare each system with the first."""
     outputs = [system.translations for system in systems]
     if test_set.summaries:
         found = list(rouge_measures(outputs, test_set.references, test_set.lowercase))
     else:
         found = list(measures(outputs, test_set.references, test_set.language, test_set.lowercase))
-    progress = tqdm(found, desc="bootstrap", unit=" measures", disable=None)
+    progress = tqdm([*found, *external], desc="bootstrap", unit=" measures", disable=None)
     return [Comparison(measure, estimates(measure, samples, seed)) for measure in progress]
 
 

@@ -82,7 +82,7 @@ def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -
     for comparison in comparisons:
         columns += [comparison.measure.label, "p"]
         for row, estimate in zip(rows, comparison.estimates):
-            row += [scored(estimate), p_cell(estimate)]
+            row += [scored(estimate, comparison.measure.digits), p_cell(estimate)]
     if comparisons[0].estimates[0].length_ratio is not None:
         columns.append("length ratio")
         for row, estimate in zip(rows, comparisons[0].estimates):
@@ -153,8 +153,8 @@ def speeds_table(systems: Sequence[System]) -> Optional[Table]:
     return Table("speeds", caption, ["system", *columns, "trained on"], rows)
 
 
-def scored(estimate: Estimate) -> Cell:
-    return Cell(f"{estimate.score:.2f} ± {estimate.interval:.2f}", estimate.score)
+def scored(estimate: Estimate, digits: int = 2) -> Cell:
+    return Cell(f"{estimate.score:.{digits}f} ± {estimate.interval:.{digits}f}", estimate.score)
 
 
 def p_cell(estimate: Estimate) -> Cell:

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule.models.prefix import GrowingRows, RowHistory, extend
+from fairseq_capsule.modules.prefix import GrowingRows, RowHistory, extend
 from fairseq_capsule.routing import LONGEST_BLOCK, route_last_token
 from fairseq_capsule.routing.horizontal.chunk import BLOCK
 

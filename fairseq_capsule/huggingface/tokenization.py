@@ -1,0 +1,129 @@
+"""The tokenizer of an exported model: from raw text to the words of its dictionaries and back."""
+
+import importlib
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
+
+from transformers import PreTrainedTokenizer
+
+FILES = {"vocabulary": "vocabulary.json", "codes": "codes", "pieces": "sentencepiece.model"}
+SPACE = "▁"  # of SentencePiece, and of text that is split into characters
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ufeff]")
+
+
+class CapsuleTokenizer(PreTrainedTokenizer):
+    """Splits raw text as the training text was split, and makes raw text of a translation.
+
+    A source is tokenised (`sacremoses`, characters or nothing), perhaps lower-cased, and split into subwords
+    (`subword_nmt`, `sentencepiece` or nothing). A translation is joined and detokenised. Only the libraries that the
+    model needs are imported. Special tokens in a text are words like others.
+
+    Args:
+        vocabulary: a JSON file with the words of both dictionaries, `source` and `target`, in their order.
+        codes: the merges of subword-nmt.
+        pieces: the model of SentencePiece.
+        source, target: of each language, `language`, `tokenizer` (moses, characters or none) and
+            `aggressive_dash_splits`, an option of Moses.
+        lowercase: whether sources are lower-cased.
+        options: those of every tokenizer in transformers.
+    """
+
+    vocab_files_names = FILES
+    model_input_names = ["input_ids", "attention_mask"]
+
+    def __init__(
+        self,
+        vocabulary: str,
+        codes: Optional[str] = None,
+        pieces: Optional[str] = None,
+        *,
+        source: Dict[str, Any],
+        target: Dict[str, Any],
+        lowercase: bool = False,
+        **options: Any,
+    ):
+        words = json.loads(Path(vocabulary).read_text(encoding="utf-8"))
+        self._target_words: List[str] = words["target"]
+        self._numbers = {word: number for number, word in enumerate(words["source"])}
+        self._files = {"vocabulary": vocabulary, "codes": codes, "pieces": pieces}
+        self._source, self._target, self._lowercase = source, target, lowercase
+        self._subwords: Any = None
+        if codes is not None:
+            with open(codes, encoding="utf-8") as file:
+                self._subwords = importlib.import_module("subword_nmt.apply_bpe").BPE(file)
+        elif pieces is not None:
+            self._subwords = importlib.import_module("sentencepiece").SentencePieceProcessor(model_file=pieces)
+        if source["tokenizer"] == "moses":
+            moses = importlib.import_module("sacremoses")
+            self._normalizer = moses.MosesPunctNormalizer(source["language"])
+            self._tokenizer = moses.MosesTokenizer(source["language"])
+        if target["tokenizer"] == "moses":
+            self._detokenizer = importlib.import_module("sacremoses").MosesDetokenizer(target["language"])
+        special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
+        fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
+        super().__init__(source=source, target=target, lowercase=lowercase, **{**special, **options, **fixed})
+
+    @property
+    def vocab_size(self) -> int:
+        return len(self._numbers)
+
+    def get_vocab(self) -> Dict[str, int]:
+        """Return the numbers of the source words."""
+        return dict(self._numbers)
+
+    def _tokenize(self, text: str, **_: Any) -> List[str]:
+        words = " ".join(CONTROL.sub(" ", text).split())
+        if self._source["tokenizer"] == "moses":
+            words = self._tokenizer.tokenize(
+                self._normalizer.normalize(words),
+                aggressive_dash_splits=self._source["aggressive_dash_splits"],
+                return_str=True,
+            )
+        elif self._source["tokenizer"] == "characters":
+            words = " ".join(words.replace(" ", SPACE))
+        if self._lowercase:
+            words = words.lower()
+        if self._files["codes"] is not None:
+            return self._subwords.process_line(words).split()
+        return self._subwords.encode(words, out_type=str) if self._subwords else words.split()
+
+    def _convert_token_to_id(self, token: str) -> int:
+        return self._numbers.get(token, self._numbers[str(self.unk_token)])
+
+    def _convert_id_to_token(self, index: int) -> str:
+        return self._target_words[index]
+
+    def convert_ids_to_tokens(  # type: ignore[override]
+        self, ids: Union[int, Sequence[int]], skip_special_tokens: bool = False
+    ) -> Union[str, List[str]]:
+        """Return words of the target. `skip_special_tokens` keeps the unknown word, as fairseq does."""
+        if isinstance(ids, int):
+            return self._target_words[ids]
+        skipped = {self.bos_token_id, self.pad_token_id, self.eos_token_id} if skip_special_tokens else ()
+        return [self._target_words[number] for number in map(int, ids) if number not in skipped]
+
+    def convert_tokens_to_string(self, tokens: List[str]) -> str:
+        """Join the subwords of a translation and detokenise it."""
+        if self._files["codes"] is not None:
+            text = (" ".join(tokens) + " ").replace("@@ ", "")
+        elif self._files["pieces"] is not None or self._target["tokenizer"] == "characters":
+            text = "".join(tokens).replace(SPACE, " ")
+        else:
+            text = " ".join(tokens)
+        return self._detokenizer.detokenize(text.split()) if self._target["tokenizer"] == "moses" else text.strip()
+
+    def _switch_to_target_mode(self) -> NoReturn:
+        raise NotImplementedError("text_target: this tokenizer splits sources only")
+
+    def save_vocabulary(self, save_directory: str, filename_prefix: Optional[str] = None) -> Tuple[str, ...]:
+        saved = []
+        for name, file in self._files.items():
+            if file is not None:
+                copy = Path(save_directory, f"{filename_prefix}-{FILES[name]}" if filename_prefix else FILES[name])
+                if copy.resolve() != Path(file).resolve():
+                    shutil.copyfile(file, copy)
+                saved.append(str(copy))
+        return tuple(saved)

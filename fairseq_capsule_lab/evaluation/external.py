@@ -1,0 +1,162 @@
+"""Scores of single sentences that another program computed, such as COMET, for the tests of this package.
+
+The score of a system is the mean over its sentences. So every test that samples or leaves out sentences applies.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Dict, List, Sequence
+
+from sacrebleu.metrics.base import Metric, Score, Signature
+
+from fairseq_capsule.data.rouge import ROUGE_TYPES
+from fairseq_capsule_lab import errors
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.scoring import Measure, letters
+from fairseq_capsule_lab.evaluation.translations import Translations
+
+OWN = ("tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf", *ROUGE_TYPES)
+DIGITS = 4  # many such metrics lie between 0 and 1
+
+
+class _Signature(Signature):
+    def __init__(self, args: Dict[str, Any]):
+        super().__init__(args)
+        self.info = {"version": None, "metric": args["name"], "mean": "sentences"}
+
+
+class MeanOfSentences(Metric):
+    """The mean of scores. The texts that it reads are the scores of the sentences, as numbers."""
+
+    _SIGNATURE_TYPE = _Signature
+
+    def __init__(self, name: str):
+        super().__init__()
+        self.name = name
+        self.num_refs = 0
+
+    def _preprocess_segment(self, sent):
+        return sent
+
+    def _extract_reference_info(self, refs):
+        return {}
+
+    def _compute_segment_statistics(self, hypothesis, ref_kwargs):
+        return [float(hypothesis), 1]
+
+    def _aggregate_and_compute(self, stats):
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats)])
+
+    def _compute_score_from_stats(self, stats):
+        total, sentences = stats
+        return Score(self.name, total / sentences)
+
+
+def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
+    """Read the measures of all `--external`.
+
+    Raises:
+        LabError: the errors of `external_measure`; a name that occurs twice or belongs to another measure.
+    """
+    found = [external_measure(text, systems) for text in texts]
+    names = [measure.name for measure in found]
+    for number, name in enumerate(names):
+        if name in names[:number] or name in OWN:
+            raise LabError(f"--external {name}: another measure has this name; choose another one")
+    return found
+
+
+def external_measure(text: str, systems: Sequence[Translations]) -> Measure:
+    """Read a measure from the value of `--external`.
+
+    Args:
+        text: `NAME=FILE`. The file has the scores of the systems in their order. It is a JSON object with a list for
+            each system, a JSON list for one system, or TSV with a column for each system and without a header. An
+            entry of a list is a number, or an object with the number under NAME, as `comet-score --to_json` writes it.
+        systems: the translations that were scored.
+
+    Raises:
+        LabError: the text has another form, the file has other contents or other numbers of systems or sentences, or
+            it states other translations (`mt`).
+    """
+    given, equals, file = text.partition("=")
+    if not equals or not file:
+        raise LabError(f"--external {errors.shown(text)}: not NAME=FILE; give a name and the file of its scores")
+    name = errors.name("--external", given)
+    lists = _lists(Path(file))
+    if len(lists) != len(systems):
+        raise LabError(
+            f"{file}: scores of {len(lists)} outputs, but there are {len(systems)}; give those of all, in their order"
+        )
+    for entries, system in zip(lists, systems):
+        _require_own(file, entries, system)
+    return measure_of_scores(name, f"scores of {file}", [_numbers(name, file, entries) for entries in lists])
+
+
+def measure_of_scores(name: str, text: str, scores: Sequence[Sequence[float]]) -> Measure:
+    """A measure whose figures are the means of the systems' scores, one for each sentence."""
+    texts = [[repr(score) for score in system] for system in scores]
+    return Measure(name, name, text, MeanOfSentences(name), texts, [[""] * len(texts[0])], digits=DIGITS)
+
+
+def read_scores(name: str, file: Path) -> List[float]:
+    """The scores of the sentences of one system, in the form of `external_measure`.
+
+    Raises:
+        LabError: the file is missing, or has other contents or several systems.
+    """
+    lists = _lists(file)
+    if len(lists) != 1:
+        raise LabError(f"{file}: scores of {len(lists)} outputs; give those of one")
+    return _numbers(name, str(file), lists[0])
+
+
+def _lists(file: Path) -> List[List[Any]]:
+    """The entries of each system."""
+    try:
+        content = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise LabError(f"{file}: not UTF-8; give JSON or TSV") from error
+    except OSError as error:
+        raise LabError(f"{file}: {error.strerror}; name the file of the scores") from error
+    if content.lstrip()[:1] not in ("{", "["):
+        rows = [line.split("\t") for line in content.splitlines()]
+        if len({len(row) for row in rows}) != 1:
+            raise LabError(f"{file}: its lines have different numbers of columns; give one for each output")
+        return [list(column) for column in zip(*rows)]
+    try:
+        found = json.loads(content)
+    except ValueError as error:
+        raise LabError(f"{file}: no JSON; give a list of scores for each output") from error
+    lists = list(found.values()) if isinstance(found, dict) else [found]
+    if not all(isinstance(entries, list) for entries in lists):
+        raise LabError(f"{file}: not a list of scores for each output")
+    return lists
+
+
+def _require_own(file: str, entries: Sequence[Any], system: Translations) -> None:
+    """Refuse scores of another number of sentences, or of other translations than those of a system."""
+    if len(entries) != len(system.sentences):
+        raise LabError(
+            f"{file}: {len(entries)} scores, but {system.path} has {len(system.sentences)} sentences; score it again"
+        )
+    scored = [(entry, sentence) for entry, sentence in zip(entries, system.sentences) if isinstance(entry, dict)]
+    others = sum("mt" in entry and letters(str(entry["mt"])) != letters(sentence) for entry, sentence in scored)
+    if 2 * others > len(entries):
+        raise LabError(
+            f"{file}: {others} of its translations differ from {system.path}; give the scores in the outputs' order"
+        )
+
+
+def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
+    values: List[Any] = [entry.get(name) if isinstance(entry, dict) else entry for entry in entries]
+    numbers = []
+    for place, value in enumerate(values, 1):
+        try:
+            numbers.append(math.nan if isinstance(value, bool) else float(value))
+        except (TypeError, ValueError):
+            numbers.append(math.nan)
+        if not math.isfinite(numbers[-1]):
+            raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
+    return numbers

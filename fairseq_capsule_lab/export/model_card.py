@@ -1,0 +1,95 @@
+"""The model card of an exported model: what it is, what it was trained on, how it was made, its scores."""
+
+import hashlib
+import json
+import shlex
+from argparse import Namespace
+from pathlib import Path
+from typing import List
+
+from fairseq.models import BaseFairseqModel
+
+from fairseq_capsule import __version__
+from fairseq_capsule.checkpoints.readings import in_words, readings
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.export.transformer import mechanisms_in
+from fairseq_capsule_lab.runs.prepared import Preparation, settings_of
+
+CARD = """\
+---
+language:
+- "{source}"
+- "{target}"
+license: {license}
+library_name: transformers
+pipeline_tag: translation
+tags:
+- fairseq-capsule
+---
+# {source}-{target}: {architecture}
+
+{summary}
+
+```python
+import fairseq_capsule.huggingface  # pip install 'fairseq-capsule[huggingface]'
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer, model = AutoTokenizer.from_pretrained(FOLDER), AutoModelForSeq2SeqLM.from_pretrained(FOLDER)
+translations = model.generate(**tokenizer(["..."], return_tensors="pt", padding=True))
+print(tokenizer.batch_decode(translations, skip_special_tokens=True))
+```
+
+| | |
+|---|---|
+{rows}
+
+{scores}
+"""
+
+
+def model_card(model: BaseFairseqModel, text: Preparation, options: Namespace) -> str:
+    """Return the model card in Markdown.
+
+    Args:
+        text: how the text was prepared.
+        options: those of `fairseq-capsule export`, and `architecture`.
+
+    Raises:
+        LabError: the file with the scores is damaged.
+    """
+    mechanisms = mechanisms_in(model)
+    with open(options.checkpoint, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    settings = settings_of(options.data)
+    data = [
+        settings["script"],
+        *(f"{name} {value}" for name, value in settings.items() if name not in ("script", "from")),
+    ]
+    # Names without their folders, which are those of a machine.
+    command = ["fairseq-capsule", "export", *(path.name for path in (options.checkpoint, options.data, options.out))]
+    rows = {
+        "parameters": f"{sum(parameter.numel() for parameter in model.parameters()):,}",
+        "mechanisms": ", ".join(mechanism.name for mechanism in mechanisms) or "none",
+        "reading of the paper": in_words(readings(model.cfg)),
+        "data": ", ".join(data),
+        "checkpoint": f"`{options.checkpoint.name}`, SHA-256 `{digest}`",
+        "made by": f"`{shlex.join([*command, '--to', options.to])}`, version {__version__}",
+    }
+    return CARD.format(
+        source=text.source.language,
+        target=text.target.language,
+        license=options.license or "unknown",
+        architecture=options.architecture,
+        summary="\n".join(f"It {mechanism.summary}." for mechanism in mechanisms) or "A Transformer without routing.",
+        rows="\n".join(f"| {name} | {value} |" for name, value in rows.items() if value),
+        scores="\n".join(["## Scores", "", *_scores(options.scores)]) if options.scores else "It has no scores yet.",
+    )
+
+
+def _scores(file: Path) -> List[str]:
+    try:
+        report = json.loads(file.read_text(encoding="utf-8"))
+        scores = [(score["label"], f"{score['score']:.2f}", score["signature"]) for score in report["scores"].values()]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise LabError(f"{file}: no scores; name a scores.json of scripts/evaluate.sh") from error
+    return ["| measure | score | signature |", "|---|---|---|", *(f"| {' | '.join(map(str, row))} |" for row in scores)]

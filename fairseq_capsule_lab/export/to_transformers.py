@@ -1,0 +1,145 @@
+"""A Transformer of fairseq or of this package, with any of the package's mechanisms, as one of Hugging Face."""
+
+import dataclasses
+import json
+import shutil
+from argparse import Namespace
+from pathlib import Path
+from typing import Any, Dict, Optional
+
+from fairseq.models import BaseFairseqModel
+from transformers import GenerationConfig
+from transformers.utils import logging
+
+from fairseq_capsule.huggingface import CapsuleConfig, CapsuleForConditionalGeneration, CapsuleTokenizer
+from fairseq_capsule.huggingface.tokenization import FILES
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.export import transformer
+from fairseq_capsule_lab.export.model_card import model_card
+from fairseq_capsule_lab.runs.prepared import Preparation
+
+NAME = "transformers"
+ACTIVATIONS = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_accurate": "gelu_pytorch_tanh",
+    "gelu_fast": "gelu_pytorch_tanh",
+    "tanh": "tanh",
+    "linear": "linear",
+}
+# Names in the state of a fairseq model that computing logits does not need: versions, and the heads of losses.
+IGNORED = ("encoder.version", "decoder.version", "decoder.past_future.bow.", "decoder.past_future.bca.")
+
+
+def refusal(model: BaseFairseqModel) -> Optional[str]:
+    """Return why a model cannot be exported, or None if it can."""
+    reason = transformer.refusal(model, ACTIVATIONS)
+    if reason is not None:
+        return reason
+    others = [mechanism.name for mechanism in transformer.mechanisms_in(model) if mechanism not in ON_TRANSFORMERS]
+    return f"it contains {', '.join(others)}, a mechanism of another package" if others else None
+
+
+def write(model: BaseFairseqModel, task: Any, text: Preparation, folder: Path, options: Namespace) -> None:
+    """Write a model that `refusal` accepts into a new folder, with its tokenizer and a model card.
+
+    Args:
+        task: has the dictionaries.
+        text: how the text was prepared.
+        options: those of the command, for the model card.
+
+    Raises:
+        LabError: see `exported` and `model_card`; or a language was split into words by jieba.
+    """
+    for side in (text.source, text.target):
+        if side.tokenizer == "jieba":
+            raise LabError(
+                f"{options.data}: jieba splits {side.language} into words, and the exported tokenizer cannot; prepare "
+                "the text with --tokenise characters or none, and train again"
+            )
+    card = model_card(model, text, options)
+    logging.disable_progress_bar()
+    exported(model).save_pretrained(folder)
+    tokenizer(task, text, folder).save_pretrained(folder)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+def tokenizer(task: Any, text: Preparation, folder: Path) -> CapsuleTokenizer:
+    """Return the tokenizer. Its files are written into the folder."""
+    source, target = task.source_dictionary, task.target_dictionary
+    files = {"vocabulary": str(folder / FILES["vocabulary"])}
+    with open(files["vocabulary"], "w", encoding="utf-8") as vocabulary:
+        json.dump({"source": source.symbols, "target": target.symbols}, vocabulary, ensure_ascii=False)
+    if text.codes is not None:
+        name = "pieces" if text.subwords == "sentencepiece" else "codes"
+        files[name] = str(shutil.copyfile(text.codes, folder / FILES[name]))
+    return CapsuleTokenizer(
+        **files,
+        source=dataclasses.asdict(text.source),
+        target=dataclasses.asdict(text.target),
+        lowercase=text.lowercase,
+        **{f"{name}_token": source[getattr(source, name)()] for name in ("bos", "pad", "eos", "unk")},
+    )
+
+
+def exported(model: BaseFairseqModel) -> CapsuleForConditionalGeneration:
+    """Return a copy of a model that `refusal` accepts, in eval mode and in the precision of the model.
+
+    Raises:
+        LabError: the model has a parameter that the copy does not have.
+    """
+    copy = CapsuleForConditionalGeneration(configuration(model))
+    state = {name: value for name, value in model.state_dict().items() if not name.startswith(IGNORED)}
+    known = copy.state_dict()
+    unknown = sorted(name for name in state if name not in known)
+    if unknown:
+        raise LabError(f"its parameter {unknown[0]} is unknown to the exported model; train a model without it")
+    copy.load_state_dict(state)
+    copy.generation_config = generation(model)
+    return copy.to(next(model.parameters()).dtype).eval()
+
+
+def configuration(model: BaseFairseqModel) -> CapsuleConfig:
+    """Return the configuration of a model that `refusal` accepts."""
+    options: Dict[str, Any] = {
+        name: getattr(model.cfg, name) for name in CapsuleConfig.__dataclass_fields__ if hasattr(model.cfg, name)
+    }
+    options = {name: value for name, value in options.items() if value is not None}
+    encoder, decoder = model.encoder, model.decoder
+    words = decoder.dictionary
+    routed = [number for number, layer in enumerate(encoder.layers, 1) if hasattr(layer.self_attn, "routing")]
+    return CapsuleConfig(
+        **{
+            **options,
+            "source_vocab_size": len(encoder.dictionary),
+            "vocab_size": len(words),
+            "encoder_layers": len(encoder.layers),
+            "decoder_layers": len(decoder.layers),
+            "encoder_routing_layers": routed,
+            "decoder_input_dim": decoder.embed_tokens.embedding_dim,
+            "decoder_output_dim": decoder.output_embed_dim,
+            "activation": ACTIVATIONS[model.cfg.activation_fn],
+            "bos_token_id": words.bos(),
+            "pad_token_id": words.pad(),
+            "eos_token_id": words.eos(),
+            "decoder_start_token_id": words.eos(),
+        }
+    )
+
+
+def generation(model: BaseFairseqModel) -> GenerationConfig:
+    """Return options of `generate()` that search as `fairseq-generate --beam 5` does."""
+    words = model.decoder.dictionary
+    return GenerationConfig(
+        num_beams=5,
+        length_penalty=1.0,  # the score is divided by the length, with `</s>` counted
+        early_stopping=True,  # a sentence is complete when it has as many translations as beams
+        max_new_tokens=201,  # 200 and `</s>`
+        min_new_tokens=1,  # `</s>` cannot be the first one
+        suppress_tokens=[words.pad()],
+        bos_token_id=words.bos(),
+        pad_token_id=words.pad(),
+        eos_token_id=words.eos(),
+        decoder_start_token_id=words.eos(),
+    )

@@ -1,0 +1,76 @@
+"""`generate()` finds the translations of fairseq's beam search, with a cache and without."""
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from tests.huggingface.models import ROUTED
+from tests.libraries import library
+from tests.zoo import OFF, PLAIN, build, case_name, make_batch, make_sentences, make_task
+
+library("transformers")
+from fairseq_capsule_lab.export.to_transformers import exported  # noqa: E402
+
+LONGEST = 15  # words; some of the models do not end before
+SENTENCES = make_sentences([(7, 1), (1, 1), (12, 1), (5, 1), (9, 1), (3, 1)])
+CASES = [
+    (PLAIN, OFF[PLAIN][0]),
+    (PLAIN, {**OFF[PLAIN][0], "encoder_layers": 1, "decoder_layers": 3, "share_all_embeddings": True}),
+    *ROUTED,
+    ("capsule_transformer", {"encoder_layers": 3, "decoder_layers": 1}),
+]
+
+
+def build_ending(arch, options):
+    """Build a model for which `</s>` is more probable than for a random one."""
+    model = build(arch, options)
+    bias = model.decoder.layers[-1].final_layer_norm.bias
+    with torch.no_grad():
+        bias.add_(torch.randn(32))
+        model.decoder.output_projection.weight[2] += 1.5 * bias / bias.dot(bias)
+    return model.eval()
+
+
+@pytest.mark.parametrize("left", [True, False], ids=["left", "right"])
+@pytest.mark.parametrize("arch, options", CASES, ids=case_name)
+def test_beam_search_finds_the_translations_of_fairseq(arch, options, left):
+    task, model = make_task(), build_ending(arch, options)
+    batch = make_batch(SENTENCES, left_pad_source=left)
+    generator = SequenceGenerator([model], task.target_dictionary, beam_size=5, max_len_b=LONGEST)
+    expected = [hypotheses[0] for hypotheses in generator.generate([model], batch)]
+    lengths = {len(hypothesis["tokens"]) for hypothesis in expected}
+    assert max(lengths) > 2
+    copy, source = exported(model), batch["net_input"]["src_tokens"]
+    scored = {"return_dict_in_generate": True, "output_scores": True}
+    for use_cache in (True, False):
+        found = copy.generate(source, max_new_tokens=LONGEST + 1, use_cache=use_cache, **scored)
+        for hypothesis, tokens, score in zip(expected, found.sequences, found.sequences_scores):
+            words = tokens[1 : 1 + len(hypothesis["tokens"])]
+            assert words.tolist() == hypothesis["tokens"].tolist()
+            assert tokens[1 + len(words) :].eq(1).all()
+            assert abs(score - hypothesis["score"]) < 1e-4
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+@pytest.mark.parametrize("search", [{"num_beams": 1}, {"num_beams": 1, "do_sample": True}, {"num_return_sequences": 3}])
+def test_other_searches_are_the_same_with_a_cache_and_without(arch, options, search):
+    copy = exported(build_ending(arch, options))
+    inputs = make_batch(SENTENCES)["net_input"]["src_tokens"]
+    found = []
+    for use_cache in (True, False):
+        torch.manual_seed(3)
+        found.append(copy.generate(inputs, max_new_tokens=12, use_cache=use_cache, **search))
+    assert torch.equal(*found)
+    assert len(found[0]) == len(SENTENCES) * search.get("num_return_sequences", 1)
+
+
+def test_neither_padding_nor_an_empty_translation_is_generated():
+    model = build(PLAIN, OFF[PLAIN][0])
+    bias = model.decoder.layers[-1].final_layer_norm.bias
+    with torch.no_grad():
+        bias.add_(torch.randn(32))
+        for special, logit in ((1, 100), (2, 50)):
+            model.decoder.output_projection.weight[special] = logit * bias / bias.dot(bias)
+    found = exported(model).generate(make_batch(SENTENCES)["net_input"]["src_tokens"], max_new_tokens=5, num_beams=1)
+    assert found.size(1) == 3  # the start, a word and the end
+    assert found[:, 1].gt(2).all() and found[:, 2].eq(2).all()

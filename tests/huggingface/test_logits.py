@@ -1,0 +1,191 @@
+"""The exported model computes the logits of fairseq's, for every architecture and option, also step by step."""
+
+import pytest
+import torch
+from fairseq.data.language_pair_dataset import collate
+
+from tests.huggingface.models import (
+    ROUTED,
+    SENTENCES,
+    TRANSFORMERS,
+    inputs_of,
+    step_by_step,
+    use_the_precision_of_the_model,
+)
+from tests.libraries import library
+from tests.zoo import build, case_name, logits_of, make_batch, make_sentences, make_task
+
+library("transformers")
+from transformers import AutoModelForSeq2SeqLM  # noqa: E402
+from transformers.cache_utils import DynamicCache, EncoderDecoderCache  # noqa: E402
+from transformers.modeling_outputs import BaseModelOutput  # noqa: E402
+
+from fairseq_capsule.routing import LONGEST_BLOCK  # noqa: E402
+from fairseq_capsule_lab.export.to_transformers import exported, refusal  # noqa: E402
+
+BOUNDS = {torch.float32: 1e-4, torch.float64: 1e-9}
+
+
+@pytest.fixture(autouse=True)
+def precise(monkeypatch):
+    use_the_precision_of_the_model(monkeypatch)
+    with torch.no_grad():
+        yield
+
+
+@pytest.mark.parametrize("dtype", BOUNDS, ids=str)
+@pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
+def test_logits_are_those_of_fairseq_also_step_by_step(arch, options, dtype):
+    model = build(arch, options).to(dtype)
+    assert refusal(model) is None
+    copy = exported(model)
+    for left in (True, False):  # padding of the source
+        batch = make_batch(SENTENCES, left_pad_source=left, pad_to=14)
+        inputs, words = inputs_of(batch)
+        expected = logits_of(model, batch)[words]
+        assert expected.abs().max() > 0.1
+        for logits in (copy(**inputs, use_cache=False).logits, step_by_step(copy, **inputs)):
+            assert logits.dtype == dtype
+            assert (logits[words] - expected).abs().max() < BOUNDS[dtype]
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+def test_a_cache_follows_the_rows(arch, options):
+    """The rows are reordered before each step. Each then has the prefix of another row with the same source."""
+    copy = exported(build(arch, options).double())
+    batch = make_batch(make_sentences([(7, 1), (12, 1)]))
+    sources = batch["net_input"]["src_tokens"][[0, 0, 0, 1, 1]]
+    tokens = torch.randint(4, 44, (5, 12))
+    orders = [torch.cat([torch.randint(0, 3, (3,)), torch.randint(3, 5, (2,))]) for _ in range(12)]
+    steps = step_by_step(copy, sources, tokens, orders)
+    prefixes = tokens[:, :0]
+    for step, order in enumerate(orders):
+        if step == 0:
+            order = torch.arange(5)
+        prefixes = torch.cat([prefixes[order], tokens[order, step : step + 1]], dim=1)
+        whole = copy(input_ids=sources, decoder_input_ids=prefixes, use_cache=False).logits[:, -1]
+        assert (whole - steps[:, step]).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+def test_a_cache_follows_rows_of_other_sentences_if_the_encoder_output_does(arch, options):
+    copy = exported(build(arch, options).double())
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    order = torch.tensor([2, 0, 0, 3, 1, 2])
+    first, rest = inputs["decoder_input_ids"].split((4, 6), dim=1)
+    output = copy(input_ids=inputs["input_ids"], decoder_input_ids=first, use_cache=True)
+    output.cache.reorder_cache(order)
+    encoded = copy.encoder(inputs["input_ids"][order])
+    continued = copy(encoder_outputs=encoded, decoder_input_ids=rest[order], cache=output.cache).logits
+    whole = copy(**{name: value[order] for name, value in inputs.items()}, use_cache=False).logits
+    assert (whole[:, 4:] - continued).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+def test_rows_of_a_cache_can_be_repeated(arch, options):
+    copy = exported(build(arch, options).double())
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    cache = copy(**inputs, use_cache=True).cache
+    for part in (cache.self_attention_cache, cache.cross_attention_cache):
+        part.batch_repeat_interleave(2)
+    next_tokens = torch.arange(4, 12).unsqueeze(1)
+    twice = {name: value.repeat_interleave(2, dim=0) for name, value in inputs.items()}
+    continued = copy(input_ids=twice["input_ids"], decoder_input_ids=next_tokens, cache=cache).logits
+    twice["decoder_input_ids"] = torch.cat([twice["decoder_input_ids"], next_tokens], dim=1)
+    assert (copy(**twice, use_cache=False).logits[:, -1:] - continued).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
+def test_targets_may_be_padded_on_the_left(arch, options):
+    """fairseq recognises padding by its number. Here the mask has it, also of the tokens in the cache."""
+    model = build(arch, options).double()
+    copy = exported(model)
+    batch = collate(SENTENCES, pad_idx=1, eos_idx=2, left_pad_source=True, left_pad_target=True)
+    inputs, words = inputs_of(batch)
+    mask = inputs["decoder_input_ids"].ne(1).long()
+    expected = logits_of(model, batch)
+    logits = copy(**inputs, decoder_attention_mask=mask, use_cache=False).logits
+    assert (logits - expected)[words].abs().max() < 1e-9
+    first, rest = inputs["decoder_input_ids"].split((6, words.size(1) - 6), dim=1)
+    output = copy(inputs["input_ids"], decoder_input_ids=first, decoder_attention_mask=mask[:, :6])
+    continued = copy(inputs["input_ids"], decoder_input_ids=rest, decoder_attention_mask=mask, cache=output.cache)
+    assert (torch.cat([output.logits, continued.logits], dim=1) - expected)[words].abs().max() < 1e-9
+
+
+def test_a_prefix_may_be_longer_than_a_block_of_the_routing():
+    copy = exported(build("capsule_transformer", {"decoder_layers": 1}).double())
+    tokens = torch.randint(4, 44, (2, LONGEST_BLOCK + 10))
+    sources = torch.randint(4, 44, (2, 5))
+    whole = copy(input_ids=sources, decoder_input_ids=tokens, use_cache=False).logits
+    output = copy(input_ids=sources, decoder_input_ids=tokens[:, :-3], use_cache=True)
+    rest = copy(input_ids=sources, decoder_input_ids=tokens[:, -3:], cache=output.cache).logits
+    assert (torch.cat([output.logits, rest], dim=1) - whole).abs().max() < 1e-9
+
+
+@pytest.mark.parametrize("share", [{}, {"share_decoder_input_output_embed": True}, {"share_all_embeddings": True}])
+def test_a_saved_model_is_the_same_and_has_equal_embeddings_once(tmp_path, share):
+    copy = exported(build("capsule_transformer", {"past_future": "gdr", "global_representation": "capsule", **share}))
+    copy.save_pretrained(tmp_path)
+    loaded = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
+    assert type(loaded) is type(copy)
+    state = copy.state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in loaded.state_dict().items())
+    stored = sum(parameter.numel() for parameter in copy.parameters()) * 4
+    assert stored < (tmp_path / "model.safetensors").stat().st_size < stored + 30_000  # and the names
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    assert (loaded(**inputs).logits - copy(**inputs).logits).abs().max() < 1e-5
+
+
+def test_labels_give_the_cross_entropy_and_gradients():
+    copy = exported(build("capsule_transformer", {"past_future": "gdr", "global_representation": "capsule"}))
+    batch = make_batch(SENTENCES)
+    inputs, words = inputs_of(batch)
+    labels = batch["target"].masked_fill(~words, -100)
+    with torch.enable_grad():
+        loss = copy.train()(input_ids=inputs["input_ids"], labels=labels).loss
+        loss.backward()
+    log_probs = copy(**inputs, use_cache=False).logits.log_softmax(-1)
+    expected = -log_probs.gather(2, batch["target"].unsqueeze(2))[words].mean()
+    assert abs(loss - expected) < 1e-5
+    assert all(parameter.grad is not None for parameter in copy.parameters())
+
+
+def test_attentions_and_states_are_returned_on_request():
+    copy = exported(build("gret_transformer_base"))
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    assert copy(**inputs).cross_attentions is None
+    output = copy(**inputs, output_attentions=True, output_hidden_states=True, use_cache=False)
+    rows, length = inputs["decoder_input_ids"].shape
+    source = inputs["input_ids"].size(1)
+    assert [weights.shape for weights in output.cross_attentions] == [(rows, 4, length, source)] * 2
+    assert len(output.encoder_attentions) == len(output.decoder_attentions) == 2
+    assert len(output.encoder_hidden_states) == len(output.decoder_hidden_states) == 3
+    assert torch.equal(output.encoder_hidden_states[-1], output.encoder_last_hidden_state)
+
+
+def test_what_the_model_cannot_compute_is_refused():
+    copy = exported(build("capsule_transformer", {"past_future": "gdr"}))
+    inputs, _ = inputs_of(make_batch(SENTENCES))
+    with pytest.raises(ValueError, match="give decoder_input_ids, or labels"):
+        copy(inputs["input_ids"])
+    with pytest.raises(TypeError, match="encoder_outputs must be"):
+        copy(**inputs, encoder_outputs=BaseModelOutput(copy.encoder(inputs["input_ids"]).last_hidden_state))
+    plain = EncoderDecoderCache(DynamicCache(config=copy.config), DynamicCache(config=copy.config))
+    with pytest.raises(TypeError, match="a model that routes attention needs a cache of its own"):
+        copy(**inputs, cache=plain)
+    copy = exported(build("gdr_transformer_base"))
+    with pytest.raises(TypeError, match="a model with PAST and FUTURE needs a cache of its own"):
+        copy(**inputs, cache=plain)
+
+
+def test_precisions_below_float32_are_close():
+    model = build("capsule_transformer", {"past_future": "gdr", "global_representation": "capsule"})
+    inputs, words = inputs_of(make_batch(SENTENCES))
+    expected = exported(model)(**inputs).logits
+    half = exported(model).bfloat16()(**inputs).logits
+    assert half.dtype == torch.bfloat16
+    assert ((half.float() - expected)[words].abs().mean() / expected.abs().mean()) < 0.05
+
+
+def test_the_task_of_the_model_is_not_needed():
+    assert exported(build("gdr_transformer_base", task=make_task(50))).config.vocab_size == 54

@@ -1,0 +1,126 @@
+"""The tokenizer makes of raw text the subwords that the training text was made of, and raw text of a translation."""
+
+import json
+import pickle
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.libraries import library
+
+library("transformers")
+from transformers import AutoTokenizer  # noqa: E402
+
+from fairseq_capsule.huggingface import CapsuleConfig, CapsuleTokenizer  # noqa: E402
+
+SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
+SOURCE = [
+    *SPECIAL,
+    "the",
+    "do@@",
+    "g",
+    "&apos;s",
+    "house",
+    ".",
+    "rot",
+    "@-@",
+    "weiß",
+    "rot-weiß",
+    "&lt;",
+    "/",
+    "s",
+    "&gt;",
+]
+TARGET = [*SPECIAL, "das", "Ha@@", "us", ",", "it", "&amp;", "."]
+
+
+def side(tokenizer, language="en", dashes=False):
+    return {"language": language, "tokenizer": tokenizer, "aggressive_dash_splits": dashes}
+
+
+def make(folder, words=(SOURCE, TARGET), source="moses", target="moses", dashes=False, **options):
+    vocabulary = folder / "vocabulary.json"
+    vocabulary.write_text(json.dumps(dict(zip(("source", "target"), words))), encoding="utf-8")
+    sides = {"source": side(source, "en", dashes), "target": side(target, "de", dashes)}
+    return CapsuleTokenizer(str(vocabulary), **sides, **options)
+
+
+@pytest.fixture
+def moses(tmp_path):
+    (tmp_path / "codes").write_text("#version: 0.2\nd o\nt h\nth e</w>\n", encoding="utf-8")
+    return make(tmp_path, codes=str(tmp_path / "codes"))
+
+
+def test_text_is_tokenised_and_split_into_subwords(tmp_path, moses):
+    assert moses.tokenize("The dog,") == ["T@@", "h@@", "e", "do@@", "g", ","]
+    lower = make(tmp_path, codes=str(tmp_path / "codes"), lowercase=True)
+    assert lower.tokenize("The\u00a0dog\t.") == ["the", "do@@", "g", "."]
+    batch = lower(["the dog", "the"], padding=True, padding_side="left")
+    assert batch["input_ids"] == [[4, 5, 6, 2], [1, 1, 4, 2]]
+    assert batch["attention_mask"] == [[1, 1, 1, 1], [0, 0, 1, 1]]
+
+
+def test_an_unknown_word_and_the_name_of_a_special_token_are_text(tmp_path):
+    tokenizer = make(tmp_path)
+    assert tokenizer("house nothing")["input_ids"] == [8, 3, 2]
+    assert tokenizer("</s>")["input_ids"] == [14, 15, 16, 17, 2]
+
+
+def test_an_option_of_moses_is_used(tmp_path):
+    assert make(tmp_path)("rot-weiß")["input_ids"] == [13, 2]
+    assert make(tmp_path, dashes=True)("rot-weiß")["input_ids"] == [10, 11, 12, 2]
+
+
+def test_a_translation_is_joined_and_detokenised_with_the_words_of_the_target(moses):
+    ids = [2, 4, 5, 6, 7, 3, 8, 9, 10, 2, 1]
+    assert moses.decode(ids, skip_special_tokens=True) == "das Haus, <unk> it &."
+    assert moses.convert_ids_to_tokens([4, 5]) == ["das", "Ha@@"] and moses.convert_ids_to_tokens(6) == "us"
+    assert moses.batch_decode([[2, 4, 2], [2, 6, 2]], skip_special_tokens=True) == ["das", "us"]
+
+
+def test_characters(tmp_path):
+    words = [*SPECIAL, "▁", "a", "b"]
+    tokenizer = make(tmp_path, (words, words), "characters", "characters")
+    assert tokenizer("ab a")["input_ids"] == [5, 6, 4, 5, 2]
+    assert tokenizer.decode([2, 5, 6, 4, 5, 2], skip_special_tokens=True) == "ab a"
+
+
+def test_sentencepiece(tmp_path):
+    sentencepiece = library("sentencepiece")
+    text = tmp_path / "text"
+    text.write_text("the dog is in the house\nthe house is old\n" * 20, encoding="utf-8")
+    model = tmp_path / "sentencepiece.model"
+    options = {"hard_vocab_limit": False, "normalization_rule_name": "identity", "minloglevel": 2}
+    prefix = str(model.with_suffix(""))
+    sentencepiece.SentencePieceTrainer.train(input=str(text), model_prefix=prefix, vocab_size=40, **options)
+    pieces = sentencepiece.SentencePieceProcessor(model_file=str(model))
+    words = [*SPECIAL, *(pieces.id_to_piece(number) for number in range(3, len(pieces)))]
+    tokenizer = make(tmp_path, (words, words), "none", "none", pieces=str(model))
+    assert tokenizer.tokenize("the old dog") == pieces.encode("the old dog", out_type=str)
+    ids = tokenizer("the old dog")["input_ids"]
+    assert 3 not in ids and tokenizer.decode(ids, skip_special_tokens=True) == "the old dog"
+
+
+def test_a_saved_tokenizer_is_the_same(tmp_path, moses):
+    for folder in (tmp_path, tmp_path / "copy"):  # over its own files, and elsewhere
+        moses.save_pretrained(folder)
+        CapsuleConfig().save_pretrained(folder)
+        loaded = AutoTokenizer.from_pretrained(folder)
+        assert type(loaded) is CapsuleTokenizer
+        assert loaded.tokenize("The dog's") == moses.tokenize("The dog's")
+        assert loaded.decode([2, 4, 5, 6, 2], skip_special_tokens=True) == "das Haus"
+        assert len(loaded) == loaded.vocab_size == len(SOURCE) and loaded.get_vocab()["house"] == 8
+        assert {file.name for file in Path(folder).iterdir()} >= {"vocabulary.json", "codes", "tokenizer_config.json"}
+    assert pickle.loads(pickle.dumps(moses)).tokenize("The dog's") == moses.tokenize("The dog's")
+
+
+def test_a_target_is_refused(moses):
+    with pytest.raises(NotImplementedError, match="text_target: this tokenizer splits sources only"):
+        moses("the dog", text_target="das Haus")
+
+
+def test_only_the_needed_libraries_are_imported(tmp_path, monkeypatch):
+    for name in ("sacremoses", "sentencepiece", "subword_nmt", "subword_nmt.apply_bpe"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert make(tmp_path, source="none", target="none")("house")["input_ids"] == [8, 2]
