@@ -14,6 +14,7 @@ from fairseq.trainer import Trainer
 
 from fairseq_capsule.checkpoints import loading
 from fairseq_capsule.errors import UserError
+from tests.checkpoints.ways_in import TASK
 from tests.integration.commands import last_line, run, train
 
 
@@ -76,7 +77,7 @@ def test_a_checkpoint_without_its_plugin_is_refused(data, trained, tmp_path):
     state = torch.load(trained / "checkpoint_last.pt")
     state["cfg"]["model"]["_name"] = "my_transformer"
     torch.save(state, tmp_path / "my.pt")
-    line = last_line(run("generate", data, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
+    line = last_line(run("generate", data, *TASK, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
     assert "UserError: the architecture 'my_transformer' is unknown; " in line
     assert "or give the --user-dir of the plugin that defines it" in line
 
