@@ -23,8 +23,8 @@ def gradient_sizes(checkpoint, baseline, data, split):
     # Their import takes seconds, and --help does not need it.
     from fairseq.modules import FairseqDropout
 
+    from fairseq_capsule.checkpoints.loading import read_checkpoint
     from fairseq_capsule.checkpoints.models import load_with_data
-    from fairseq_capsule.checkpoints.reading import read_checkpoint
     from fairseq_capsule_lab.analysis.batches import batches
 
     model, cfg, task = load_with_data(checkpoint, data)

@@ -9,7 +9,8 @@ from omegaconf import OmegaConf
 from torch import Tensor
 from tqdm import tqdm
 
-from fairseq_capsule.checkpoints.reading import floating_point, read_checkpoint, require_finite
+from fairseq_capsule.checkpoints.contents import floating_point, require_finite
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.errors import UserError
 
 

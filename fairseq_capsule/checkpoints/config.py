@@ -13,19 +13,20 @@ Therefore a config must keep these rules, in all its parts and options:
 - No option names a file that would be written.
 """
 
+import ast
 import dataclasses
+import json
 import re
 from argparse import Namespace
-from typing import Any, Dict, Iterator, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from fairseq.dataclass.configs import CheckpointConfig, CommonConfig, DistributedTrainingConfig
 from fairseq.registry import REGISTRIES
-from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from fairseq_capsule.checkpoints.literals import literal
 from fairseq_capsule.errors import UserError
 
 DEEPEST, MOST_VALUES, MOST_TEXT, LONGEST_NAME = 20, 100_000, 1_000_000, 200
+LONGEST_LITERAL, LONGEST_LIST = 100_000, 10_000  # Python's parser takes seconds for longer texts
 
 # Options that name files, folders and projects of logging services. fairseq never evaluates them.
 FREE_TEXT = re.compile(
@@ -66,7 +67,7 @@ def check_config(state: Dict[str, Any]) -> None:
     Raises:
         UserError: it breaks a rule. The message names the option.
     """
-    for part, kinds in (("cfg", (type(None), dict, DictConfig)), ("args", (type(None), Namespace))):
+    for part, kinds in (("cfg", (type(None), dict)), ("args", (type(None), Namespace))):
         if type(state.get(part)) not in kinds:
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is not a config")
     check = _Rules()
@@ -130,8 +131,6 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
     """Yield each value and container of nested options, as (dotted name, option name, value)."""
     if depth > DEEPEST:
         raise UserError(f"its option {name} has more than {DEEPEST} levels of nesting")
-    if type(value) in (DictConfig, ListConfig):
-        value = OmegaConf.to_container(value, resolve=False)
     yield name or key, key, value
     kind = type(value)
     if kind in (list, tuple):
@@ -159,3 +158,60 @@ def _shown(value: Any) -> str:
     except Exception:  # the value is refused in any case
         text = type(value).__qualname__
     return text if len(text) <= 80 else f"{text[:80]}…"
+
+
+def literal(text: str) -> Any:
+    """Return the value of a Python or JSON literal: None, bools, numbers, strings, and lists, tuples and dicts of them.
+
+    Sums of lists and products of a list and a number are allowed too. The layers of fairseq's convolutional models are
+    written this way: `[(512, 3)] * 9 + [(1024, 3)] * 4`.
+
+    Raises:
+        TypeError: `text` is not a string. fairseq's `eval_bool` expects this error from `eval`.
+        ValueError: `text` is not such a literal.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"a literal must be a string, not {type(text).__name__}")
+    if len(text) > LONGEST_LITERAL:
+        raise ValueError(f"not a literal: it has {len(text)} characters, more than {LONGEST_LITERAL}")
+    try:
+        return _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        pass
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        shown = text if len(text) <= 60 else f"{text[:60]}…"
+        raise ValueError(f"not a literal: {shown!r}") from None
+
+
+def _value(node: Optional[ast.expr]) -> Any:
+    if isinstance(node, ast.Constant) and type(node.value) in (type(None), bool, int, float, str):
+        return node.value
+    if isinstance(node, ast.List):
+        return [_value(item) for item in node.elts]
+    if isinstance(node, ast.Tuple):
+        return tuple(_value(item) for item in node.elts)
+    if isinstance(node, ast.Dict):  # the key of `**other` is None, which is not a node
+        return {_value(key): _value(item) for key, item in zip(node.keys, node.values)}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
+        number = _value(node.operand)
+        if type(number) in (int, float):
+            return +number if isinstance(node.op, ast.UAdd) else -number
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
+        return _joined(_value(node.left), node.op, _value(node.right))
+    raise ValueError(f"{type(node).__name__} is not allowed in a literal")
+
+
+def _joined(left: Any, operator: ast.operator, right: Any) -> list:
+    if isinstance(operator, ast.Add) and type(left) is type(right) is list:
+        length = len(left) + len(right)
+    elif isinstance(operator, ast.Mult) and type(left) is list and type(right) is int:
+        length = len(left) * right
+    elif isinstance(operator, ast.Mult) and type(left) is int and type(right) is list:
+        return _joined(right, operator, left)
+    else:
+        raise ValueError("a literal may only add lists, or multiply a list by a whole number")
+    if length > LONGEST_LIST:
+        raise ValueError(f"a list of {length} items is too long; at most {LONGEST_LIST} are allowed")
+    return left + right if isinstance(operator, ast.Add) else left * right

@@ -1,17 +1,25 @@
-"""Checks of a checkpoint's file and of its content other than the config."""
+"""The content of a checkpoint, built again from what torch read.
 
-import zipfile
+torch's restricted unpickler lets a file give attributes to the objects that it makes, also such as replace their
+methods. Therefore nothing that it made is used: everything is read by its exact type, with the methods of that type,
+into new objects of a few types, which have only their content.
+"""
+
+import io
 from argparse import Namespace
 from collections import Counter, OrderedDict
-from typing import Any, Dict, Optional, Set, Tuple
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Union
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.checkpoints.arrays import Numbers
+from fairseq_capsule.checkpoints.records import FIRST, check_records
 from fairseq_capsule.errors import UserError
 
 DEEPEST, LONGEST_NAME = 60, 200
+MOST_VIEWS = 4  # how often the bytes of a storage may be in tensors that are not the whole storage
 
 # fairseq uses these counters, also in the names of the files that it saves.
 COUNTS = ("num_updates", "epoch", "iterations_in_epoch")
@@ -20,76 +28,172 @@ PLAIN = (type(None), bool, int, float, complex, str, bytes, bytearray, torch.Siz
 LISTS = (list, tuple, set)
 MAPPINGS = (dict, OrderedDict, Counter)
 
+PARAMETERS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# The last names of buffers of counts, in fairseq's and torch's modules, and their types.
+COUNTED = ("num_batches_tracked", "version", "initted", "assignments", "counts")
+NUMBERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 
-def check_archive(path: str) -> bool:
-    """Return whether a checkpoint is a zip archive, as torch >= 1.6 writes it. Older formats have no checksums.
+# Arrays of numbers: `--eval-bleu` adds them to the metrics that fairseq saves. numpy's own classes trust the state that
+# a pickle gives them, and share their memory with torch's tensors. torch calls the two classes below in their place.
+CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+
+
+class NumberType:
+    """The type of an array's numbers, as a pickle describes it: `dtype("i8", False, True)` and a state."""
+
+    def __init__(self, code: str, *options: Any):
+        if type(code) is not str or code not in CODES:
+            raise UserError(f"it contains an array whose type is {str(code)[:20]!r}, not that of numbers")
+        self.code = code
+
+    def __setstate__(self, state: Tuple[Any, ...]) -> None:
+        if type(state) is not tuple or len(state) < 2 or state[1] not in ("<", "|", "="):
+            raise UserError("it contains an array in another byte order; save it again on this kind of machine")
+
+
+class Numbers:
+    """The description of an array in a pickle. It is no array, so nothing that the pickle calls can use it as one."""
+
+    array = np.empty(0)
+
+    def __setstate__(self, state: Any) -> None:
+        try:
+            _, shape, kind, fortran, content = state
+            if type(kind) is not NumberType or type(content) is not bytes:
+                raise TypeError("no numbers")
+            order: Any = "F" if fortran is True else "C"
+            self.array = np.frombuffer(content, kind.code).reshape(shape, order=order).copy()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UserError(f"it contains a damaged array ({str(error)[:80]})") from error
+
+
+def _describe(*_: Any) -> Numbers:
+    return Numbers()
+
+
+# What torch's unpickler calls for the names in a pickle, in addition to its own. The second name is that of numpy 1.
+CLASSES: List[Any] = [
+    Namespace,
+    (_describe, "numpy._core.multiarray._reconstruct"),
+    (_describe, "numpy.core.multiarray._reconstruct"),
+    (Numbers, "numpy.ndarray"),
+    (NumberType, "numpy.dtype"),
+]
+
+
+def rebuild(content: bytes) -> Dict[str, Any]:
+    """Return what a checkpoint contains, in new objects.
+
+    They are plain data, `argparse.Namespace`s, arrays of numbers in the metrics, and dense tensors. Tensors that are
+    one in the file share a storage, which has no other bytes.
+
+    Args:
+        content: the file.
 
     Raises:
-        UserError: a record is compressed, or its checksum is wrong. torch does not verify checksums.
+        UserError: it is not an archive as torch writes it, contains something else, or is not a checkpoint of fairseq.
+        pickle.UnpicklingError, RuntimeError, …: torch refuses it.
     """
-    with open(path, "rb") as stream:
-        if stream.read(4) != b"PK\x03\x04":
-            return False
-    with zipfile.ZipFile(path) as archive:
-        packed = [record.filename for record in archive.infolist() if record.compress_type != zipfile.ZIP_STORED]
-        if packed:  # a compressed megabyte can expand to a terabyte
-            raise UserError(f"its record {packed[0]} is compressed; torch never writes such records")
-        damaged = archive.testzip()
-    if damaged:
-        raise UserError(f"its record {damaged} is damaged (wrong checksum); copy the file again or train again")
-    return True
+    archive = content.startswith(FIRST)
+    if archive:
+        check_records(content)
+    storages: List[Any] = []  # torch.UntypedStorage, of which mypy knows little
+    free = len(content)
 
+    def keep(storage: Any, _: str) -> Any:
+        nonlocal free
+        storages.append(storage)
+        free -= storage.nbytes()
+        if free < 0:
+            raise UserError("its tensors are larger than the file")
+        # In the older format, torch fills only those storages that the file lists later.
+        return storage if archive else storage.fill_(0)
 
-def check_contents(state: Dict[str, Any]) -> None:
-    """Check that everything except the config is tensors and plain data, and that each parameter is a tensor.
-
-    The metrics may have arrays of numbers. The key of an entry is a number, or a text of at most `LONGEST_NAME`
-    characters.
-
-    Raises:
-        UserError: something else is found. The message names the place.
-    """
-    seen: Set[int] = set()
-    _check(None, {part: value for part, value in state.items() if part not in ("cfg", "args")}, 0, seen)
-    model = state.get("model")
-    for name, parameter in model.items() if isinstance(model, dict) else ():
-        if not isinstance(parameter, Tensor):
-            raise UserError(f"its parameter {str(name)[:200]} is of type {type(parameter).__name__}, not a tensor")
-    for part in ("extra_state", "task_state"):  # fairseq merges these into its own dicts
-        if not isinstance(state.get(part, {}), dict):
-            raise UserError(f"its {part} is of type {type(state[part]).__name__}, not dict")
-    extra_state = state.get("extra_state") or {}
-    history = state.get("optimizer_history") or []
-    for owner in (extra_state.get("train_iterator") or {}, *history):
-        for count in COUNTS:
-            if count in owner and not (type(owner[count]) is int and owner[count] >= 0):
-                raise UserError(f"its {count} is not a whole number from 0 on: {str(owner[count])[:80]!r}")
+    with torch.serialization.safe_globals(CLASSES):
+        # weights_only is torch's default, but TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off.
+        state = torch.load(io.BytesIO(content), map_location=keep, weights_only=True)
+    if type(state) is not dict:
+        raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
+    if sum(storage.nbytes() for storage in storages) > len(content):  # the older format can resize them
+        raise UserError("its tensors are larger than the file")
+    rebuilt = _Rebuilding(storages).value(None, state, 0)
+    _check(rebuilt)
+    return rebuilt
 
 
 Place = Optional[Tuple[Any, Any]]  # the place of a container, and the key of an entry in it; None for the checkpoint
 
 
-def _check(place: Place, value: Any, depth: int, seen: Set[int]) -> None:
-    kind = type(value)
-    if kind in PLAIN or id(value) in seen:
-        return
-    seen.add(id(value))
-    if depth > DEEPEST:
-        raise UserError(f"its {_name(place)} has more than {DEEPEST} levels of nesting")
-    if kind in (Tensor, nn.Parameter):
-        _check_tensor(place, value)
-    elif kind is Numbers and _name(place).split(".")[:2] == ["extra_state", "metrics"]:
-        return
-    elif kind in LISTS:
-        for index, item in enumerate(value):
-            _check((place, index), item, depth + 1, seen)
-    elif kind in MAPPINGS or kind is Namespace:
-        for key, item in (vars(value) if kind is Namespace else value).items():
-            if type(key) is not int and not (type(key) is str and len(key) <= LONGEST_NAME):
-                raise UserError(f"its {_name(place)} has an entry whose name is not a number or a short text")
-            _check((place, key), item, depth + 1, seen)
-    else:
-        raise UserError(f"its {_name(place)} is of type {kind.__module__}.{kind.__qualname__}, which is not plain data")
+class _Rebuilding:
+    """Builds values again. What is one object in the file, is one object again.
+
+    Args:
+        storages: those that torch read from the file.
+    """
+
+    def __init__(self, storages: List[Any]):
+        self.storages = {storage.data_ptr(): storage for storage in storages}
+        self.copied = dict.fromkeys(self.storages, 0)
+        self.tensors: Dict[Any, Tensor] = {}  # by storage and geometry
+        self.values: Dict[int, Any] = {}  # by the identity of what torch made
+
+    def value(self, place: Place, value: Any, depth: int) -> Any:
+        kind = type(value)
+        if kind in PLAIN:
+            return value
+        if id(value) in self.values:
+            return self.values[id(value)]
+        if depth > DEEPEST:
+            raise UserError(f"its {_name(place)} has more than {DEEPEST} levels of nesting")
+        new: Any
+        if kind in (Tensor, nn.Parameter):
+            new = self.tensor(place, torch.Tensor.detach(value))
+        elif kind is Numbers and _name(place).split(".")[:2] == ["extra_state", "metrics"]:
+            new = value.array
+        elif kind in LISTS:
+            new = kind([self.value((place, index), item, depth + 1) for index, item in enumerate(value)])
+        elif kind in MAPPINGS or kind is Namespace:
+            new = kind()
+            entries = vars(new) if kind is Namespace else new
+            for key, item in dict.items(vars(value) if kind is Namespace else value):
+                if type(key) is not int and not (type(key) is str and len(key) <= LONGEST_NAME):
+                    raise UserError(f"its {_name(place)} has an entry whose name is not a number or a short text")
+                entries[key] = self.value((place, key), item, depth + 1)
+        else:
+            kind_name = f"{kind.__module__}.{kind.__qualname__}"
+            raise UserError(f"its {_name(place)} is of type {kind_name}, which is not plain data")
+        self.values[id(value)] = new
+        return new
+
+    def tensor(self, place: Place, tensor: Tensor) -> Tensor:
+        """Return a dense tensor with the values of another one, which must have no attributes of its own.
+
+        A storage that is exactly the tensor is taken over without a copy. torch allocated it for the file, filled it,
+        and gave it to nothing but the tensors of the file, which nobody uses afterwards.
+        """
+        if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
+            kind = f"{tensor.device.type}, {'nested' if tensor.is_nested else tensor.layout}, {tensor.dtype}"
+            raise UserError(f"its {_name(place)} is not a dense CPU tensor ({kind})")
+        size = tensor.numel() * tensor.element_size()
+        if not size:
+            return torch.empty(tensor.shape, dtype=tensor.dtype)
+        # A tensor with strides of 0 repeats its bytes, so a file of a kilobyte could fill the memory. A tensor that the
+        # pickle allocates has the bytes of whatever was in the memory before.
+        storage = self.storages.get(tensor.untyped_storage().data_ptr())
+        if storage is None or size > storage.nbytes():
+            raise UserError(f"its {_name(place)} of shape {list(tensor.shape)} is larger than its stored bytes")
+        start = storage.data_ptr()
+        flags = tensor.is_neg(), tensor.is_conj()
+        key = start, tensor.dtype, tensor.storage_offset(), tensor.shape, tensor.stride(), flags
+        if key not in self.tensors:
+            if tensor.is_contiguous() and size == storage.nbytes() and not any(flags):
+                self.tensors[key] = torch.empty(0, dtype=tensor.dtype).set_(storage).view(tensor.shape)
+            else:
+                self.copied[start] += size
+                if self.copied[start] > MOST_VIEWS * storage.nbytes():
+                    raise UserError(f"its {_name(place)} repeats bytes of other tensors")
+                self.tensors[key] = torch.empty(tensor.shape, dtype=tensor.dtype).copy_(tensor)
+        return self.tensors[key].detach()
 
 
 def _name(place: Place) -> str:
@@ -101,9 +205,44 @@ def _name(place: Place) -> str:
     return ".".join(reversed(keys))[:LONGEST_NAME] or "content"
 
 
-def _check_tensor(place: Place, tensor: Tensor) -> None:
-    if tensor.device.type != "cpu" or tensor.layout != torch.strided:
-        raise UserError(f"its {_name(place)} is not a dense CPU tensor ({tensor.device.type}, {tensor.layout})")
-    # A tensor with strides of 0 repeats its bytes, so a file of a kilobyte could fill the memory.
-    if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes():
-        raise UserError(f"its {_name(place)} of shape {list(tensor.shape)} is larger than its stored bytes")
+def _check(state: Dict[str, Any]) -> None:
+    """Check the parts that fairseq uses without a look at their types."""
+    for part in ("extra_state", "task_state"):  # fairseq merges these into its own dicts
+        if not isinstance(state.get(part, {}), dict):
+            raise UserError(f"its {part} is of type {type(state[part]).__name__}, not dict")
+    extra_state = state.get("extra_state") or {}
+    for parameters in (state.get("model"), extra_state.get("ema")):
+        for name, parameter in parameters.items() if isinstance(parameters, dict) else ():
+            _check_parameter(str(name)[:LONGEST_NAME], parameter)
+    history = state.get("optimizer_history") or []
+    for owner in (extra_state.get("train_iterator") or {}, *history):
+        for count in COUNTS:
+            if count in owner and not (type(owner[count]) is int and owner[count] >= 0):
+                raise UserError(f"its {count} is not a whole number from 0 on: {str(owner[count])[:80]!r}")
+
+
+def _check_parameter(name: str, parameter: Any) -> None:
+    if not isinstance(parameter, Tensor):
+        raise UserError(f"its parameter {name} is of type {type(parameter).__name__}, not a tensor")
+    allowed = (*PARAMETERS, *NUMBERS) if name.rpartition(".")[2] in COUNTED else PARAMETERS
+    if parameter.dtype not in allowed:
+        known = ", ".join(str(kind).removeprefix("torch.") for kind in PARAMETERS)
+        raise UserError(f"its parameter {name} is of type {parameter.dtype}; the types of parameters are {known}")
+
+
+def floating_point(checkpoint: Mapping[str, Any]) -> List[Tuple[str, Tensor]]:
+    """Return the names and values of the floating-point parameters."""
+    return [(name, parameter) for name, parameter in checkpoint["model"].items() if parameter.is_floating_point()]
+
+
+def require_finite(path: Union[str, Path], checkpoint: Mapping[str, Any]) -> None:
+    """Check the parameters of a checkpoint.
+
+    Raises:
+        UserError: there are none, or some are NaN or infinite.
+    """
+    if not checkpoint["model"]:
+        raise UserError(f"{path}: its model has no parameters; leave it out")
+    for name, tensor in floating_point(checkpoint):
+        if not tensor.isfinite().all():
+            raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")

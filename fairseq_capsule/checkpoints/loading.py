@@ -1,30 +1,20 @@
-"""Loading of fairseq's checkpoints under torch >= 2.6, with `weights_only` on.
+"""Loading of fairseq's checkpoints. All commands, of fairseq and of this package, read them through `load`.
 
-torch's restricted unpickler refuses all classes that are not allowed explicitly. fairseq's checkpoints need a few
-harmless ones, which this module allows. Arrays of numbers are read by `checkpoints/arrays.py`. Anything else, such as a
-malicious pickle, is refused before it runs. Other modules of `fairseq_capsule.checkpoints` then check the content
-before fairseq reads it, because fairseq evaluates several options as Python.
+It reads a file once, builds its content again (`contents`), and checks its options before fairseq sees them
+(`config`), because fairseq evaluates several options as Python. Only this module patches fairseq:
 
-Only this module patches fairseq. It changes nine places:
-
-- `checkpoint_utils.load_checkpoint_to_cpu` first checks the file. It raises torch's errors again with the name of the
-  file and the reason. fairseq's commands, its hub, and this package's commands and scripts all load through it.
-- `checkpoint_utils.load_ema_from_checkpoint` (`--ema-seed-model`) reads a file itself. It gets the same check.
-- `checkpoint_utils.torch` is a stand-in with another `load`. It adds the options that older checkpoints lack
-  (`checkpoints/readings.py`) to what torch loaded, before fairseq makes a config of it and applies
-  `--model-overrides`. torch itself stays as it is.
+- In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours, whatever arguments it gets. torch
+  itself stays as it is.
+- In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has built and broadcasts when several
+  processes resume. fairseq has made a config of its options, whose classes are allowed only for this call.
+- `file_utils.load_archive_file` unpacks tar archives for the hub. `archives` does so instead, because fairseq's code
+  writes wherever an archive says.
+- `eval` in fairseq's modules parses only literals, in case a string arrives by another way. `utils.eval_str_list`,
+  `eval_str_dict`, `eval_bool` and about twenty models, criterions and optimisers use it. Each module gets its own
+  `eval`, which hides Python's, when it is there or when a checkpoint is read.
 - `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. It is the only place where
   a training knows both the file to restore and the options of its model: fairseq gives a task no checkpoint before the
   parameters are loaded, gives a model only its own options, and hides an error of `load_state_dict` behind another.
-- `file_utils.load_archive_file` unpacks tar archives for the hub. `checkpoints/archives.py` does so instead, because
-  fairseq's code writes wherever an archive says.
-- `models.build_model` names an unknown architecture, and the option for the plugin that may define it.
-- `TranslationTask.load_dictionary` reads the dictionaries of all translation tasks before the checkpoint is known. It
-  states what is wrong with a broken dictionary.
-- `eval` in fairseq's modules parses only literals (`checkpoints/literals.py`), in case a string arrives by another way.
-  `utils.eval_str_list`, `eval_str_dict`, `eval_bool` and about twenty models, criterions and optimisers use it.
-- `distributed.utils._broadcast_object_slow` reads the checkpoint that rank 0 broadcasts when several processes resume.
-  fairseq has made a config of its options, whose classes are allowed only for this call.
 """
 
 import contextlib
@@ -32,32 +22,31 @@ import functools
 import os
 import pickle
 import re
+import sys
 import types
-import typing
 from argparse import Namespace
 from collections import defaultdict
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Union
 
+import numpy as np
 import torch
-from fairseq import checkpoint_utils, file_utils, models
+from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.file_io import PathManager
-from fairseq.tasks.translation import TranslationTask
 from fairseq.trainer import Trainer
 from omegaconf import DictConfig, ListConfig
 from omegaconf.base import ContainerMetadata, Metadata
 from omegaconf.nodes import AnyNode
 
-from fairseq_capsule.checkpoints import literals
 from fairseq_capsule.checkpoints.archives import unpack
-from fairseq_capsule.checkpoints.arrays import ARRAYS, with_arrays
-from fairseq_capsule.checkpoints.config import check_config
-from fairseq_capsule.checkpoints.contents import check_archive, check_contents
+from fairseq_capsule.checkpoints.config import check_config, literal
+from fairseq_capsule.checkpoints.contents import CODES, rebuild
 from fairseq_capsule.checkpoints.readings import refuse_other_readings, with_readings
-from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
 
-CHECKPOINT_CLASSES: typing.List[typing.Any] = [Namespace]
-BROADCAST_CLASSES: typing.List[typing.Any] = [
+# Everything in a checkpoint that rank 0 has loaded, and how numpy's arrays in it are pickled.
+BROADCAST_CLASSES: List[Any] = [
     AnyNode,
     ContainerMetadata,
     DictConfig,
@@ -69,90 +58,83 @@ BROADCAST_CLASSES: typing.List[typing.Any] = [
     distributed_utils._TensorPlaceholder,
     int,
     list,
-    typing.Any,
+    Any,
+    np.dtype,
+    np.ndarray,
+    np.empty(0).__reduce__()[0],
+    *{type(np.dtype(code)) for code in CODES},
 ]
 
 
 def install() -> None:
-    """Allow the classes of fairseq's checkpoints and patch fairseq. A second call changes nothing."""
-    torch.serialization.add_safe_globals(CHECKPOINT_CLASSES)
-    for name in ("load_checkpoint_to_cpu", "load_ema_from_checkpoint"):
-        setattr(checkpoint_utils, name, _once(getattr(checkpoint_utils, name), _checking))
-    checkpoint_utils.torch = _TorchOfCheckpoints(torch.__name__)
-    Trainer.load_checkpoint = _once(Trainer.load_checkpoint, _refusing_other_readings)
+    """Patch fairseq. A second call changes nothing."""
+    for module, function in ((checkpoint_utils, load), (distributed_utils, _load_broadcast)):
+        if not isinstance(module.torch, _StandIn):
+            module.torch = _StandIn(module.torch, function)
     file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking)
-    models.build_model = _once(models.build_model, _naming_the_architecture)
-    TranslationTask.load_dictionary = staticmethod(_once(TranslationTask.load_dictionary, _naming_what_is_broken))
-    distributed_utils._broadcast_object_slow = _once(distributed_utils._broadcast_object_slow, _allowing_configs)
-    literals.install()
+    Trainer.load_checkpoint = _once(Trainer.load_checkpoint, _refusing_other_readings)
+    _replace_eval()
 
 
-def read_lazily(path: str) -> typing.Dict[str, typing.Any]:
-    """Read a checkpoint without its tensors in memory; they are read from the file when they are used.
-
-    The options are those of the file, in plain dicts and Namespaces, with those that an older checkpoint lacks.
+def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
+    """Read a checkpoint to the CPU, as fairseq does.
 
     Raises:
         UserError: the file is damaged, or contains something other than a checkpoint's data.
         OSError: the path does not exist or cannot be read.
     """
-    with _naming_the_file(path), torch.serialization.safe_globals(ARRAYS):
-        return with_readings(_check(PathManager.get_local_path(path)))
+    install()
+    with _naming_the_file(path):
+        return checkpoint_utils.load_checkpoint_to_cpu(str(path))
 
 
-def _once(function, decorator):
+def read_options(path: Union[str, Path]) -> Dict[str, Any]:
+    """Read a checkpoint as it is in the file, with its options in plain dicts and Namespaces.
+
+    Raises: as `read_checkpoint`.
+    """
+    with PathManager.open(str(path), "rb") as file:
+        return load(file)
+
+
+def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
+    """Read a checkpoint from an open file, in place of `torch.load`. Options that it lacks are those it had.
+
+    Raises:
+        UserError: as `read_checkpoint`.
+    """
+    _replace_eval()
+    with _naming_the_file(getattr(file, "name", "checkpoint")):
+        state = rebuild(file.read())
+        check_config(state)
+        return with_readings(state)
+
+
+def _load_broadcast(file: Any, *_: Any, **__: Any) -> Any:
+    with torch.serialization.safe_globals(BROADCAST_CLASSES):
+        return torch.load(file, map_location="cpu", weights_only=True)
+
+
+class _StandIn(types.ModuleType):
+    """A module with another `load`."""
+
+    def __init__(self, module: types.ModuleType, load: Callable[..., Any]):
+        super().__init__(module.__name__)
+        self._module, self.load = module, load
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+
+def _once(function: Callable[..., Any], decorator: Callable[..., Any]) -> Callable[..., Any]:
     if getattr(function, "patched_by", None) == __name__:
         return function
-    patched = functools.wraps(function)(decorator(function))
+    patched: Any = functools.wraps(function)(decorator(function))
     patched.patched_by = __name__
     return patched
 
 
-class _TorchOfCheckpoints(types.ModuleType):
-    """torch with a `load` that adds the options which a checkpoint lacks."""
-
-    def __getattr__(self, name):
-        return getattr(torch, name)
-
-    def load(self, *args, **kwargs):
-        return with_readings(torch.load(*args, **kwargs))
-
-
-def _refusing_other_readings(load):
-    def load_checkpoint(trainer, filename, *args, **kwargs):
-        if PathManager.isfile(filename):
-            refuse_other_readings(filename, read_lazily(filename), trainer.cfg.model)
-        return load(trainer, filename, *args, **kwargs)
-
-    return load_checkpoint
-
-
-def _checking(load):
-    def checked(path, *args, **kwargs):
-        local_path = PathManager.get_local_path(path)  # a local copy of a remote file
-        with _naming_the_file(path), torch.serialization.safe_globals(ARRAYS):
-            _check(local_path)
-            return with_arrays(load(local_path, *args, **kwargs))
-
-    return checked
-
-
-@contextlib.contextmanager
-def _naming_the_file(path):
-    """Raise errors of a checkpoint again, with the name of the file and the reason."""
-    try:
-        yield
-    except UserError as error:
-        raise UserError(f"{path}: not loaded: {error}") from error
-    except OSError as error:
-        if error.filename:  # the error already says that it is missing, a folder, or unreadable
-            raise
-        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
-    except Exception as error:
-        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
-
-
-def _unpacking(load):
+def _unpacking(load_archive: Callable[..., Any]) -> Callable[..., Any]:
     def load_archive_file(archive_file):
         try:
             path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
@@ -160,49 +142,41 @@ def _unpacking(load):
             raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
         if not os.path.isdir(path):
             unpack(archive_file, path)
-        return load(archive_file)
+        return load_archive(archive_file)
 
     return load_archive_file
 
 
-def _naming_the_architecture(build):
-    def build_model(cfg, *args, **kwargs):
-        name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
-        if name and name not in models.ARCH_MODEL_REGISTRY and name not in models.MODEL_DATACLASS_REGISTRY:
-            raise UserError(
-                f"the architecture {name!r} is unknown; name one of fairseq or of this package, or give the --user-dir "
-                "of the plugin that defines it (in a configuration common.user_dir)"
-            )
-        return build(cfg, *args, **kwargs)
+def _refusing_other_readings(load_into: Callable[..., Any]) -> Callable[..., Any]:
+    def load_checkpoint(trainer, filename, *args, **kwargs):
+        if PathManager.isfile(filename):
+            refuse_other_readings(filename, read_options(filename), trainer.cfg.model)
+        return load_into(trainer, filename, *args, **kwargs)
 
-    return build_model
+    return load_checkpoint
 
 
-def _naming_what_is_broken(load):
-    def load_dictionary(filename):
-        try:
-            return load(filename)
-        except Exception:
-            read_dictionary(filename)  # raises an error that names the line
-            raise  # if the dictionary is valid
-
-    return load_dictionary
+def _replace_eval() -> None:
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "fairseq":
+            vars(module)["eval"] = literal
 
 
-def _check(path: str) -> typing.Dict[str, typing.Any]:
-    """Check a checkpoint before fairseq reads it, without reading the bytes of its tensors, and return its content.
-
-    Raises:
-        UserError: it contains something other than data.
-    """
-    archive = check_archive(path)
-    # weights_only is torch's default, but TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off.
-    state = torch.load(path, map_location="cpu", weights_only=True, mmap=archive)
-    if type(state) is not dict:
-        raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
-    check_config(state)
-    check_contents(state)
-    return state
+@contextlib.contextmanager
+def _naming_the_file(path: Union[str, Path]) -> Iterator[None]:
+    """Raise errors of a checkpoint again, with the name of the file and the reason."""
+    try:
+        yield
+    except UserError as error:
+        if ": not loaded: " in str(error):
+            raise
+        raise UserError(f"{path}: not loaded: {error}") from error
+    except OSError as error:
+        if error.filename:  # the error already says that it is missing, a folder, or unreadable
+            raise
+        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
+    except Exception as error:
+        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
@@ -221,13 +195,5 @@ def _reason(error: Exception) -> str:
         return "its format can contain programs (TorchScript) or is older than torch 1.0; nothing in it was run"
     first_line = f"{type(error).__name__}: {text}".splitlines()[0][:200]
     if isinstance(error, (LookupError, TypeError, AttributeError)):
-        return f"it is not a fairseq checkpoint, or --model-overrides do not fit it ({first_line})"
+        return f"it is not a fairseq checkpoint ({first_line})"
     return f"the file is damaged or not a checkpoint ({first_line}); copy it again or train again"
-
-
-def _allowing_configs(broadcast):
-    def _broadcast_object_slow(*args, **kwargs):
-        with torch.serialization.safe_globals([*BROADCAST_CLASSES, *ARRAYS]):
-            return with_arrays(broadcast(*args, **kwargs))
-
-    return _broadcast_object_slow

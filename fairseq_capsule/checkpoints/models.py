@@ -16,7 +16,8 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from omegaconf import DictConfig
 
-from fairseq_capsule.checkpoints.reading import read_checkpoint, require_finite
+from fairseq_capsule.checkpoints.contents import require_finite
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
 from fairseq_capsule.errors import UserError
 
@@ -58,6 +59,9 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
             f"{checkpoint}: no model can be built from its options and parameters ({type(error).__name__}: {reason}); "
             "copy the file again, or train again"
         ) from error
+    for name, _ in models[0].named_parameters():
+        if name in state["model"] and not state["model"][name].is_floating_point():
+            raise UserError(f"{checkpoint}: {name} is of type {state['model'][name].dtype}, which no parameter has")
     return models[0].eval(), cfg, task
 
 

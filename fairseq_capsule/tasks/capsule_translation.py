@@ -8,11 +8,12 @@ from typing import Optional
 import torch
 from fairseq import utils
 from fairseq.logging import metrics
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
-from fairseq_capsule.checkpoints.baseline import init_from_baseline
-from fairseq_capsule.checkpoints.baseline_options import refuse_other_computation, take_architecture
+from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.criterions import RoutingLossesCriterion, freeze_heads
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.data.binarised import require_whole
@@ -90,27 +91,35 @@ class CapsuleTranslationTask(TranslationTask):
         With `--like-baseline` the sizes of the baseline replace those in `cfg`.
 
         Raises:
-            UserError: the baseline does not fit or is missing, the model has no head for `--eval-overlap`, or the model
-                has no routing for `--log-routing`.
+            UserError: the architecture is unknown, the baseline does not fit or is missing, the model has no head for
+                `--eval-overlap`, or the model has no routing for `--log-routing`.
         """
+        name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
+        if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
+            raise UserError(
+                f"the architecture {name!r} is unknown; name one of fairseq or of this package, or give the --user-dir "
+                "of the plugin that defines it (in a configuration common.user_dir)"
+            )
         if self.cfg.log_routing_interval < 0:
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:
             raise UserError("--log-routing-interval needs --log-routing")
+        path = None if from_checkpoint else self.cfg.init_from_baseline
+        baseline = read_checkpoint(path) if path else {}
         if self.cfg.like_baseline and not from_checkpoint:
-            if not self.cfg.init_from_baseline:
+            if not path:
                 raise UserError("--like-baseline needs --init-from-baseline, which names the checkpoint")
-            take_architecture(cfg, self.cfg.init_from_baseline)
+            take_architecture(cfg, path, baseline)
         model = super().build_model(cfg, from_checkpoint)
         self.model = model
         if self.cfg.log_routing and not active_mechanisms(getattr(model, "cfg", None)):
             raise UserError("--log-routing: the model has no routing; leave the option out")
         if self.cfg.eval_overlap and not knows_bags(model):
             raise UserError("--eval-overlap needs a model with --guided-heads bow or both")
-        if self.cfg.init_from_baseline and not from_checkpoint:
-            refuse_other_computation(cfg, self.cfg.init_from_baseline, routing_options)
+        if path:
+            refuse_other_computation(cfg, path, baseline, routing_options)
             dictionaries = self.source_dictionary, self.target_dictionary
-            init_from_baseline(model, self.cfg.init_from_baseline, *dictionaries, *changed_parameters(model))
+            init_from_baseline(model, path, baseline, *dictionaries, *changed_parameters(model))
         return model
 
     def build_criterion(self, cfg, from_checkpoint=False):

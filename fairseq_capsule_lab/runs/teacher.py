@@ -5,11 +5,11 @@ import re
 import shutil
 from pathlib import Path
 
-from fairseq import checkpoint_utils
 from fairseq.data import data_utils, indexed_dataset
 from fairseq.data.data_utils import infer_language_pair
 
 import fairseq_capsule.tasks  # noqa: F401  registers the models of the checkpoints
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
 from fairseq_capsule_lab.errors import LabError, name, place, whole
 
@@ -30,7 +30,7 @@ def check_teacher(teacher: str, data: str) -> tuple[str, str, int]:
         place(what, os.path.realpath(path))
     for language in (source, target):
         name(f"the language of a file in {data}", language)
-    state = checkpoint_utils.load_checkpoint_to_cpu(teacher)
+    state = read_checkpoint(teacher)
     if not isinstance(state.get("model"), dict):
         raise LabError(f"{teacher}: it contains no model; give a checkpoint of fairseq")
     refuse_other_languages(teacher, state, source, target)

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
-from fairseq_capsule.checkpoints.baseline_options import take_architecture
+from fairseq_capsule.checkpoints.baseline import take_architecture
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
 from tests.tasks.test_capsule_translation import save
@@ -56,6 +57,10 @@ def save_baseline(path, arch, options, dictionaries, saved="cfg"):
     config = {"cfg": {"task": {}, "model": args}, "args": None} if saved == "cfg" else {"cfg": None, "args": args}
     save(path, model=model.state_dict(), **config)
     return model
+
+
+def take(config, path):
+    take_architecture(config, str(path), read_checkpoint(path))
 
 
 def config_of(arch, **options):
@@ -115,7 +120,7 @@ def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
         options = OmegaConf.to_container(config, enum_to_str=True)
         save(tmp_path / "base.pt", model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
         taken = config_of(wanted)
-        take_architecture(taken, str(tmp_path / "base.pt"))
+        take(taken, tmp_path / "base.pt")
         assert (taken.encoder_layers, taken.encoder_embed_dim) == (2, 12)
         assert own.items() <= dict(taken).items()
 
@@ -124,10 +129,10 @@ def test_a_baseline_of_another_kind_is_refused(tmp_path):
     both = dictionaries({})
     save_baseline(tmp_path / "base.pt", "lstm", LSTM, both)
     with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*attention_heads; name a base"):
-        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
     save_baseline(tmp_path / "base.pt", "transformer", TRANSFORMER, both)
     with pytest.raises(UserError, match="--like-baseline .*base.pt: it has no option .*hidden_size; name a base"):
-        take_architecture(config_of("gdr_lstm"), str(tmp_path / "base.pt"))
+        take(config_of("gdr_lstm"), tmp_path / "base.pt")
     task = CapsuleTranslationTask(CapsuleTranslationConfig(like_baseline=True), *both)
     with pytest.raises(UserError, match="--like-baseline needs --init-from-baseline, which names the checkpoint"):
         task.build_model(config_of("gdr_transformer_base"))
@@ -148,7 +153,7 @@ def test_a_wrong_size_is_refused_by_name(tmp_path_factory, name, value):
     options = {**TRANSFORMER, name: value}
     save(path, model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
     with pytest.raises(UserError, match=name):
-        take_architecture(config_of("gdr_transformer_base"), str(path))
+        take(config_of("gdr_transformer_base"), path)
 
 
 @pytest.mark.parametrize(
@@ -163,21 +168,21 @@ def test_a_wrong_choice_is_refused_by_name(tmp_path, name, value):
         args=None,
     )
     with pytest.raises(UserError, match=f"--like-baseline .*its {name} cannot be"):
-        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
 def test_more_layers_than_parameters_are_refused(tmp_path):
     options = {**TRANSFORMER, "encoder_layers": 11}
     save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
     with pytest.raises(UserError, match="its encoder_layers cannot be '11'"):
-        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
 @pytest.mark.parametrize("options", [None, [], "text", 7])
 def test_a_checkpoint_without_options_is_refused(tmp_path, options):
     save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
     with pytest.raises(UserError, match="it has no option |it is not a fairseq checkpoint"):
-        take_architecture(config_of("gdr_transformer_base"), str(tmp_path / "base.pt"))
+        take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
 @pytest.mark.parametrize(

@@ -62,14 +62,13 @@ def data(place, tmp_path):
     return shutil.copytree(place.data, tmp_path / "bin")
 
 
-@pytest.mark.parametrize("task", ["translation", "capsule_translation"])
 @pytest.mark.parametrize("kind", BROKEN)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_broken_dictionary_is_refused(place, data, monkeypatch, command, task, kind):
+def test_a_broken_dictionary_is_refused(place, data, monkeypatch, command, kind):
     change, reason = BROKEN[kind]
     change(data / "dict.de.txt")
     with pytest.raises(UserError, match=reason) as error:
-        run(command, task, data, place.good, monkeypatch)
+        run(command, "capsule_translation", data, place.good, monkeypatch)
     assert str(error.value).isprintable()
 
 

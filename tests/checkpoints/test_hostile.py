@@ -8,6 +8,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
+from fairseq_capsule.checkpoints import loading
 from fairseq_capsule.errors import UserError
 from tests.checkpoints import hostile
 from tests.checkpoints.marker import MARKER
@@ -75,6 +76,7 @@ class _TorchOfUpstream:
 
 def test_a_fork_that_turns_weights_only_off_changes_nothing(place, written, nothing_starts, monkeypatch):
     monkeypatch.setattr(checkpoint_utils, "torch", _TorchOfUpstream())
+    loading.install()
     for kind in list(hostile.HOSTILE)[::8]:
         with nothing_starts(), pytest.raises(UserError, match="not loaded: "):
             checkpoint_utils.load_checkpoint_to_cpu(str(written[kind]))

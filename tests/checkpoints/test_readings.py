@@ -13,7 +13,8 @@ from omegaconf import OmegaConf
 
 from fairseq_capsule import hub
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
-from fairseq_capsule.checkpoints.baseline_options import refuse_other_computation
+from fairseq_capsule.checkpoints.baseline import refuse_other_computation
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.checkpoints.readings import READINGS, readings, refuse_other_readings, with_readings
 from fairseq_capsule.errors import UserError
@@ -106,13 +107,13 @@ def test_a_baseline_of_another_reading_is_refused(place):
     arch, sizes, option, before, other = CASES[1]
     path = str(old_checkpoint(place, "old.pt", arch, sizes, "cfg", option, before))
     config = load_checkpoint_to_cpu(path)["cfg"].model
-    refuse_other_computation(config, path, routing_options)
+    refuse_other_computation(config, path, read_checkpoint(path), routing_options)
     config[option] = other
     with pytest.raises(UserError, match="its guided_reduction is 'sum', but that of the model is 'mean'"):
-        refuse_other_computation(config, path, routing_options)
+        refuse_other_computation(config, path, read_checkpoint(path), routing_options)
     without_heads = str(checkpoint(place, "none.pt", arch, sizes, "cfg", guided_heads="none", guided_reduction="sum"))
     config.guided_heads = "none"
-    refuse_other_computation(config, without_heads, routing_options)
+    refuse_other_computation(config, without_heads, read_checkpoint(without_heads), routing_options)
 
 
 @each_form

@@ -15,6 +15,7 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_capsule import hub
 from fairseq_capsule.checkpoints.baseline import init_from_baseline
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 from fairseq_capsule_lab import cli
@@ -174,7 +175,8 @@ class Place:
     def baseline(self, checkpoint):
         dictionary = self.task.source_dictionary
         init_from_baseline(
-            self.trainer.model, str(checkpoint), dictionary, dictionary, *changed_parameters(self.trainer.model)
+            *(self.trainer.model, str(checkpoint), read_checkpoint(checkpoint), dictionary, dictionary),
+            *changed_parameters(self.trainer.model),
         )
 
     def pretrained_component(self, checkpoint):

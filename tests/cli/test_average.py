@@ -99,8 +99,8 @@ def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
             "full": torch.randn(3, 4, generator=generator),
             "half": torch.randn(5, generator=generator).half(),
             "bfloat": torch.randn(5, generator=generator).bfloat16(),
-            "count": torch.tensor(number),
-            "mask": torch.tensor([number == 2, True]),
+            "norm.num_batches_tracked": torch.tensor(number),
+            "means.initted": torch.tensor([number == 2, True]),
         }
         for number in range(3)
     ]
@@ -111,8 +111,8 @@ def test_the_mean_keeps_the_type_of_each_tensor(tmp_path):
         assert mean[name].dtype == states[0][name].dtype
         torch.testing.assert_close(mean[name], expected, rtol=0, atol=0)
     assert list(mean) == list(states[0])
-    assert mean["count"] == 2
-    assert mean["mask"].tolist() == [True, True]
+    assert mean["norm.num_batches_tracked"] == 2
+    assert mean["means.initted"].tolist() == [True, True]
 
 
 def test_half_precision_is_summed_in_higher_precision(tmp_path):

@@ -7,11 +7,14 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, file_utils
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
+from fairseq.distributed import utils as distributed_utils
+from fairseq.trainer import Trainer
 
 from fairseq_capsule.checkpoints import loading
 from fairseq_capsule.errors import UserError
+from tests.checkpoints.ways_in import TASK
 from tests.integration.commands import last_line, run, train
 
 
@@ -74,7 +77,7 @@ def test_a_checkpoint_without_its_plugin_is_refused(data, trained, tmp_path):
     state = torch.load(trained / "checkpoint_last.pt")
     state["cfg"]["model"]["_name"] = "my_transformer"
     torch.save(state, tmp_path / "my.pt")
-    line = last_line(run("generate", data, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
+    line = last_line(run("generate", data, *TASK, "--path", tmp_path / "my.pt", "--cpu", succeeds=False))
     assert "UserError: the architecture 'my_transformer' is unknown; " in line
     assert "or give the --user-dir of the plugin that defines it" in line
 
@@ -127,6 +130,14 @@ def test_a_truncated_checkpoint_is_named(trained, tmp_path):
 
 
 def test_installing_twice_patches_once():
-    before = checkpoint_utils.load_checkpoint_to_cpu
+    before = checkpoint_utils.torch, distributed_utils.torch, file_utils.load_archive_file, Trainer.load_checkpoint
     loading.install()
-    assert checkpoint_utils.load_checkpoint_to_cpu is before
+    patched = checkpoint_utils.torch, distributed_utils.torch, file_utils.load_archive_file, Trainer.load_checkpoint
+    assert all(now is then for now, then in zip(patched, before))
+
+
+def test_torch_itself_stays_as_it_is():
+    for module in (checkpoint_utils, distributed_utils):
+        assert module.torch is not torch and module.torch.load is not torch.load
+        assert module.torch.save is torch.save and module.torch.distributed is torch.distributed
+    assert torch.load.__module__ == "torch.serialization" and Namespace not in torch.serialization.get_safe_globals()

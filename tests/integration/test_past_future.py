@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairseq_capsule.checkpoints.reading import read_checkpoint
+from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.models import CapsuleLSTMModel, CapsuleTransformerModel
 from fairseq_capsule_lab.cli import main
 from tests.integration.commands import REPOSITORY, last_line, run, train

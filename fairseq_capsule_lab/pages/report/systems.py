@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import numpy as np
 from fairseq.data.data_utils import infer_language_pair
 
-from fairseq_capsule.checkpoints.loading import read_lazily
+from fairseq_capsule.checkpoints.loading import read_options
 from fairseq_capsule.checkpoints.readings import in_words, readings, readings_of
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
@@ -245,7 +245,7 @@ def _system(
 def _readings(folder: RunFolder, settings: Settings) -> str:
     """The readings of the run's checkpoint as options; without a checkpoint, those that its settings name."""
     with contextlib.suppress(OSError, UserError):
-        return in_words(readings_of(read_lazily(str(folder.last_checkpoint))))
+        return in_words(readings_of(read_options(str(folder.last_checkpoint))))
     model = settings.get("model")
     return in_words(readings(model)) if isinstance(model, dict) else ""
 
