@@ -36,7 +36,7 @@ COMMANDS = {
     "serve": "serve a page that translates and shows what the model routes; the model is loaded once",
     "size": "count the parameters of a model",
     "table": "print a paper's table with our figures beside the paper's; without a name, list the tables",
-    "toy-corpus": "write an embedded corpus: English-German-like sentences, or Chinese news with headlines",
+    "toy-corpus": "write an embedded corpus: English-German sentences, or Chinese news with headlines",
 }
 
 
