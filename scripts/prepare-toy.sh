@@ -11,6 +11,8 @@
 #
 #   OUT/bin        binarised: train, valid, test
 #   OUT/raw        the generated text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages
+#   OUT/raw/alignments
+#                  SPLIT.align: the words of OUT/tokenised that translate each other, as 0-0 1-2, source and target, from 0
 #   OUT/codes, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
 #
 # The same command resumes an interrupted run. It does nothing after a finished run.
@@ -20,10 +22,13 @@ source "$(dirname "$0")/corpus.sh"
 languages=(en de)
 tokenising=tokenise
 merges=2500
+more_settings=("grammar 2") # the version of the sentences
 train=30000 valid=500 test=500 seed=1
 
 raw() { # PART
-    fairseq-capsule toy-corpus --train "$train" --valid "$valid" --test "$test" --seed "$seed" "$1"
+    fairseq-capsule toy-corpus --train "$train" --valid "$valid" --test "$test" --seed "$seed" --alignments "$1"
+    mkdir "$1/alignments"
+    mv "$1"/*.align "$1/alignments" # the next stage tokenises the other files
     (cd "$1" && sha256sum -- *.{en,de} >SHA256SUMS)
 }
 

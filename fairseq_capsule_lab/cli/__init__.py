@@ -37,7 +37,7 @@ COMMANDS = {
     "share": "pack the results of finished runs into a small archive, and unpack it",
     "size": "count the parameters of a model",
     "table": "print a paper's table with our figures beside the paper's; without a name, list the tables",
-    "toy-corpus": "write an embedded corpus: English-German-like sentences, or Chinese news with headlines",
+    "toy-corpus": "write an embedded corpus: English-German sentences, or Chinese news with headlines",
 }
 
 

@@ -4,11 +4,12 @@ import argparse
 
 from fairseq_capsule_lab.cli.arguments import MOST, MOST_SEED, output_folder, whole_number
 from fairseq_capsule_lab.corpora.chinese_headlines.articles import article_pairs
-from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule_lab.corpora.parallel_text import write_parallel
 from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
+from fairseq_capsule_lab.errors import LabError
 
-CORPORA = {"english-german": (("en", "de"), sentence_pairs), "headlines": (("text", "summary"), article_pairs)}
+CORPORA = {"english-german": (("en", "de", "align"), sentence_pairs), "headlines": (("text", "summary"), article_pairs)}
 SIZES = {"train": 30_000, "valid": 500, "test": 500}
 
 
@@ -36,11 +37,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=whole_number(0, MOST_SEED), default=1, help="seed of the sampler (default: %(default)s)"
     )
+    parser.add_argument(
+        "--alignments",
+        action="store_true",
+        help="also write train.align, …: which words of the tokenised sentences translate each other, as 0-0 1-2",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    (source, target), pairs = CORPORA[args.corpus]
+    (source, target, *align), pairs = CORPORA[args.corpus]
+    if args.alignments and not align:
+        raise LabError(f"--alignments: {args.corpus} has none; omit the option, or take --corpus english-german")
     splits = draw_splits(pairs(args.seed), {split: getattr(args, split) for split in SIZES})
-    write_parallel(args.out, (source, target), splits)
+    suffixes = (source, target, *align) if args.alignments else (source, target)
+    write_parallel(args.out, suffixes, splits)
     for split in SIZES:
-        print(f"wrote {len(splits[split])} pairs: {args.out}/{split}.{source}, {args.out}/{split}.{target}")
+        files = ", ".join(f"{args.out}/{split}.{suffix}" for suffix in suffixes)
+        print(f"wrote {len(splits[split])} pairs: {files}")

@@ -8,11 +8,11 @@ from fairseq_capsule_lab.errors import LabError
 MOST = 1_000_000  # sentences of one corpus; up to here new sentences are found quickly
 PATIENCE = 10_000  # consecutive repetitions after which the search ends
 
-Pairs = List[Tuple[str, str]]
+Pair = Tuple[str, ...]  # source, target, and what else belongs to them
 
 
-def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> Dict[str, Pairs]:
-    """Draw splits of the given sizes from (source, target) pairs.
+def draw_splits(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> Dict[str, List[Pair]]:
+    """Draw splits of the given sizes from pairs of a source and a target.
 
     No source occurs twice in all splits. No split has a target of a later split, so the training set has no target of
     the test set. The splits are drawn from the last to the first. If `train` is first, its size does not change the
@@ -28,29 +28,29 @@ def draw_splits(pairs: Iterable[Tuple[str, str]], sizes: Mapping[str, int]) -> D
     if total > MOST:
         raise LabError(f"{total} sentences, but the grammar makes only {MOST} without repetition; ask for fewer")
     new = distinct(pairs)
-    drawn: Dict[str, Pairs] = {}
+    drawn: Dict[str, List[Pair]] = {}
     known: Set[str] = set()
     for split, size in reversed(list(sizes.items())):
         drawn[split] = _draw(split, (pair for pair in new if pair[1] not in known), size)
-        known.update(target for _, target in drawn[split])
+        known.update(pair[1] for pair in drawn[split])
     return drawn
 
 
-def distinct(pairs: Iterable[Tuple[str, str]]) -> Iterator[Tuple[str, str]]:
+def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
     """The pairs with a new source. The iteration ends after `PATIENCE` consecutive repetitions."""
     seen, repetitions = set(), 0
-    for source, target in pairs:
-        if source not in seen:
-            seen.add(source)
+    for pair in pairs:
+        if pair[0] not in seen:
+            seen.add(pair[0])
             repetitions = 0
-            yield source, target
+            yield pair
         elif repetitions == PATIENCE:
             return
         else:
             repetitions += 1
 
 
-def _draw(split: str, pairs: Iterator[Tuple[str, str]], size: int) -> Pairs:
+def _draw(split: str, pairs: Iterator[Pair], size: int) -> List[Pair]:
     drawn = list(islice(pairs, size))
     if len(drawn) < size:
         raise LabError(f"{split}: {size} sentences, but the grammar has only {len(drawn)} left; ask for fewer")

@@ -7,8 +7,8 @@ import pytest
 
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.corpora import parallel_text
-from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 
 NAMES = ["test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
 
@@ -29,6 +29,23 @@ def test_it_writes_six_parallel_files(tmp_path, capsys):
         for language, lines in zip(("en", "de"), zip(*pairs)):
             assert written[f"{split}.{language}"].decode("utf-8") == "".join(f"{line}\n" for line in lines)
     assert "wrote 30 pairs" in capsys.readouterr().out
+
+
+def test_alignments_are_written_beside_the_same_sentences(tmp_path):
+    run(tmp_path / "plain")
+    run(tmp_path / "aligned", "--alignments")
+    plain, aligned = contents(tmp_path / "plain"), contents(tmp_path / "aligned")
+    assert {name: text for name, text in aligned.items() if not name.endswith(".align")} == plain
+    assert sorted(aligned.keys() - plain.keys()) == ["test.align", "train.align", "valid.align"]
+    drawn = draw_splits(sentence_pairs(1), {"train": 30, "valid": 4, "test": 5})["valid"]
+    assert aligned["valid.align"].decode() == "".join(f"{alignment}\n" for _, _, alignment in drawn)
+
+
+def test_headlines_have_no_alignments(tmp_path, capsys):
+    assert run(tmp_path / "new", "--corpus", "headlines", "--alignments") == 1
+    message = "--alignments: headlines has none; omit the option, or take --corpus english-german"
+    assert capsys.readouterr().err == f"fairseq-capsule toy-corpus: error: {message}\n"
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_seed_is_passed_to_the_sampler(tmp_path):

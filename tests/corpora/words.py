@@ -1,90 +1,96 @@
-"""Words by their English form, and a few clauses, for sentences written by hand."""
+"""Words by their English form, and sentences of them, for translations by hand."""
 
-from fairseq_capsule_lab.corpora.english_german import english as to_english
-from fairseq_capsule_lab.corpora.english_german import german as to_german
-from fairseq_capsule_lab.corpora.english_german import vocabulary
-from fairseq_capsule_lab.corpora.english_german.lexicon import function_words
-from fairseq_capsule_lab.corpora.english_german.lexicon.verbs import VERBS
-from fairseq_capsule_lab.corpora.english_german.syntax import (
-    PLURAL,
-    Clause,
-    NounPhrase,
-    PrepositionalPhrase,
-    Question,
-    Statement,
-)
+from dataclasses import replace
+from itertools import chain
+
+from fairseq_capsule_lab.corpora.toy import grammar, inflection, lexicon
+from fairseq_capsule_lab.corpora.toy.grammar import Clause, embedded, finished, pair, realise
+
+PERFECT = {"haben": lexicon.VERBS["perfect"][0], "sein": lexicon.VERBS["perfect"][1]}
+PASSIVE, WILL = lexicon.VERBS["passive"][0], lexicon.VERBS["future"][0]
+BE = lexicon.VERBS["copula"][0]
 
 
 def only(candidates):
     """Return the only candidate. Equal candidates count as one."""
-    found = set(candidates)
-    assert len(found) == 1, found
-    return found.pop()
+    distinct = set(candidates)
+    assert len(distinct) == 1, distinct
+    return distinct.pop()
 
 
 def noun(english):
-    everything = [*vocabulary.PLAIN_NOUNS.values(), *vocabulary.DERIVED_NOUNS.values(), vocabulary.QUALITIES]
-    return only(word for group in everything for word in group if word.english == english)
+    """The noun, or a compound such as `kitchen_door`."""
+    first, _, second = english.partition("_")
+    if second and first not in ("female", "little"):
+        german = only(german for words in lexicon.MODIFIERS.values() for word, german in words if word == first)
+        return inflection.compound(first, german, noun(second))
+    nouns = chain(*lexicon.NOUNS.values(), *lexicon.DERIVED_NOUNS.values())
+    return only(word for word in nouns if word.english[0] == english)
 
 
 def adjective(english):
-    everything = [*vocabulary.PLAIN_ADJECTIVES.values(), *vocabulary.DERIVED_ADJECTIVES.values()]
-    return only(word for group in everything for word in group if word.english == english)
+    return only(word for words in lexicon.ADJECTIVES.values() for word in words if word.english == english)
+
+
+def determiner(english):
+    return only(word for words in lexicon.DETERMINERS.values() for word in words if word.english == english)
 
 
 def verb(english, frame=None):
     base, _, particle = english.partition(" ")
-    return only(
-        entry.verb
-        for entry in VERBS
-        if (entry.verb.english.base, entry.verb.english.particle) == (base, particle)
-        and frame in (None, entry.verb.frame)
-    )
+    verbs = chain(*(verbs for name, verbs in lexicon.VERBS.items() if frame in (None, name)))
+    return only(verb for verb in verbs if (verb.english[0], verb.particle) == (base, particle))
 
 
-def by_english(words, english):
-    return only(word for word in words if word.english == english)
+def np(text, plural=False):
+    """A noun phrase such as `np("the old kitchen")`. Write `a` also for `an`, and `-` for no determiner."""
+    first, *adjectives, head = text.split()
+    words = [adjective(word) for word in adjectives]
+    return grammar.noun_phrase(determiner(first.strip("-")), noun(head), plural, words)
 
 
-def np(text, **more):
-    """Return a singular noun phrase, such as `np("the old kitchen")`. Write `a` also for `an`."""
-    determiner, *adjectives, head = text.split()
-    determiners = (
-        function_words.THE,
-        function_words.A,
-        function_words.NO,
-        *function_words.DEMONSTRATIVES,
-        *function_words.QUANTIFIERS,
-        *function_words.POSSESSIVES,
-        *function_words.NUMBERS,
-    )
-    return NounPhrase(
-        by_english(determiners, determiner),
-        noun(head),
-        adjectives=tuple(adjective(word) for word in adjectives),
-        **more,
-    )
+def nps(text):
+    """The plural: `nps("the old kitchen")` is "the old kitchens"."""
+    return np(text, plural=True)
 
 
-def nps(text, **more):
-    """Return a plural noun phrase: `nps("the old kitchen")` is "the old kitchens"."""
-    return np(text, number=PLURAL, **more)
+def pp(english, phrase):
+    """A prepositional phrase. No verb governs its preposition."""
+    prepositions = [("by", "von", "dative"), *chain(*lexicon.PREPOSITIONS.values())]
+    return grammar.prepositional(only(words for words in prepositions if words[0] == english), phrase)
 
 
-def pp(preposition, phrase):
-    """Return a prepositional phrase. No verb governs its preposition."""
-    everything = function_words.LOCATIONS + function_words.DIRECTIONS + function_words.COMPANY + (function_words.BY,)
-    return PrepositionalPhrase(by_english(everything, preposition), phrase)
+def clause(name, subject=None, helpers=(), tense="present", frame=None, **fields):
+    options = {key: fields.pop(key) for key in ("negated", "question", "front") if key in fields}
+    fields = {**({"subject": subject} if subject else {}), **fields}
+    return Clause(verb(name, frame), fields, tense, tuple(helpers), **options)
 
 
-def check(sentence, expected_english, expected_german):
+def with_fields(old, **fields):
+    return replace(old, fields={**old.fields, **fields})
+
+
+def statement(main):
+    return finished(realise(main), ".")
+
+
+def question(asked):
+    return finished(realise(asked, grammar.VERB_SECOND if asked.front else grammar.VERB_FIRST), "?")
+
+
+def subordinate(words, inner):
+    return embedded(pair(*words), inner)
+
+
+def check(words, english, german):
     """Check a sentence, or the statement of a clause, in both languages."""
-    sentence = sentence if isinstance(sentence, (Statement, Question)) else Statement(sentence)
-    assert to_english.realise(sentence) == expected_english
-    assert to_german.realise(sentence) == expected_german
+    words = statement(words) if isinstance(words, Clause) else words
+    assert (grammar.text(words.english), grammar.text(words.german)) == (english, german)
 
 
-SEES = Clause(verb("see"), np("the man"), object=np("the dog"))
-CALLS = Clause(verb("call"), np("the woman"), object=np("the dog"))
-SLEEPS = Clause(verb("sleep"), np("the child"))
-TODAY = by_english(function_words.TIMES, "today")
+def translations(words):
+    """The linked words of a sentence: English word -> German words."""
+    return [
+        (word.text, " ".join(other.text for other in words.german if word.link and other.link is word.link))
+        for word in words.english
+    ]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 from tests.integration.commands import REPOSITORY
 from tests.integration.preparing import copy_checkout
 from tests.integration.warm_commands import warm_path

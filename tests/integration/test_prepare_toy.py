@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from fairseq_capsule_lab.corpora.english_german.sampler import sentence_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 from tests.integration.commands import PATH
 from tests.integration.preparing import Workplace, contents, read
 
@@ -40,6 +40,13 @@ def test_every_stage_has_the_expected_text(prepared):
             assert [line.replace("@@ ", "") for line in bpe] == tokenised
 
 
+def test_alignments_count_the_words_of_the_tokenised_text(prepared):
+    for split in SIZES:
+        english, german = (read(prepared.out / "tokenised" / f"{split}.{lang}") for lang in ("en", "de"))
+        for source, target, alignment in zip(english, german, read(prepared.out / "raw/alignments" / f"{split}.align")):
+            assert alignment.split()[-1] == f"{len(source.split()) - 1}-{len(target.split()) - 1}"
+
+
 def test_both_languages_are_binarised_with_one_dictionary(prepared):
     from fairseq.data import Dictionary, data_utils
 
@@ -56,6 +63,7 @@ def test_both_languages_are_binarised_with_one_dictionary(prepared):
 
 def test_the_manifest_has_the_settings(prepared):
     rows = [line.split("\t") for line in read(prepared.out / "manifest.tsv")]
+    assert ["setting", "grammar", "2"] in rows
     assert ["setting", "seed", "1"] in rows
     assert ["setting", "train", "120"] in rows
     sources = {row[1]: row[2] for row in rows if row[0] == "source"}
