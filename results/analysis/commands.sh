@@ -1,0 +1,18 @@
+# The commands of the statistics in docs/results.md, for seed 1, from the root of the repository. They need the trained checkpoints.
+# The couplings are logged by `fairseq-validate … --model-overrides "{'log_routing':True}"`.
+
+runs=runs/paper/multi30k
+routed=$runs/continued+decoder_routing-horizontal+encoder_routing-both+on-transformer/seed1/checkpoint_last.pt
+gret=$runs/gret_transformer+on-transformer/seed1/checkpoint_last.pt
+gdr=$runs/gdr_transformer+guided_reduction-sum+on-transformer
+fairseq-capsule analyze iterations $routed $gret $gdr/seed1/checkpoint_last.pt --names "routed attention" GRET GDR --iterations 1-5 \
+  --data data/multi30k/bin --split valid --lowercase --out results/analysis
+fairseq-capsule analyze overlap $gdr/seed1/checkpoint_last.pt $gdr/seed2/checkpoint_last.pt \
+  $runs/combined+guided_reduction-sum+on-transformer/seed1/checkpoint_last.pt --names "GDR, seed 1" "GDR, seed 2" "all three, seed 1" \
+  --data data/multi30k/bin --split valid --out results/analysis
+after=decoder_norms-after+optimization.clip_norm-0
+fairseq-capsule nll --data data/multi30k/bin --split train "$runs/capsnmt+$after/seed1/checkpoint_avg_table.pt" \
+  "$runs/capsnmt+aggregation_capsules-24+$after/seed1/checkpoint_avg_table.pt" $runs/transformer/seed3/checkpoint_avg_table.pt \
+  "$runs/lstm+dataset.max_tokens-4096+optimization.lr-[0.005]+size-as_capsnmt/seed1/checkpoint_avg_table.pt"
+python scripts/gradient_norms.py $routed $gret $gdr/seed1/checkpoint_last.pt \
+  --baseline $runs/transformer/seed1/checkpoint_avg_table.pt --data data/multi30k/bin
