@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Print every table of results/ again from results/multi30k.tar.xz, without training, and write it to a folder.
+# Print every table of results/ again from the archives there, without training, and write it to a folder.
 #
 #     rebuild-results.sh [OUT]
 #
@@ -9,11 +9,16 @@ source "$(dirname "$0")/common.sh"
 
 take_options "" "$@"
 [ ${#places[@]} -le 1 ] || die "name one folder OUT, not ${#places[@]} (see --help)"
-need_tools fairseq-capsule python
+need_tools fairseq-capsule
 results=$scripts/../results
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
-python "$scripts/share_results.py" unpack "$results/multi30k.tar.xz" "$runs"
+for archive in "$results"/*.tar.xz; do
+    fairseq-capsule share unpack "$archive" "$runs/$(basename "$archive" .tar.xz)"
+done
 for curves in "$results"/*-curves.md; do
-    fairseq-capsule table "$(basename "$curves" -curves.md)" --runs "$runs" --figure --curves --out "${places[0]:-$results}"
+    table=$(basename "$curves" -curves.md)
+    own=${table%%-*} # readings-lstm is in readings.tar.xz, tables without an archive of their own in multi30k.tar.xz
+    [[ -d $runs/$own ]] || own=multi30k
+    fairseq-capsule table "$table" --runs "$runs/$own" --figure --curves --out "${places[0]:-$results}"
 done
