@@ -14,12 +14,13 @@ import re
 import shutil
 import signal
 import subprocess
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from fairseq_capsule.errors import UserError
+from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
 
@@ -150,7 +151,10 @@ class Folder:
                 stage.make(part, stream)
             self.bind()
             part.rename(final)
-        except (UserError, OSError, subprocess.CalledProcessError) as error:
+        except Exception as error:  # a library may raise anything
+            if not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
+                with open(log, "a") as stream:
+                    traceback.print_exc(file=stream)
             raise self._failure(stage.output, part, log, error) from error
         log.unlink()
         print(f"{stage.output}: {counts(final)}", flush=True)
@@ -159,7 +163,7 @@ class Folder:
         said = log.read_bytes().splitlines() if log.exists() else []
         reason = said[-1].decode(errors="replace") if said else "no reason given"
         if not isinstance(error, subprocess.CalledProcessError):
-            reason = str(error)
+            reason = one_line(str(error)) or type(error).__name__
         if not self.has_room():
             reason = "No space left on device"
         for rest in self.path.glob(f"{part.name}*"):
@@ -276,7 +280,7 @@ def counts(path: Path) -> str:
         said = (_BINARISED.fullmatch(line) for line in _lines(binarised))
         return ", ".join(f"{line[1]} {line[2]} ({line[3]} <unk>)" for line in said if line)
     texts = sorted(file for file in path.iterdir() if "." in file.name[1:] and not file.name.startswith("."))
-    taken = (line.replace("\t", ": ", 1) for line in _lines(path / "PARTS"))
+    taken = (": ".join(line.split("\t")[:2]) for line in _lines(path / "PARTS"))  # without a warning
     numbers = ", ".join(f"{file.name} {_count_lines(file)}" for file in texts)
     return "\n".join([numbers, *(f"  {line}" for line in taken)])
 

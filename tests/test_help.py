@@ -47,7 +47,7 @@ def calls(tmp_path, monkeypatch):
     for name, text in TOOLS.items():
         (tools / name).write_text(text.format(calls=tmp_path / "calls", python=sys.executable))
         (tools / name).chmod(0o755)
-    monkeypatch.setenv("PATH", os.pathsep.join([str(tools), os.environ["PATH"]]))
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]))
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "calls").touch()
     return tmp_path / "calls"

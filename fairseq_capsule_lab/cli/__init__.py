@@ -45,6 +45,7 @@ COMMANDS = {
 SCRIPTS = {
     "distill": "translate a training set with a teacher, as the data of students (scripts/distill.sh)",
     "evaluate": "average checkpoints, translate and score (scripts/evaluate.sh)",
+    "prepare": "prepare a corpus and binarise it (scripts/prepare*.sh)",
     "train": "train a model on a CPU, or on the GPUs of one or several nodes (scripts/train.sh)",
 }
 USER_DIR = "a plugin with your own mechanisms (docs/extending.md), as for fairseq-train"
@@ -120,7 +121,8 @@ def main(argv: Optional[List[str]] = None) -> int:
 def _run_script(program: str, command: str, *words: str) -> int:
     module = importlib.import_module("fairseq_capsule_lab.cli." + command)
     if {"-h", "--help"}.intersection(words):
-        print((module.__doc__ or "").replace(f"{command}.sh", program).rstrip())
+        text = (module.__doc__ or "").replace(f"{command}.sh", program)
+        print((module.help_of(program, words) if command == "prepare" else text).rstrip())
     else:
         module.run(program, words)
         sys.stdout.flush()

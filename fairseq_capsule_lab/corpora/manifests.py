@@ -23,7 +23,7 @@ AGAIN = f"delete {NAME} and prepare again"
 
 
 def warnings(folder: Path) -> Tuple[str, ...]:
-    """The warnings of scripts/take_pairs.py: training texts of which many pairs were left out."""
+    """The warnings of a preparation: training texts of which many pairs were left out."""
     path = folder / NAME
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
     parts = (line.split("\t") for line in lines if line.startswith("part\t"))

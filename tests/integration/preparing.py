@@ -3,15 +3,37 @@
 import os
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
+from fairseq_capsule_lab.corpora.archives import CHECKSUMS
 from tests.integration.commands import REPOSITORY
 from tests.integration.warm_commands import warm_path
 
 # Without variables for GPUs and Slurm, which the machine of the tests may set.
 ELSEWHERE = ("SLURM_", "MASTER_", "NODE_RANK", "CUDA_VISIBLE_DEVICES")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(ELSEWHERE)}
-# For the stub of python: the real one checks the folders that a script writes.
-CHECKS_FOLDERS = '[[ $* != *fairseq_capsule_lab.runs* ]] || PATH=${PATH#*:} exec python "$@"'
+# A stub of `fairseq-capsule`, in which one stage of a preparation writes half a file and then ends otherwise.
+STOPPED = """#!{python}
+import os, signal, sys
+
+from fairseq_capsule_lab import cli, stages
+
+run = stages.Folder._run
+
+
+def stop(part, log):
+    part.write_text("half")
+    {ending}
+
+
+def run_or_stop(folder, stage):
+    run(folder, stage._replace(make=stop) if stage.output == {stage!r} else stage)
+
+
+stages.Folder._run = run_or_stop
+sys.exit(cli.main())
+"""
 SCRIPTS = REPOSITORY / "scripts"
 
 
@@ -39,13 +61,29 @@ class Workplace:
         self.stubs.mkdir()
         shutil.copytree(SCRIPTS, root / "scripts")
         self.path = f"{self.stubs}:{path or warm_path()}"
+        self.checksums = Path(shutil.copy(CHECKSUMS, root))
         self.stub("nvidia-smi", "exit 9")  # hide the GPUs
 
     def stub(self, tool, body):
         (self.stubs / tool).write_text(f"#!/bin/bash\n{body}\n")
         (self.stubs / tool).chmod(0o755)
 
+    def fail(self, stage, ending="raise RuntimeError('out of luck')"):
+        """Let a stage of a preparation fail, or end in the way of `ending`."""
+        (self.stubs / "fairseq-capsule").write_text(STOPPED.format(python=sys.executable, stage=stage, ending=ending))
+        (self.stubs / "fairseq-capsule").chmod(0o755)
+
+    def kill(self, stage):
+        """Let a stage of a preparation kill the script and all its processes."""
+        self.fail(stage, "os.killpg(0, signal.SIGKILL)")
+
+    def stub_library(self, module, code):
+        """Replace a Python module. It must not be one that `warm_commands` imports."""
+        (self.root / "libraries").mkdir(exist_ok=True)
+        (self.root / "libraries" / f"{module}.py").write_text(code)
+
     def unstub(self):
+        shutil.rmtree(self.root / "libraries", ignore_errors=True)
         for tool in self.stubs.iterdir():
             if tool.name != "nvidia-smi":
                 tool.unlink()
@@ -54,12 +92,16 @@ class Workplace:
         return subprocess.Popen(
             [str(part) for part in command],
             cwd=self.root,
-            env={**ENVIRONMENT, "PATH": self.path, **environment},
+            env={**ENVIRONMENT, **self.environment(), **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,  # a stub may kill its whole process group
         )
+
+    def environment(self):
+        libraries, checksums = str(self.root / "libraries"), str(self.checksums)
+        return {"PATH": self.path, "PYTHONPATH": libraries, "CAPSULE_CHECKSUMS": checksums}
 
     def run(self, *command, **environment):
         process = self.start(*command, **environment)
@@ -75,10 +117,6 @@ class Workplace:
         assert process.returncode == 0, process.errors
         process.out = self.out
         return process
-
-    def common(self, code):
-        """Run shell code that uses the functions of `common.sh`."""
-        return self.run("bash", "-c", f"source scripts/common.sh; {code}")
 
     def refused(self, process, *wanted):
         """Check that the process failed with one line that contains `wanted`."""

@@ -4,20 +4,49 @@ import gzip
 import resource
 import subprocess
 import sys
+import time
 
 import pytest
 
-from tests.integration.commands import REPOSITORY
+from fairseq_capsule_lab.corpora.lcsts import write_pairs
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
+from fairseq_capsule_lab.errors import LabError
 
+SET = ("set.sgm", "set.sgm")
+TAKE = """import sys
+from pathlib import Path
+
+from fairseq_capsule_lab.corpora.texts import append_training_pairs
+
+folder, *names = map(Path, sys.argv[1:])
+print(append_training_pairs([folder / name for name in names], [folder / "train.en", folder / "train.de"], 0)[1])
+"""
 BROKEN = {"NUL": ("\0", "U+0000"), "U+FFFD": ("\ufffd", "U+FFFD")}
 DOCUMENT = (
     "<doc id={}>\n<human_label>5</human_label>\n<summary>\n{}\n</summary>\n<short_text>\n{}\n</short_text>\n</doc>\n"
 )
 
 
-def run(script, *arguments, cwd, **options):
-    command = [sys.executable, REPOSITORY / "scripts" / script, *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, **options)
+def taken(folder, source="text.en", target="text.de"):
+    """Take the pairs of a training text, and return the counts."""
+    return append_training_pairs([folder / source, folder / target], [folder / "train.en", folder / "train.de"], 0)[1]
+
+
+def refused(folder, source="text.en", target="text.de"):
+    """Return why the pairs of a validation set are refused, or ""."""
+    try:
+        append_good_pairs([folder / source, folder / target], [folder / "valid.en", folder / "valid.de"])
+    except LabError as error:
+        return str(error).removeprefix(f"{folder}/")
+    return ""
+
+
+def summaries(folder, least):
+    """Write the pairs of a file of LCSTS, and return their number as text, or why they are refused."""
+    try:
+        return write_pairs(folder / "part.txt", [folder / "train.text", folder / "train.summary"], least, 0)
+    except LabError as error:
+        return str(error).removeprefix(f"{folder}/")
 
 
 @pytest.fixture(params=BROKEN)
@@ -31,13 +60,10 @@ def test_broken_characters_of_plain_text_are_refused_or_dropped(tmp_path, broken
     for language in ("en", "de"):
         lines = ["a b", f"c {character if side == language else ''} d"]
         (tmp_path / f"text.{language}").write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    refused = run("take_pairs.py", "text.en", "text.de", "valid.en", "valid.de", cwd=tmp_path)
-    assert refused.returncode == 1
-    assert refused.stderr == f"text.{side}, line 2: {name} at character 3: fix the file\n"
-    taken = run("take_pairs.py", "--drop", "text.en", "text.de", "train.en", "train.de", cwd=tmp_path)
-    counts, warning = taken.stdout.split("\t")
+    assert refused(tmp_path) == f"text.{side}, line 2: {name} at character 3: fix the file"
+    counts, warning = taken(tmp_path).split("\t")
     assert counts == f"1 pairs (dropped: 1 broken characters in text.{side})"
-    assert warning == f"1 of 2 pairs were left out, 1 of them broken characters in text.{side}: check the text\n"
+    assert warning == f"1 of 2 pairs were left out, 1 of them broken characters in text.{side}: check the text"
     assert (tmp_path / f"train.{side}").read_text() == "a b\n"
 
 
@@ -47,14 +73,13 @@ def test_a_long_line_is_refused_or_dropped(tmp_path, character, number):
     for language in ("en", "de"):
         lines = ("\ufeffa", character * number if language == "de" else "b", "c")
         (tmp_path / f"text.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    taken = run("take_pairs.py", "--drop", "text.en", "text.de", "train.en", "train.de", cwd=tmp_path)
-    refused = run("take_pairs.py", "text.en", "text.de", "valid.en", "valid.de", cwd=tmp_path)
+    counts, reason = taken(tmp_path), refused(tmp_path)
     if number == 100_000:
-        assert taken.stdout == refused.stdout == "3 pairs\n"
+        assert (counts, reason) == ("3 pairs", "")
         return
-    assert taken.stdout.startswith("2 pairs (dropped: 1 too long in text.de)\t")
+    assert counts.startswith("2 pairs (dropped: 1 too long in text.de)\t")
     assert (tmp_path / "train.en").read_text() == (tmp_path / "train.de").read_text() == "a\nc\n"
-    assert refused.stderr == "text.de, line 2: over 100000 characters are no sentence: fix the pair\n"
+    assert reason == "text.de, line 2: over 100000 characters are no sentence: fix the pair"
 
 
 @pytest.mark.parametrize("end", ["\n", ""])
@@ -66,65 +91,65 @@ def test_a_compressed_line_does_not_fill_the_memory(tmp_path, end):
             for _ in range(400):
                 file.write(b"b" * 2**20)
             file.write(end.encode())
-    taken = run(
-        *("take_pairs.py", "--drop", "text.en.gz", "text.de.gz", "train.en", "train.de"),
-        cwd=tmp_path,
+    done = subprocess.run(
+        [sys.executable, "-c", TAKE, tmp_path, "text.en.gz", "text.de.gz"],
+        capture_output=True,
+        text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)),
     )
-    assert taken.stdout.startswith("1 pairs (dropped: 1 too long in text.en.gz)\t"), taken.stderr
+    assert done.stdout.startswith("1 pairs (dropped: 1 too long in text.en.gz)\t"), done.stderr
 
 
 @pytest.mark.parametrize("escaped", ["\ufffd", "&#0;", "&#xFFFD;"])
 def test_broken_characters_of_sgm_segments_are_refused(tmp_path, escaped):
     document = f'<doc docid="d"><seg id="1">a</seg><seg id="2">b {escaped}</seg></doc>'
     (tmp_path / "set.sgm").write_text(document, encoding="utf-8")
-    refused = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
-    assert refused.stderr == "set.sgm, segment 2 of document d: U+FFFD at character 3: fix the file\n"
+    assert refused(tmp_path, *SET) == "set.sgm, segment 2 of document d: U+FFFD at character 3: fix the file"
 
 
 def test_broken_characters_of_summaries_are_refused_or_dropped(tmp_path, broken):
     character, name = broken
     text = DOCUMENT.format(0, "好" + character, "很好") + DOCUMENT.format(1, "好", "很好")
     (tmp_path / "part.txt").write_text(text, encoding="utf-8")
-    refused = run("read_lcsts.py", "part.txt", "valid", "--score", 3, cwd=tmp_path)
-    assert refused.returncode == 1 and refused.stderr.startswith(f"part.txt, doc 0: {name} at character ")
-    taken = run("read_lcsts.py", "part.txt", "train", cwd=tmp_path)
-    assert taken.stdout == "1 pairs (dropped: 1 broken characters)\n"
+    assert summaries(tmp_path, 3).startswith(f"part.txt, doc 0: {name} at character ")
+    assert summaries(tmp_path, 0) == "1 pairs (dropped: 1 broken characters)"
     assert (tmp_path / "train.summary").read_text(encoding="utf-8") == "好\n"
 
 
 @pytest.mark.parametrize("text", ["<seg>", "<seg ", "<doc ", "<refset ", "<seg></seg", "</seg>", "<seg id=1>x</seg>"])
 def test_the_time_of_segments_is_linear(tmp_path, text):
     (tmp_path / "set.sgm").write_text(text * (3_000_000 // len(text)))
-    read = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path, timeout=60)
-    assert read.stderr.count("\n") <= 1
+    before = time.monotonic()
+    assert "\n" not in refused(tmp_path, *SET)
+    assert time.monotonic() - before < 60
 
 
 def test_a_segment_without_an_end_is_refused(tmp_path):
     (tmp_path / "set.sgm").write_text('<doc docid="d"><seg id="1">a</seg><seg id="2">b</doc>')
-    refused = run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
-    assert refused.stderr == "set.sgm, segment 2 of document d: no </seg>: fetch the file again\n"
+    assert refused(tmp_path, *SET) == "set.sgm, segment 2 of document d: no </seg>: fetch the file again"
 
 
 def test_markup_inside_a_segment_is_text(tmp_path):
     document = '<REFSET refid="r"><Doc docid="d"><SEG id=1> a <b <seg> <doc> </SEG >c</seg><seg id="2">d</Seg></doc>'
     (tmp_path / "set.sgm").write_text(document)
-    run("take_pairs.py", "set.sgm", "set.sgm", "test.en", "test.de", cwd=tmp_path)
-    assert (tmp_path / "test.en").read_text() == "a <b <seg> <doc> </SEG >c\nd\n"
+    assert not refused(tmp_path, *SET)
+    assert (tmp_path / "valid.en").read_text() == "a <b <seg> <doc> </SEG >c\nd\n"
 
 
 @pytest.mark.parametrize("field", ["<summary>", "<human_label><summary><short_text>", "<summary></short_text>"])
 def test_the_time_of_summaries_is_linear(tmp_path, field):
     text = f"<doc id=0>\n{field * (3_000_000 // len(field))}\n</doc>\n"
     (tmp_path / "part.txt").write_text(text + DOCUMENT.format(1, "好", "很好"), encoding="utf-8")
-    refused = run("read_lcsts.py", "part.txt", "train", cwd=tmp_path, timeout=60)
-    assert refused.stderr == "part.txt, doc 0: no characters in its <short_text> after cleaning: remove the doc\n"
+    before = time.monotonic()
+    reason = "part.txt, doc 0: no characters in its <short_text> after cleaning: remove the doc"
+    assert summaries(tmp_path, 0) == reason
+    assert time.monotonic() - before < 60
     assert (tmp_path / "train.text").read_text(encoding="utf-8") == "很好\n"
 
 
 def test_a_field_ends_at_its_own_tag(tmp_path):
     fields = "<summary>a<summary></short_text>b</summary><short_text>c<summary>d</short_text><human_label>"
     (tmp_path / "part.txt").write_text(f"<doc id=0>\n{fields}\n</doc>\n")
-    run("read_lcsts.py", "part.txt", "train", cwd=tmp_path)
+    assert summaries(tmp_path, 0) == "1 pairs"
     assert (tmp_path / "train.summary").read_text() == "a<summary></short_text>b\n"
     assert (tmp_path / "train.text").read_text() == "c<summary>d\n"

@@ -3,16 +3,16 @@
 import gzip
 import os
 import random
-import re
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from fairseq_capsule_lab.cli import main
+from fairseq_capsule_lab.corpora.filters import is_chinese
+from fairseq_capsule_lab.corpora.held_out import hold_out
+from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.evaluation.scoring import rules_of
-from tests.integration.commands import REPOSITORY, wait_for
+from tests.integration.commands import PATH, wait_for
 from tests.integration.preparing import Workplace, contents, read
 
 CHINESE = ["我", "爱", "北京", "天安门", "他", "说", "今天", "天气", "很", "好", "，"]
@@ -241,7 +241,8 @@ def test_a_text_of_another_encoding_is_a_warning_of_prepare_and_check_data(workp
 
 
 def test_an_interruption_says_that_the_same_command_resumes(texts, workplace):
-    workplace.stub("sacremoses", "touch ../begun; exec sleep 60")
+    workplace.path = f"{workplace.stubs}:{PATH}"  # the command handles the signal itself
+    workplace.stub_library("sacremoses", "import pathlib, time; pathlib.Path('begun').touch(); time.sleep(60)")
     options = ["--source", "ar", "--target", "en", "--train", texts / "my", *HELD_OUT]
     process = workplace.start("scripts/prepare.sh", *options, "out")
     wait_for(workplace.root / "begun", process)
@@ -261,7 +262,7 @@ def test_too_little_text_for_merges_is_named(workplace):
 def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workplace):
     addresses = [(texts / name).as_uri() for name in ("my.zh.gz", "my.en")]
     options = ["--source", "zh", "--target", "en", "--train", *addresses, *HELD_OUT, "--tokenise", "moses"]
-    workplace.stub("sacremoses", "exit 1")
+    workplace.fail("tokenised")
     workplace.refused(workplace.prepare(*options, "out"), "stage 'tokenised' failed")
     assert (workplace.out / "download/my.en").read_bytes() == (texts / "my.en").read_bytes()
     elsewhere = [f"https://127.0.0.1:9/{name}" for name in ("my.zh.gz", "my.en")]
@@ -272,22 +273,20 @@ def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workpla
         assert (workplace.root / "second" / name).read_bytes() == (workplace.out / name).read_bytes()
 
 
-def test_the_hash_of_each_download_is_noted_once(workplace):
+def test_the_hash_of_each_download_is_noted_once(tmp_path):
     """One name is the beginning of another."""
-    code = """source scripts/corpus.sh
-    for name in a.en.gz a.en a.en; do echo $name >$name; remember . $name; done; cut -c 67- SHA256SUMS"""
-    process = workplace.run("bash", "-c", code)
-    assert (process.output, process.errors) == ("a.en.gz\na.en\n", "")
+    raw = RawTexts(tmp_path / "raw", ("en", "de"), archives=None, limit=0)
+    for name in ("a.en.gz", "a.en", "a.en"):
+        (tmp_path / name).write_text(name)
+        raw.note(tmp_path / name)
+    assert [line[66:] for line in read(tmp_path / "raw/SHA256SUMS")] == ["a.en.gz", "a.en"]
 
 
 @pytest.mark.parametrize(
     "language", ["zh", "zho", "chi", "cmn", "yue", "ZH", "zh_Hans", "Cmn_CN", "ja", "chin", "z", "en"]
 )
 def test_the_languages_that_are_cut_as_chinese_are_scored_as_chinese(language):
-    text = (REPOSITORY / "scripts/prepare.sh").read_text(encoding="utf-8")
-    function = re.search(r"^is_chinese\(\) .*?^}$", text, re.DOTALL | re.MULTILINE)[0]
-    done = subprocess.run(["bash", "-c", f'{function}; is_chinese "$1"', "-", language])
-    assert (done.returncode == 0) == (rules_of(language) == "zh")
+    assert is_chinese(language) == (rules_of(language) == "zh")
 
 
 def test_without_a_limit_sentences_of_any_length_are_kept(texts, workplace):
@@ -299,15 +298,11 @@ def test_without_a_limit_sentences_of_any_length_are_kept(texts, workplace):
     assert not (workplace.out / "clean").exists()
 
 
-def hold_out(folder, pairs, *options):
+def held_out(folder, pairs, seed=1, **sizes):
     folder.mkdir(exist_ok=True)
     for language, lines in zip(("a", "b"), zip(*pairs)):
         (folder / f"train.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    script = REPOSITORY / "scripts/hold_out.py"
-    done = subprocess.run(
-        [sys.executable, script, *map(str, options), folder, "a", "b"], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
+    hold_out(folder, ("a", "b"), sizes, seed)
     return {
         split: list(zip(read(folder / f"{split}.a"), read(folder / f"{split}.b")))
         for split in ("train", "valid", "test")
@@ -317,25 +312,25 @@ def hold_out(folder, pairs, *options):
 
 def test_without_numbers_nothing_is_held_out(tmp_path):
     pairs = [("a dog", "1"), ("a cat", "2")]
-    assert hold_out(tmp_path / "texts", pairs) == {"train": pairs}
+    assert held_out(tmp_path / "texts", pairs) == {"train": pairs}
 
 
 def test_sentences_of_at_most_500_characters_are_held_out(tmp_path):
     pairs = [("a" * 500, "b" * 500), ("c" * 501, "d"), ("e", "f" * 501)]
-    assert hold_out(tmp_path / "texts", pairs, "--valid", 1) == {"train": pairs[1:], "valid": pairs[:1]}
+    assert held_out(tmp_path / "texts", pairs, valid=1) == {"train": pairs[1:], "valid": pairs[:1]}
 
 
 def test_no_source_sentence_is_on_both_sides_whatever_the_order(tmp_path):
     rng = random.Random(1)
     pairs = [(rng.choice(["A  dog", "a dog", "cat", "Cat "]) + f" {rng.randint(0, 40)}", str(n)) for n in range(300)]
     pairs += [("long " * 200, "x"), ("short", "y " * 400)]
-    first = hold_out(tmp_path / "first", pairs, "--valid", 9, "--test", 7)
+    first = held_out(tmp_path / "first", pairs, valid=9, test=7)
     key = {split: {" ".join(source.lower().split()) for source, _ in first[split]} for split in first}
     assert (len(key["valid"]), len(key["test"])) == (9, 7) == (len(first["valid"]), len(first["test"]))
     assert not key["valid"] & key["test"] and not key["train"] & (key["valid"] | key["test"])
     assert first["train"] == [pair for pair in pairs if " ".join(pair[0].lower().split()) in key["train"]]
     rng.shuffle(pairs)
-    second = hold_out(tmp_path / "second", pairs, "--valid", 9, "--test", 7)
+    second = held_out(tmp_path / "second", pairs, valid=9, test=7)
     assert {" ".join(source.lower().split()) for source, _ in second["valid"]} == key["valid"]
-    third = hold_out(tmp_path / "third", pairs, "--valid", 9, "--test", 7, "--seed", 2)
+    third = held_out(tmp_path / "third", pairs, valid=9, test=7, seed=2)
     assert {" ".join(source.lower().split()) for source, _ in third["valid"]} != key["valid"]

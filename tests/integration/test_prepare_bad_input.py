@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from tests.integration.commands import PATH
 from tests.integration.multi30k import finished, write_archive
 from tests.integration.preparing import Workplace, contents, read
 
@@ -97,7 +98,7 @@ def test_bad_archives_are_refused_and_complete_ones_accepted_later(archives, wor
     assert not list(out.glob("*.part.*"))
 
     # The folder has no settings yet, so complete archives from another folder are accepted.
-    workplace.stub("sacremoses", "exit 1")
+    workplace.fail("tokenised")
     workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed")
     assert finished(out) == ["raw"]
 
@@ -107,7 +108,7 @@ def test_carriage_returns_and_a_last_line_without_a_newline_keep_their_place(arc
     shutil.copytree(archives, folder)
     (folder / "val.en.gz").write_bytes(gzip.compress(b"one\r\ntwo\rwords\n\nfour"))
     write_archive(folder, "val.de.gz", ["eins", "zwei Wörter", "", "vier"])
-    workplace.stub("subword-nmt", "exit 1")
+    workplace.fail("codes")
     workplace.refused(workplace.prepare("--from", folder, "out"), "stage 'codes' failed")
     assert (workplace.root / "out/raw/valid.en").read_text() == "one \ntwo words\n\nfour\n"
     assert read(workplace.root / "out/tokenised/valid.en") == ["one", "two words", "", "four"]
@@ -115,7 +116,7 @@ def test_carriage_returns_and_a_last_line_without_a_newline_keep_their_place(arc
 
 def test_downloads_from_a_mirror_are_checked(archives, workplace):
     mirror, out = workplace.root / "mirror", workplace.root / "out"
-    workplace.stub("sacremoses", "exit 1")
+    workplace.fail("tokenised")
     dead = workplace.prepare("out", MIRROR="http://127.0.0.1:9/raw")
     workplace.refused(dead, "cannot download http://127.0.0.1:9/raw/train.en.gz", "--from")
 
@@ -137,11 +138,12 @@ def test_downloads_from_a_mirror_are_checked(archives, workplace):
 def test_a_full_disk_is_reported(archives, workplace):
     out = workplace.root / "out"
     limited = ("bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "-")  # no file may have a byte
+    workplace.path = f"{workplace.stubs}:{PATH}"  # a warm command has other limits
     full = workplace.run(*limited, "scripts/prepare-multi30k.sh", "--from", archives, "out")
     workplace.refused(full, "cannot write in out, which is read-only or on a full disk")
     assert [file.stat().st_size for file in out.iterdir()] == [0]
 
-    workplace.stub("sacremoses", f'exec {shutil.which("sacremoses", path=workplace.path)} "$@" >/dev/full')
+    workplace.stub_library("sacremoses", "print('a', file=open('/dev/full', 'w'), flush=True)")
     workplace.refused(
         workplace.prepare("--from", archives, "out"), "stage 'tokenised' failed", "No space left on device"
     )
@@ -184,8 +186,6 @@ def test_a_folder_of_something_else_is_refused(archives, workplace):
 
 @pytest.mark.parametrize(("unknown", "accepted"), [("0.0", True), ("6.82e-05", True), ("5.01", False), ("62.5", False)])
 def test_the_dictionary_of_another_run_is_refused(prepared, archives, workplace, unknown, accepted):
-    workplace.stub("sacremoses", "cat")
-    workplace.stub("subword-nmt", "cat")
     lines = (
         (prepared.out / "bin/preprocess.log")
         .read_text()

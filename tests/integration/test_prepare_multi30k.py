@@ -9,9 +9,9 @@ import shutil
 import pytest
 
 from fairseq_capsule_lab.environment.requirements import FORKS
-from tests.integration.commands import wait_for
+from tests.integration.commands import PATH, wait_for
 from tests.integration.multi30k import ARCHIVES, STAGES, finished
-from tests.integration.preparing import CHECKS_FOLDERS, Workplace, contents, read
+from tests.integration.preparing import Workplace, contents, read
 
 FIRST_TOKENISED = (
     "don &apos;t touch &quot; tom &amp; jerry &quot; !",
@@ -79,9 +79,8 @@ def test_the_manifest_has_sources_settings_and_files(prepared, archives):
 def test_a_second_run_does_nothing(prepared, archives, workplace):
     out = workplace.root / "out"
     shutil.copytree(prepared.out, out)
-    for tool in ("gzip", "sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum"):
-        workplace.stub(tool, "exit 1")
-    workplace.stub("python", f"{CHECKS_FOLDERS}; exit 1")
+    workplace.stub("fairseq-preprocess", "exit 1")
+    workplace.stub_library("sacremoses", "raise ImportError")
     times = {file: file.stat().st_mtime_ns for file in [out, *out.rglob("*")]}
     process = workplace.prepare("--from", archives, "out")
     assert process.returncode == 0
@@ -112,7 +111,7 @@ def test_other_language_pairs_are_prepared(archives, workplace, pair, sets):
         if "2017_mscoco" not in file.name:
             shutil.copy(file, folder / file.name.replace(".de.", ".cs.").replace("2017", "2018"))
     shutil.copy(archives / "test_2017_flickr.en.gz", folder / "test_2018_flickr.en.gz")
-    workplace.stub("sacremoses", "exit 1")
+    workplace.fail("tokenised")
     process = workplace.prepare("--from", folder, "--pair", pair, "out")
     workplace.refused(process, "stage 'tokenised' failed")
     languages = pair.split("-")
@@ -128,8 +127,7 @@ def test_settings_have_the_format_of_the_first_version(prepared, archives, workp
     """Default options give the same settings, in the same order, as before other options existed."""
     settings = ["script prepare-multi30k.sh", f"from {archives}", "limit none", "codes learnt", "dict learnt"]
     assert read(prepared.out / "settings") == settings
-    workplace.stub("sacremoses", "exit 1")
-    workplace.stub("python", '[[ $* != *sentencepiece_model* ]] && PATH=${PATH#*:} exec python "$@"; exit 1')
+    workplace.fail("sentencepiece.model")
     pieces = ["--from", archives, "--bpe", "sentencepiece", "--merges", 90, "out"]
     workplace.refused(workplace.prepare(*pieces), "stage 'sentencepiece.model' failed")
     assert read(workplace.out / "settings") == [*settings, "bpe sentencepiece", "tokenise none", "merges 90"]
@@ -137,22 +135,11 @@ def test_settings_have_the_format_of_the_first_version(prepared, archives, workp
 
 # --- interruptions ----------------------------------------------------------------------------------------------------
 
-# Each stub writes half of the output of its stage and is then killed.
-HALF_DONE = {
-    "raw": ("python", f'{CHECKS_FOLDERS}; echo half >"${{@: -1}}"; kill -KILL 0'),
-    "tokenised": ("sacremoses", "head -n 2; kill -KILL 0"),
-    "codes": ("subword-nmt", "echo '#version: 0.2'; kill -KILL 0"),
-    "bpe": ("subword-nmt", '[[ $1 != apply-bpe ]] && PATH=${PATH#*:} exec subword-nmt "$@"; head -n 2; kill -KILL 0'),
-    "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.en-de.en.bin"; kill -KILL 0'),
-    "dict.txt": ("cp", 'echo half >"$2"; kill -KILL 0'),
-    "manifest.tsv": ("sha256sum", "echo half; kill -KILL 0"),
-}
-
 
 def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared, archives, workplace):
     out = workplace.root / "out"
     for done, stage in enumerate(STAGES):
-        workplace.stub(*HALF_DONE[stage])
+        workplace.kill(stage)
         assert workplace.prepare("--from", archives, "out").returncode == -9
         assert finished(out) == STAGES[:done]
         assert list(out.glob(f"{stage}.part.*"))
@@ -162,26 +149,21 @@ def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared, archives, w
     assert contents(out) == contents(prepared.out)
 
 
-def test_child_processes_of_a_killed_run_do_not_damage_the_next(archives, workplace):
-    out = workplace.root / "out"
-    workplace.stub(
-        "sacremoses", f"touch {workplace.root}/begun; sleep 1; echo an orphan wrote this; touch {workplace.root}/ended"
+def test_child_processes_of_a_killed_run_end_with_it(prepared, archives, workplace):
+    workplace.path = f"{workplace.stubs}:{PATH}"
+    workplace.stub_library(
+        "sacremoses",
+        "import pathlib, time\npathlib.Path('begun').touch()\ntime.sleep(1)\npathlib.Path('ended').touch()\n",
     )
     killed = workplace.start("scripts/prepare-multi30k.sh", "--from", archives, "out")
     wait_for(workplace.root / "begun", killed)
-    killed.kill()  # only the script: its child processes continue
+    killed.kill()  # only the command, not the processes that filter
     killed.wait()
-    workplace.stub("sacremoses", "cat")
-    workplace.stub("subword-nmt", "exit 1")
-    workplace.refused(workplace.prepare("--from", archives, "out"), "stage 'codes' failed")
-    wait_for(workplace.root / "ended")
-    assert finished(out) == ["raw", "tokenised"]
-    assert sorted(file.name for file in (out / "tokenised").iterdir()) == sorted(
-        f"{s}.{lang}" for s in ARCHIVES for lang in ("en", "de")
-    )
-    for file in (out / "tokenised").iterdir():
-        lines = read(out / "raw" / file.name)
-        assert read(file) == [" ".join(line.lower().split()) for line in lines]
+    workplace.unstub()
+    process = workplace.prepare("--from", archives, "out")
+    assert process.returncode == 0, process.errors
+    assert not (workplace.root / "ended").exists()
+    assert contents(workplace.out) == contents(prepared.out)
 
 
 def test_two_runs_in_one_folder_do_not_overlap(prepared, archives, workplace):

@@ -1,67 +1,87 @@
-"""The shell functions that the stages use."""
+"""What the stages of a preparation share: filters on all cores, and the counts of words."""
 
+import io
+import os
 import random
+import subprocess
+import sys
+from concurrent.futures import BrokenExecutor
+from functools import partial
 
 import pytest
+from subword_nmt.learn_bpe import learn_bpe
 
-from tests.integration.preparing import Workplace
+from fairseq_capsule_lab.corpora import parallel
+from fairseq_capsule_lab.corpora.parallel import cores, filter_folder
+from fairseq_capsule_lab.corpora.subwords import learn_merges
 
 
 @pytest.fixture
-def workplace(tmp_path):
-    return Workplace(tmp_path, "prepare-multi30k.sh")
+def log(tmp_path):
+    with open(tmp_path / "log", "wb") as stream:
+        yield stream
 
 
-def test_pieces_keep_their_order(workplace):
+def named(language, line):
+    return f"{language} {line}"
+
+
+def test_blocks_keep_their_order(tmp_path, log, monkeypatch):
+    monkeypatch.setattr(parallel, "BLOCK", 999)
     lines = [f"line {number}" for number in range(12_000)] + ["", "", "last"]
-    (workplace.root / "from").mkdir()
-    for lang in ("en", "de"):
-        (workplace.root / "from" / f"train.{lang}").write_text("".join(f"{line}\n" for line in lines))
-    process = workplace.common('mark() { sed "s/^/$1 /"; }; mkdir to; in_pieces from mark to')
-    assert process.returncode == 0, process.errors
-    for lang in ("en", "de"):
-        assert (workplace.root / "to" / f"train.{lang}").read_text() == "".join(f"{lang} {line}\n" for line in lines)
-    assert sorted(file.name for file in (workplace.root / "to").iterdir()) == ["train.de", "train.en"]
+    (tmp_path / "from").mkdir()
+    for split in ("train", "test"):
+        for language in ("en", "de"):
+            (tmp_path / "from" / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines))
+    for name in ("test.en1", "SHA256SUMS", "PARTS"):  # no text, or a further reference
+        (tmp_path / "from" / name).write_text("no\n")
+    (tmp_path / "from/valid.en").touch()
+    filter_folder(tmp_path / "from", tmp_path / "to", [named], log)
+    for name in ("train.en", "train.de", "test.en", "test.de"):
+        expected = "".join(f"{name[-2:]} {line}\n" for line in lines)
+        assert (tmp_path / "to" / name).read_text() == expected
+    assert {file.name for file in (tmp_path / "to").iterdir()} == {
+        *("train.en", "train.de", "test.en", "test.de", "valid.en")
+    }
 
 
-@pytest.mark.parametrize("body", ["false | cat", "head -c 9 && false", "sed 1d"])
-def test_a_filter_that_fails_or_loses_lines_is_noticed(workplace, body):
-    (workplace.root / "from").mkdir()
-    (workplace.root / "from/train.en").write_text("one\ntwo\n")
-    process = workplace.common(f"broken() {{ {body}; }}; mkdir to; in_pieces from broken to; echo passed")
-    assert process.returncode != 0
-    assert "passed" not in process.output
+def failing(language, line, how):
+    how()
+    return line
 
 
-def test_a_stage_stops_at_its_first_failure(workplace):
-    process = workplace.common(
-        'make() { mkdir "$1"; false; echo whole >"$1/file"; }; enter out; stage folder make; echo passed'
-    )
-    assert process.returncode == 1
-    assert "passed" not in process.output
-    assert "stage 'folder' failed: no reason given" in process.errors
-    assert sorted(file.name for file in (workplace.root / "out").iterdir()) == ["folder.log", "settings.part"]
+@pytest.mark.parametrize(
+    "how, error",
+    [(partial(int, "x"), ValueError), (sys.exit, SystemExit), (partial(os._exit, 9), BrokenExecutor)],
+)
+def test_a_filter_that_fails_is_noticed(tmp_path, log, how, error):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from/train.en").write_text("one\ntwo\n")
+    with pytest.raises(error):
+        filter_folder(tmp_path / "from", tmp_path / "to", [partial(failing, how=how)], log)
 
 
-def test_the_number_of_processes_is_that_of_cores(workplace):
-    workplace.stub("nproc", 'echo "${OMP_NUM_THREADS:-3}"')
-    process = workplace.run("bash", "-c", "source scripts/common.sh; echo $cores", OMP_NUM_THREADS="1")
-    assert process.output == "3\n"
+def test_what_a_filter_prints_goes_to_the_log(tmp_path, log, capfd):
+    (tmp_path / "from").mkdir()
+    (tmp_path / "from/train.en").write_text("one\n")
+    filter_folder(tmp_path / "from", tmp_path / "to", [partial(failing, how=partial(os.write, 2, b"said\n"))], log)
+    assert (tmp_path / "log").read_text() == "said\n" and capfd.readouterr() == ("", "")
 
 
-def test_codes_learnt_in_pieces_equal_those_of_the_whole_text(workplace):
-    """Words are counted in pieces of the text, which must not change the codes."""
+def test_the_number_of_processes_is_that_of_cores():
+    code = "from fairseq_capsule_lab.corpora.parallel import cores; print(cores())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env={"OMP_NUM_THREADS": "1000"})
+    assert int(done.stdout) == cores() < 1000
+
+
+def test_codes_learnt_in_blocks_equal_those_of_the_whole_text(tmp_path, log):
     rng = random.Random(1)
     words = ["".join(rng.choices("abcdeé&;", k=rng.randint(1, 6))) for _ in range(300)]
     lines = [" ".join(rng.choices(words, k=rng.randint(0, 9))) for _ in range(11_000)]
-    (workplace.root / "tokenised").mkdir()
-    for lang in ("en", "de"):
-        (workplace.root / "tokenised" / f"train.{lang}").write_text("".join(f"{line}\n" for line in lines))
-    process = workplace.run(
-        "bash",
-        "-c",
-        "source scripts/corpus.sh; languages=(en de) merges=200 text=tokenised; learn_codes both learnt; "
-        "cat tokenised/train.* | subword-nmt learn-bpe --symbols 200 >expected; cmp learnt expected && ls",
-    )
-    assert process.returncode == 0, process.errors
-    assert process.output.split() == ["expected", "learnt", "scripts", "stubs", "tokenised"]
+    texts = [tmp_path / f"train.{language}" for language in ("en", "de")]
+    for text in texts:
+        text.write_text("".join(f"{line}\n" for line in lines))
+    learn_merges(texts, tmp_path / "learnt", 200, log)
+    expected = io.StringIO()
+    learn_bpe([f"{line}\n" for line in 2 * lines], expected, 200)
+    assert (tmp_path / "learnt").read_text() == expected.getvalue()

@@ -76,8 +76,7 @@ def test_the_manifest_has_the_settings(prepared):
 
 def test_a_second_run_does_nothing(prepared, workplace):
     shutil.copytree(prepared.out, workplace.out)
-    for tool in ("fairseq-capsule", "sacremoses", "subword-nmt", "fairseq-preprocess"):
-        workplace.stub(tool, "exit 1")
+    workplace.stub("fairseq-preprocess", "exit 1")
     before = contents(workplace.out)
     process = workplace.prepare(*OPTIONS, "out")
     assert process.returncode == 0
@@ -88,19 +87,12 @@ def test_a_second_run_does_nothing(prepared, workplace):
     assert contents(workplace.out) == before
 
 
-# Each stub writes half of the output of its stage and is then killed.
-HALF_DONE = {
-    "raw": ("fairseq-capsule", 'mkdir -p "${@: -1}"; echo half >"${@: -1}/train.en"; kill -KILL 0'),
-    "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.en-de.en.bin"; kill -KILL 0'),
-}
-
-
 def test_an_interrupted_run_is_resumed(prepared, workplace):
-    for stage, (tool, body) in HALF_DONE.items():
-        workplace.stub(tool, body)
+    for stage in ("raw", "bin"):
+        workplace.kill(stage)
         assert workplace.prepare(*OPTIONS, "out").returncode == -9
         assert [name for name in STAGES if (workplace.out / name).exists()] == STAGES[: STAGES.index(stage)]
-        (workplace.stubs / tool).unlink()
+        workplace.unstub()
     process = workplace.prepare(*OPTIONS, "out")
     assert process.returncode == 0, process.errors
     assert contents(workplace.out) == contents(prepared.out)

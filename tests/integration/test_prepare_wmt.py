@@ -4,7 +4,7 @@ import pytest
 
 from fairseq_capsule_lab.cli import main
 from tests.integration import archives
-from tests.integration.preparing import CHECKS_FOLDERS, Workplace, contents, read
+from tests.integration.preparing import Workplace, contents, read
 
 # name → languages, options, and the numbers of pairs: raw training set, cleaned training set, other sets
 EXPECTED = {
@@ -50,7 +50,7 @@ def make_workplace(name, root):
         archives.make_ldc(source)
     else:
         archives.make_archives(source, ARCHIVES[name])
-        archives.write_checksums(root / "scripts/archives.md5", source)
+        archives.write_checksums(workplace.checksums, source)
     archives.make_cwmt(root / "cwmt")
     return workplace
 
@@ -123,8 +123,7 @@ def test_words_are_tokenised_as_expected(prepared):
 
 def test_a_second_run_does_nothing(prepared):
     workplace, before = prepared.workplace, contents(prepared.out)
-    for tool in ("sacremoses", "subword-nmt", "fairseq-preprocess", "sha256sum", "tar"):
-        workplace.stub(tool, "exit 1")
+    workplace.stub("fairseq-preprocess", "exit 1")
     process = workplace.prepare(*options(prepared.name), "out")
     workplace.unstub()
     assert process.returncode == 0, process.errors
@@ -148,32 +147,15 @@ def test_codes_and_dictionary_of_an_earlier_run_are_used(prepared):
         assert read(again / "bpe" / f"test.{language}") == read(out / "bpe" / f"test.{language}")
 
 
-# The tool of each stage. Its stub writes half of the output and is then killed.
-HALF_DONE = {
-    "raw": ("python", f'{CHECKS_FOLDERS}; echo half >"${{@: -1}}"'),
-    "tokenised": ("sacremoses", "head -n 2"),
-    "clean": ("python", f'{CHECKS_FOLDERS}; echo half >"${{@: -1}}"'),
-    "codes": ("subword-nmt", "head -n 2"),
-    "bpe": ("subword-nmt", "head -n 2"),
-    "bin": ("fairseq-preprocess", 'mkdir "${@: -1}"; echo half >"${@: -1}/train.bin"'),
-    "dict": ("cp", 'echo half >"$2"'),
-    "manifest": ("sha256sum", "echo half"),
-}
-
-
 @pytest.mark.slow
 def test_a_run_that_is_interrupted_at_any_stage_is_resumed(prepared):
     workplace = prepared.workplace
     out = workplace.root / "interrupted"
-    before = "settings.part"
     for done, stage in enumerate(stages(prepared.name)):
-        tool, half = HALF_DONE[stage.partition(".")[0]]
-        # The real tool runs for the stages before this one.
-        workplace.stub(tool, f'[[ -e {before} ]] || PATH=${{PATH#*:}} exec {tool} "$@"; {half}; kill -KILL 0')
+        workplace.kill(stage)
         assert workplace.prepare(*options(prepared.name), "interrupted").returncode == -9, stage
         assert [name for name in stages(prepared.name) if (out / name).exists()] == stages(prepared.name)[:done]
         workplace.unstub()
-        before = stage
     process = workplace.prepare(*options(prepared.name), "interrupted")
     assert process.returncode == 0, process.errors
     whole, now = contents(prepared.out), contents(out)

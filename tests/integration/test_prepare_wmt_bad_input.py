@@ -6,6 +6,7 @@ import pytest
 
 from tests.integration import archives
 from tests.integration.archives import EN_RO, ZH_EN, make_archives, make_cwmt, make_ldc, pack, write_checksums
+from tests.integration.commands import PATH
 from tests.integration.preparing import Workplace, read
 
 
@@ -14,7 +15,7 @@ def romanian(tmp_path):
     workplace = Workplace(tmp_path, "prepare-wmt16-en-ro.sh")
     (tmp_path / "archives").mkdir()
     make_archives(tmp_path / "archives", EN_RO)
-    write_checksums(tmp_path / "scripts/archives.md5", tmp_path / "archives")
+    write_checksums(workplace.checksums, tmp_path / "archives")
     return workplace
 
 
@@ -45,7 +46,7 @@ def halve(file):
 @pytest.mark.parametrize(
     "name, wanted",
     [
-        ("training-parallel-ep-v8.tgz", "training-parallel-ep-v8.tgz: cannot be unpacked (gzip: stdin: unexpected end"),
+        ("training-parallel-ep-v8.tgz", "training-parallel-ep-v8.tgz: cannot be unpacked (unexpected end"),
         ("en-ro.txt.zip", "en-ro.txt.zip: cannot be unpacked ("),
         ("test.tgz", "test.tgz: wrong checksum, MD5 "),
     ],
@@ -59,9 +60,7 @@ def test_a_truncated_archive_is_refused(romanian, name, wanted):
 def test_a_file_that_is_not_an_archive_is_refused(romanian):
     (romanian.root / "archives/training-parallel-ep-v8.tgz").write_text("<html>Not found</html>")
     process = romanian.prepare("--from", "archives", "out")
-    assert romanian.refused(
-        process, "training-parallel-ep-v8.tgz: cannot be unpacked (gzip: stdin: not in gzip format)"
-    )
+    assert romanian.refused(process, "training-parallel-ep-v8.tgz: cannot be unpacked (not in gzip format)")
 
 
 def test_a_missing_archive_is_named(romanian):
@@ -76,7 +75,7 @@ def test_a_missing_archive_is_named(romanian):
 )
 def test_an_archive_without_its_files_is_refused(romanian, name, member):
     pack(romanian.root / "archives", name, {"README": b"nothing else\n"})
-    (romanian.root / "scripts/archives.md5").write_text("")
+    romanian.checksums.write_text("")
     process = romanian.prepare("--from", "archives", "out")
     assert romanian.refused(process, f"{name} has no {member}: check that this is the right archive")
 
@@ -90,7 +89,9 @@ def test_parts_that_are_not_parallel_are_refused(romanian):
 
 def test_a_dead_address_and_a_truncated_download_are_refused(romanian):
     dead = romanian.prepare("out", MIRROR="http://127.0.0.1:9")
-    assert romanian.refused(dead, "cannot download http://127.0.0.1:9/training-parallel-ep-v8.tgz (curl: ", "--from")
+    assert romanian.refused(
+        dead, "cannot download http://127.0.0.1:9/training-parallel-ep-v8.tgz (Connection refused)", "--from"
+    )
     halve(romanian.root / "archives/training-parallel-ep-v8.tgz")
     mirror = (romanian.root / "archives").as_uri()
     process = romanian.prepare("out", MIRROR=mirror)
@@ -100,7 +101,11 @@ def test_a_dead_address_and_a_truncated_download_are_refused(romanian):
 
 
 def test_a_full_disk_is_reported(romanian):
-    romanian.stub("tar", "echo 'tar: europarl: Cannot write: No space left on device' >&2; exit 2")
+    (romanian.root / "libraries").mkdir()
+    (romanian.root / "libraries/tarfile.py").write_text(
+        "class TarError(Exception): pass\ndef open(*words, **options): raise OSError(28, 'No space left on device')\n"
+    )
+    romanian.path = f"{romanian.stubs}:{PATH}"
     assert romanian.refused(romanian.prepare("--from", "archives", "out"), "No space left on device", "free some disk")
     assert nothing_made(romanian.out)
 
@@ -148,9 +153,7 @@ def test_missing_files_of_cwmt_are_named(chinese):
 def test_a_truncated_part_of_an_archive_is_refused(chinese):
     halve(chinese.root / "archives/UNv1.0.en-zh.tar.gz.01")
     process = chinese.prepare("--from", "archives", "--parts", "un", "out")
-    assert chinese.refused(
-        process, "UNv1.0.en-zh.tar.gz.00", "cannot be unpacked (gzip: stdin: unexpected end of file)"
-    )
+    assert chinese.refused(process, "UNv1.0.en-zh.tar.gz.00", "cannot be unpacked (unexpected end of file)")
 
 
 def test_a_wrong_checksum_of_a_known_archive_is_refused(chinese):
@@ -193,7 +196,7 @@ def test_evaluation_sets_that_are_not_parallel_are_refused(licensed):
 
 
 def test_the_four_references_are_kept(licensed):
-    licensed.stub("sacremoses", "exit 1")
+    licensed.fail("tokenised")
     assert licensed.prepare("--from", "LDC", "out").returncode
     for split, seed in (("valid", 3), ("test", 4), ("test1", 5), ("test2", 6)):
         references = [read(licensed.out / "raw" / f"{split}.en{number}") for number in ("", 1, 2, 3)]

@@ -1,0 +1,65 @@
+"""Prepare a corpus, and binarise it for fairseq. Each has its own options and help:
+
+  fairseq-capsule prepare NAME [OPTION VALUE]... OUT
+
+NAME           own (your own parallel text), multi30k, wmt14-en-de, wmt14-en-fr, wmt16-en-ro, wmt17-zh-en, nist-zh-en,
+               lcsts, toy or headlines. scripts/prepare-NAME.sh is the same command; own is scripts/prepare.sh
+
+  fairseq-capsule prepare NAME --help
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.errors import LabError
+
+# The module of each corpus, and its page there.
+CORPORA = {
+    "own": ("own", "OWN"),
+    "multi30k": ("multi30k", "MULTI30K"),
+    "wmt14-en-de": ("wmt14", "EN_DE"),
+    "wmt14-en-fr": ("wmt14", "EN_FR"),
+    "wmt16-en-ro": ("wmt16", "EN_RO"),
+    "wmt17-zh-en": ("wmt17", "ZH_EN"),
+    "nist-zh-en": ("nist", "ZH_EN"),
+    "lcsts": ("lcsts", "LCSTS"),
+    "toy": ("toy.recipe", "TOY"),
+    "headlines": ("headlines", "HEADLINES"),
+}
+
+
+def help_of(program: str, words: Sequence[str]) -> str:
+    """Return the help of a corpus, or of all."""
+    if not words or words[0] not in CORPORA:
+        return __doc__ or ""
+    page = _page(words[0])
+    return page.help.replace(page.script, _named(program, words[0]))
+
+
+def run(program: str, words: Sequence[str]) -> None:
+    if not words or words[0] not in CORPORA:
+        raise LabError(f"name one of the corpora {', '.join(CORPORA)} (see --help)")
+    name, *words = words
+    page, rest = _page(name), words
+    if name == "own":
+        rest = _module(name).take_texts(words)[1]
+    given, places = read_words(rest, page.options, page.flags)
+    if not places:
+        raise LabError("name the folder OUT to make (see --help)")
+    if len(places) > 1:
+        raise LabError(f"name one folder OUT, not both '{places[0]}' and '{places[1]}' (see --help)")
+    page.prepare(_named(program, name), words, given, places[0])
+
+
+def _named(program: str, name: str) -> str:
+    return f"{program} {name}" if program.endswith(" prepare") else program
+
+
+def _module(name: str) -> Any:
+    return import_module(f"fairseq_capsule_lab.corpora.{CORPORA[name][0]}")
+
+
+def _page(name: str) -> Any:
+    return getattr(_module(name), CORPORA[name][1])

@@ -1,0 +1,202 @@
+"""Archives of corpora: in the user's folder or downloaded, checked, and with named members taken out."""
+
+import gzip
+import hashlib
+import io
+import os
+import shutil
+import tarfile
+import time
+import urllib.error
+import urllib.request
+import zipfile
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO, Optional, cast
+
+from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.errors import LabError
+
+CHECKSUMS = Path(__file__).with_name("archives.md5")
+RETRIES = 3
+TIMEOUT = 30  # seconds without a byte
+BLOCK = 1 << 20
+_TRANSIENT = (408, 429, 500, 502, 503, 504)
+_BROKEN = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
+
+
+@dataclass(frozen=True)
+class Archives:
+    """Where the archives of a corpus are.
+
+    Attributes:
+        given: the folder of --from; None: they are downloaded.
+        mirror: the address to download from instead of their own, or "".
+        downloads: the folder of downloaded archives.
+    """
+
+    given: Optional[Path]
+    mirror: str
+    downloads: Path
+
+    def path(self, address: str) -> Path:
+        """Return the path of an archive. It is downloaded if necessary.
+
+        Raises:
+            LabError: it is missing, cannot be downloaded, or has a wrong checksum.
+        """
+        name = address.rpartition("/")[2]
+        file = (self.given or self.downloads) / name
+        if not self.given:
+            self.downloads.mkdir(exist_ok=True)
+            if not file.exists():
+                _fetch(f"{self.mirror}/{name}" if self.mirror else address, file)
+        if not file.is_file():
+            raise LabError(f"{file} is missing: --from takes a folder with all archives (see --help)")
+        wanted = _checksums().get(address.partition("://")[2])
+        if wanted:
+            with open(file, "rb") as stream:
+                actual = hashlib.file_digest(stream, "md5").hexdigest()
+            if actual != wanted:
+                raise LabError(
+                    f"{file}: wrong checksum, MD5 {actual} instead of {wanted}: delete it and fetch it again"
+                )
+        return file
+
+
+def _checksums() -> dict[str, str]:
+    """Return the MD5 of archives by their addresses without `https://`. Tests name another list."""
+    lines = Path(os.environ.get("CAPSULE_CHECKSUMS") or CHECKSUMS).read_text().splitlines()
+    return {address: digest for digest, address in map(str.split, lines)}
+
+
+def _fetch(address: str, file: Path) -> None:
+    part = file.with_name(f"{file.name}.part")
+    for attempt in range(RETRIES + 1):
+        try:
+            _download(address, part)
+            break
+        except (OSError, ValueError) as error:  # ValueError: not an address
+            transient = isinstance(error, TimeoutError) or getattr(error, "code", 0) in _TRANSIENT
+            if transient and attempt < RETRIES:
+                time.sleep(2**attempt)
+                continue
+            reason = getattr(error, "reason", None) or error
+            reason = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
+            raise LabError(
+                f"cannot download {address} ({reason}): try again, name another MIRROR=URL, "
+                "or a folder that has the files by --from"
+            ) from error
+    if not _is_whole(file.name, part):
+        raise LabError(f"{address} is not a complete archive: try again, or name another MIRROR=URL")
+    part.rename(file)
+
+
+def _download(address: str, part: Path) -> None:
+    request = urllib.request.Request(address, headers={"User-Agent": "fairseq-capsule"})
+    with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, open(part, "wb") as stream:
+        size = int(answer.headers.get("Content-Length") or 0)
+        with watched(None, desc=address, total=size or None, unit="B", unit_scale=True) as bar:
+            while block := answer.read(BLOCK):
+                stream.write(block)
+                bar.update(len(block))
+        if stream.tell() < size:
+            raise OSError(f"it ended after {stream.tell()} of {size} bytes")
+
+
+def _is_whole(name: str, file: Path) -> bool:
+    """Return whether an archive is complete. Its type comes from its name. A part (.00) cannot be checked alone."""
+    try:
+        if name.endswith(".zip"):
+            with zipfile.ZipFile(file) as archive:
+                return archive.testzip() is None
+        if name.endswith(".tar"):
+            with tarfile.open(file, "r:") as archive:
+                return len(archive.getnames()) > 0
+        if name.endswith((".gz", ".tgz")):
+            with gzip.open(file) as stream:
+                while stream.read(BLOCK):
+                    pass
+                return file.stat().st_size > 0
+    except _BROKEN:
+        return False
+    return True
+
+
+def unpack(files: Sequence[Path], members: Iterable[str], folder: Path) -> None:
+    """Take members, named without their folders, out of an archive or its consecutive parts.
+
+    Raises:
+        LabError: the archive is broken, or lacks a member.
+    """
+    wanted = set(members)
+    folder.mkdir(exist_ok=True)
+    try:
+        if files[-1].name.endswith(".zip"):
+            _unpack_zip(files[-1], wanted, folder)
+        else:
+            _unpack_tar(files, wanted, folder)
+    except _BROKEN as error:
+        shown = " ".join(map(str, files))
+        raise LabError(
+            f"{shown}: cannot be unpacked ({_reason(error)}): fetch it again, or free some disk space"
+        ) from error
+    for member in members:
+        if not (folder / member).is_file():
+            raise LabError(f"{files[-1]} has no {member}: check that this is the right archive")
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, EOFError):
+        return "unexpected end of file"
+    if isinstance(error, gzip.BadGzipFile):
+        return "not in gzip format"
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _unpack_zip(file: Path, wanted: set[str], folder: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        for member in archive.infolist():
+            name = PurePosixPath(member.filename).name
+            if name in wanted and not member.is_dir():
+                with archive.open(member) as content, open(folder / name, "wb") as stream:
+                    shutil.copyfileobj(content, stream, BLOCK)
+
+
+def _unpack_tar(files: Sequence[Path], wanted: set[str], folder: Path) -> None:
+    with io.BufferedReader(_Joined(files), BLOCK) as joined:
+        packed: io.BufferedIOBase = joined
+        if not files[-1].name.endswith(".tar"):
+            packed = gzip.GzipFile(fileobj=joined)
+        with tarfile.open(fileobj=cast(BinaryIO, packed), mode="r|") as archive:
+            for member in archive:  # to the end, which shows whether the archive is complete
+                name = PurePosixPath(member.name).name
+                content = archive.extractfile(member) if name in wanted and member.isfile() else None
+                if content:
+                    with open(folder / name, "wb") as stream:
+                        shutil.copyfileobj(content, stream, BLOCK)
+
+
+class _Joined(io.RawIOBase):
+    """Files as one."""
+
+    def __init__(self, files: Sequence[Path]):
+        self.streams = [open(file, "rb") for file in files]
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while self.streams:
+            number = self.streams[0].readinto(buffer)
+            if number:
+                return number
+            self.streams.pop(0).close()
+        return 0
+
+    def close(self) -> None:
+        for stream in self.streams:
+            stream.close()
+        super().close()

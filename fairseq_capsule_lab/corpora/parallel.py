@@ -1,0 +1,125 @@
+"""Blocks of lines on all cores, in order and in constant memory."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, TypeVar
+
+from fairseq_capsule_lab.corpora.progress import watched
+
+BLOCK = 1 << 17  # characters; smaller blocks divide a small text among the cores
+Filter = Callable[[str, str], str]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+class Block(NamedTuple):
+    """Consecutive lines of a file, with their line feeds.
+
+    Attributes:
+        name: of the file, SPLIT.LANG.
+    """
+
+    name: str
+    lines: list[str]
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use. Variables that limit threads do not change it."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextlib.contextmanager
+def workers(log: BinaryIO, number: int = 0) -> Iterator[Executor]:
+    """Start processes that end with this one, whatever ends it. What they print goes to the log.
+
+    Args:
+        number: of processes; 0: one for each core.
+    """
+    # A fork costs nothing, and this process has no threads.
+    kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
+    context = multiprocessing.get_context(kind)
+    executor = ProcessPoolExecutor(number or cores(), context, _start, (os.path.abspath(log.name),))
+    try:
+        yield executor
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.kill()
+        raise
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _start(log: str) -> None:
+    with open(log, "ab") as stream:
+        os.dup2(stream.fileno(), 1)
+        os.dup2(stream.fileno(), 2)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # this process's parent ends it
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent:
+        parent.join()
+        os._exit(1)
+
+
+def in_order(executor: Executor, function: Callable[[Task], Result], tasks: Iterable[Task]) -> Iterator[Result]:
+    """Yield the results of all tasks in their order. Only a few tasks are in memory at a time."""
+    waiting: deque[Future[Result]] = deque()
+    for task in tasks:
+        if len(waiting) == 2 * cores():
+            yield waiting.popleft().result()
+        waiting.append(executor.submit(function, task))
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def blocks(files: Iterable[Path]) -> Iterator[Block]:
+    """Yield the lines of files; at least one block of each file."""
+    for file in files:
+        with open(file, encoding="utf-8", newline="\n") as text:
+            lines = text.readlines(BLOCK)
+            yield Block(file.name, lines)
+            while lines := text.readlines(BLOCK):
+                yield Block(file.name, lines)
+
+
+def filter_folder(source: Path, target: Path, filters: Sequence[Filter], log: BinaryIO) -> None:
+    """Make a folder with the files SPLIT.LANG of another one, each line filtered.
+
+    Further references, SPLIT.LANG1, are left out. If the folder exists, its other files stay.
+    """
+    files = sorted(file for file in source.iterdir() if "." in file.name and file.name[-1].isalpha())
+    target.mkdir(exist_ok=True)
+    with workers(log) as executor, contextlib.ExitStack() as stack:
+        done = in_order(executor, partial(_filter_block, filters), blocks(files))
+        outputs = {
+            file.name: stack.enter_context(open(target / file.name, "w", encoding="utf-8", newline="\n"))
+            for file in files
+        }
+        for block in watched(done, desc=target.name.partition(".")[0], unit=" blocks"):
+            outputs[block.name].writelines(block.lines)
+
+
+def _filter_block(filters: Sequence[Filter], block: Block) -> Block:
+    language = block.name.rpartition(".")[2]
+    return Block(block.name, [_filter_line(filters, language, line) for line in block.lines])
+
+
+def _filter_line(filters: Sequence[Filter], language: str, line: str) -> str:
+    line = line.removesuffix("\n")
+    for change in filters:
+        line = change(language, line)
+    return f"{line}\n"

@@ -1,0 +1,30 @@
+"""Progress bars, on a terminal only."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tqdm import tqdm
+
+
+class Bar(tqdm):
+    """A bar that starts no thread, because a process with threads is not forked safely."""
+
+    monitor_interval = 0
+
+
+def watched(items: Any, **options: Any) -> Bar:
+    """Return a bar that yields the items. On another place than a terminal it shows nothing."""
+    return Bar(items, delay=2, disable=not sys.stderr.isatty(), **options)
+
+
+@contextlib.contextmanager
+def bars_of_libraries() -> Iterator[None]:
+    """Show what a library writes to standard error on a terminal only."""
+    if sys.stderr.isatty():
+        yield
+        return
+    with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stderr(nowhere):
+        yield

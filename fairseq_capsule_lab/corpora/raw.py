@@ -1,0 +1,109 @@
+"""The first stage of a corpus: the texts of all splits as SPLIT.LANG, with the hashes of their sources."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Optional, Union
+
+from fairseq_capsule_lab.corpora.archives import Archives, unpack
+from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
+
+
+class RawTexts:
+    """A folder of texts that a recipe fills.
+
+    `SHA256SUMS` gets a line for each source, `PARTS` one for each part of the training text: its name, what was taken,
+    and a warning if much was left out.
+
+    Args:
+        limit: the largest number of training pairs; 0: all.
+    """
+
+    def __init__(self, folder: Path, languages: Sequence[str], archives: Archives, limit: int):
+        self.folder, self.languages, self.archives, self.limit = folder, languages, archives, limit
+        self.taken = 0  # training pairs
+        self.noted: set[str] = set()
+        folder.mkdir()
+
+    def files(self, split: str) -> list[Path]:
+        return [self.folder / f"{split}.{language}" for language in self.languages]
+
+    @property
+    def is_full(self) -> bool:
+        return bool(self.limit) and self.taken >= self.limit
+
+    def train(self, addresses: Union[str, Sequence[str]], member: str) -> None:
+        """Append the pairs of an archive to the training text.
+
+        Args:
+            addresses: of the archive, or of its parts in order.
+            member: the name of a member without its folder, with {} for the language.
+        """
+        if self.is_full:
+            return
+        source, target = self._unpacked(addresses, [member.format(language) for language in self.languages])
+        self.append(source, target)
+        shutil.rmtree(source.parent)
+
+    def append(self, source: Path, target: Path) -> None:
+        """Append the pairs of two files to the training text, up to the limit, without broken ones."""
+        if self.is_full:
+            return
+        left = self.limit - self.taken if self.limit else 0
+        taken, counted = append_training_pairs((source, target), self.files("train"), left)
+        self.taken += taken
+        self.note_part(source.name, counted)
+
+    def note_part(self, name: str, counted: str) -> None:
+        """Note what was taken of a part."""
+        with open(self.folder / "PARTS", "a", encoding="utf-8", errors="surrogateescape") as parts:
+            parts.write(f"{name}\t{counted}\n")
+
+    def hold_out(self, split: str, address: str, member: str) -> None:
+        """Append the pairs of an archive to a validation or test set; a broken one is an error.
+
+        Args:
+            member: as for `train`; with {side}, which becomes `src` and `ref`.
+        """
+        named = zip(self.languages, ("src", "ref"))
+        source, target = self._unpacked(address, [member.format(language, side=side) for language, side in named])
+        append_good_pairs((source, target), self.files(split))
+        shutil.rmtree(source.parent)
+
+    def _unpacked(self, addresses: Union[str, Sequence[str]], members: Sequence[str]) -> list[Path]:
+        files = [self.archive(address) for address in ([addresses] if isinstance(addresses, str) else addresses)]
+        folder = self.folder / "members"
+        unpack(files, members, folder)
+        return [folder / member for member in members]
+
+    def archive(self, address: str) -> Path:
+        """Return the path of an archive, and note its hash."""
+        file = self.archives.path(address)
+        self.note(file)
+        return file
+
+    def note(self, file: Path, whole_path: bool = False) -> None:
+        """Note the hash of a source, by its name once, or by its whole path."""
+        if file.name in self.noted and not whole_path:
+            return
+        with open(file, "rb") as stream:
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        name = str(file) if whole_path else file.name
+        if not whole_path:
+            self.noted.add(file.name)
+        with open(self.folder / "SHA256SUMS", "a", encoding="utf-8", errors="surrogateescape") as sums:
+            sums.write(f"{digest}  {name}\n")
+
+
+def file_below(folder: Path, pattern: str, other: str = "") -> Optional[Path]:
+    """Return the first file anywhere below a folder whose name matches `pattern` and not `other`, or None."""
+    found = (
+        Path(place, name)
+        for place, folders, names in os.walk(folder, followlinks=True)
+        for name in (*folders, *names)
+        if fnmatchcase(name, pattern) and not fnmatchcase(name, other)
+    )
+    return min(found, key=os.fsencode, default=None)

@@ -1,0 +1,123 @@
+"""Learning of subwords: merges of subword-nmt, or pieces of SentencePiece. And checks of those of an earlier run."""
+
+import contextlib
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, workers
+from fairseq_capsule_lab.corpora.progress import bars_of_libraries, watched
+from fairseq_capsule_lab.errors import LabError
+
+MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memory, and more lines change them little
+LONGEST = 4_192  # bytes; longer lines are not used for learning
+_FEW_PIECES = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
+
+
+def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
+    """Learn merges of subword-nmt. Words are counted on all cores.
+
+    Raises:
+        LabError: no two letters stand together twice.
+    """
+    from subword_nmt.learn_bpe import learn_bpe
+
+    words: Counter[str] = Counter()
+    with workers(log) as executor:
+        for counted in watched(in_order(executor, _count_words, blocks(texts)), desc="words", unit=" blocks"):
+            words.update(counted)
+    if all(len(word) == 1 for word in words):
+        # Single characters have nothing to merge, but subword-nmt refuses an empty list.
+        codes.write_text("#version: 0.2\n▁ ▁\n", encoding="utf-8")
+        return
+    # It breaks ties by the pair, so the order of words does not matter.
+    with open(codes, "w", encoding="utf-8", newline="\n") as stream, bars_of_libraries():
+        learn_bpe((f"{word} {count}" for word, count in words.items()), stream, merges, is_dict=True)
+    if codes.read_bytes().count(b"\n") < 2:
+        raise LabError("too little text to learn merges: no two letters stand together twice; give more text")
+
+
+def _count_words(block: Block) -> "Counter[str]":
+    return Counter(word for line in block.lines for word in line.rstrip("\n").split(" ") if word)
+
+
+def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: BinaryIO) -> None:
+    """Learn a SentencePiece model.
+
+    Args:
+        kind: unigram or bpe.
+        size: the largest number of pieces.
+
+    Raises:
+        LabError: the text has more characters than that.
+    """
+    with workers(log, 1) as executor:  # what the library prints goes to the log
+        try:
+            executor.submit(_learn_pieces, texts, model, kind, size).result()
+        except RuntimeError as error:
+            few = _FEW_PIECES.search(str(error))
+            if not few:
+                raise
+            raise LabError(
+                f"--merges {few[1]}: the text has {few[2]} characters, and each needs a piece: give more"
+            ) from error
+
+
+def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> None:
+    import sentencepiece
+
+    os.chdir(model.parent)  # the model contains the names of the texts, which should not depend on where they are
+    sentencepiece.set_random_generator_seed(1)  # for the sample of lines
+    with open(model, "wb") as stream:
+        sentencepiece.SentencePieceTrainer.train(
+            input=[os.path.relpath(text) for text in texts],
+            model_writer=stream,
+            model_type=kind,
+            vocab_size=size,
+            hard_vocab_limit=False,  # a small text has fewer pieces than requested
+            input_sentence_size=MOST_LINES,
+            shuffle_input_sentence=True,
+            max_sentence_length=LONGEST,
+            # No normalisation: translations would differ from the references, in Chinese at every comma.
+            normalization_rule_name="identity",
+            minloglevel=1,
+        )
+
+
+def require_merges(file: Path) -> None:
+    """Refuse what is not a list of merges."""
+    if _beginning(file) != b"#version:":
+        raise LabError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")
+
+
+def require_pieces(file: Path) -> None:
+    """Refuse what is not a SentencePiece model."""
+    import sentencepiece
+
+    _beginning(file)
+    with contextlib.suppress(RuntimeError, OSError):
+        sentencepiece.SentencePieceProcessor(model_file=str(file))
+        return
+    raise LabError(f"--codes {file}: not a SentencePiece model; give the sentencepiece.model of an earlier run")
+
+
+def _beginning(file: Path) -> bytes:
+    if not file.is_file():
+        raise LabError(f"--codes {file}: no such file")
+    with open(file, "rb") as stream:
+        return stream.read(9)
+
+
+def require_dictionary(file: Path) -> None:
+    """Refuse what is not a dictionary of fairseq."""
+    if not file.is_file() or not file.stat().st_size:
+        raise LabError(f"--dict {file}: no such file, or an empty one")
+    with open(file, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if not re.search(rb". [0-9]+( #fairseq:overwrite)?\Z", line.removesuffix(b"\n")):
+                raise LabError(
+                    f"--dict {file}, line {number}: not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
+                )

@@ -1,0 +1,235 @@
+"""The texts of corpora: plain, gzipped, or the segments of an SGML or XML file. Their pairs and faults."""
+
+import codecs
+import gzip
+import html
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from io import BufferedIOBase
+from itertools import zip_longest
+from pathlib import Path
+
+from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.errors import LabError
+
+MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
+MOST_BYTES = 4 * MOST_LENGTH  # in UTF-8
+MOST_DROPPED = 0.05  # more is a fault of the text, which the user should know of
+BLOCK = 1 << 20
+
+TAG = re.compile(r"<(refset|doc|seg)\b([^<>]*)>", re.IGNORECASE)
+END = re.compile("</seg>", re.IGNORECASE)
+BROKEN = re.compile("[\0\ufffd]")  # NUL, and the replacement character of a wrong conversion
+
+Pair = tuple[bytes, bytes]
+Paths = Sequence[Path]  # of the source and the target
+
+
+def require_unbroken(place: str, text: str) -> None:
+    """Refuse a text of a validation or test set with a broken character. Training pairs with one are dropped instead.
+
+    Raises:
+        LabError: the text contains NUL or U+FFFD.
+    """
+    broken = BROKEN.search(text)
+    if broken:
+        raise LabError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
+
+
+def decoded(path: Path, number: int, line: bytes) -> str:
+    """Return a line as text.
+
+    Raises:
+        LabError: the line is not UTF-8.
+    """
+    try:
+        return line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise LabError(f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file") from None
+
+
+def read_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a text, or the segments of an .sgm or .xml file, as bytes without the line feed.
+
+    A carriage return becomes a space. A byte order mark is removed. Of a line of more than MOST_BYTES, only a beginning
+    is yielded that is also longer.
+    """
+    if path.name.endswith((".sgm", ".xml")):
+        yield from (text.encode() for *_, text in read_segments(path))
+        return
+    try:
+        with (gzip.open if path.name.endswith(".gz") else open)(path, "rb") as text:
+            for number, line in enumerate(_beginnings(text)):
+                line = line if number else line.removeprefix(codecs.BOM_UTF8)
+                yield line.removesuffix(b"\n").replace(b"\r", b" ")
+    except (EOFError, gzip.BadGzipFile, zlib.error):
+        raise LabError(f"{path}: not a complete gzip archive: fetch it again") from None
+
+
+def _beginnings(file: BufferedIOBase) -> Iterator[bytes]:
+    """Yield the lines of a file. The rest of a long line is skipped, so that it does not have to fit into memory."""
+    while line := file.readline(MOST_BYTES + 10):  # with a byte order mark and the line feed
+        yield line
+        while not line.endswith(b"\n") and (line := file.readline(BLOCK)):
+            pass
+
+
+def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yield (translator, document, segment, text) of a file in mteval's format. In a source file the translator is "".
+
+    Raises:
+        LabError: the file is not UTF-8, or a segment has a broken character or no end.
+    """
+    with open(path, "rb") as file:
+        content = "".join(decoded(path, number, line) for number, line in enumerate(file, 1))
+    translator = document = ""
+    end = 0
+    for tag in TAG.finditer(content):
+        if tag.start() < end:
+            continue  # in the text of a segment
+        attributes = tag[2]
+        if tag[1].lower() != "seg":
+            translator = _attribute(attributes, "sysid") or _attribute(attributes, "refid") or translator
+            document = _attribute(attributes, "docid")
+            continue
+        name = _attribute(attributes, "id")
+        place = f"{path}, segment {name} of document {document or '?'}"
+        closed = END.search(content, tag.end())
+        if not closed:
+            raise LabError(f"{place}: no </seg>: fetch the file again")
+        end = closed.end()
+        whole = " ".join(html.unescape(content[tag.end() : closed.start()]).split())
+        require_unbroken(place, whole)
+        yield translator, document, name, whole
+
+
+def _attribute(attributes: str, name: str) -> str:
+    value = re.search(rf"""\b{name}\s*=\s*["']?([^"'\s]*)""", attributes, re.IGNORECASE)
+    return value[1] if value else ""
+
+
+def _is_long(line: bytes) -> bool:
+    return len(line) > MOST_LENGTH and len(line.decode("utf-8", "replace")) > MOST_LENGTH
+
+
+def _fault(line: bytes) -> str:
+    """Return what is wrong with a training sentence, or ""."""
+    if _is_long(line):
+        return "too long"
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        return "not UTF-8"
+    if BROKEN.search(text):
+        return "broken characters"
+    return "" if text.strip() else "empty"
+
+
+def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
+    """Yield (number, (source, target)).
+
+    Raises:
+        LabError: the files have different numbers of lines, or no lines.
+    """
+    counts = [0, 0]
+    for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
+        counts = [count + (line is not None) for count, line in zip(counts, pair)]
+        if None not in pair:
+            yield number, (pair[0], pair[1])
+    (source, target), (sources, targets) = paths, counts
+    if sources != targets:
+        raise LabError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
+    if not sources:
+        raise LabError(f"{source}: no lines in it: fetch it again")
+
+
+def _good_pairs(paths: Paths) -> Iterator[Pair]:
+    """Yield the pairs of a validation or test set.
+
+    Raises:
+        LabError: a pair is broken, or empty on one side.
+    """
+    for number, pair in _parallel(paths):
+        for path, line in zip(paths, pair):
+            if _is_long(line):
+                raise LabError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
+        source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
+        for path, text in zip(paths, (source, target)):
+            require_unbroken(f"{path}, line {number}", text)
+        if bool(source.strip()) != bool(target.strip()):
+            empty, other = paths if target.strip() else reversed(paths)
+            raise LabError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")
+        yield pair
+
+
+def append_good_pairs(paths: Paths, outputs: Paths) -> None:
+    """Append the pairs of a validation or test set to two files.
+
+    Raises:
+        LabError: the texts do not match, or a pair is broken. The message names the file and the line.
+    """
+    with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
+        for first, second in watched(_good_pairs(paths), unit=" pairs", unit_scale=True):
+            source.write(first + b"\n")
+            target.write(second + b"\n")
+
+
+def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int, str]:
+    """Append training pairs to two files. Pairs that are broken, or empty on one side, are left out.
+
+    Args:
+        limit: the largest number of pairs; 0: all.
+
+    Returns:
+        The number of pairs; and the counts as text, after a tab with a warning if many pairs were left out.
+
+    Raises:
+        LabError: the texts do not match.
+    """
+    taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
+    with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
+        for _, pair in watched(_parallel(paths), unit=" pairs", unit_scale=True):
+            faults = ((fault, name) for name, line in zip(names, pair) if (fault := _fault(line)))
+            first = next(faults, None)
+            if first:
+                dropped[first] += 1
+                continue
+            source.write(pair[0] + b"\n")
+            target.write(pair[1] + b"\n")
+            taken += 1
+            if taken == limit:
+                break
+    reasons = ", ".join(f"{number} {reason} in {file}" for (reason, file), number in sorted(dropped.items()))
+    counts = f"{taken} pairs" + (f" (dropped: {reasons})" if reasons else "")
+    return taken, "\t".join(filter(None, (counts, _warning(taken, dropped))))
+
+
+def _warning(taken: int, dropped: Counter[tuple[str, str]]) -> str:
+    """Return a warning that names the most frequent fault and its file, or "" if few pairs were dropped."""
+    lost = sum(dropped.values())
+    if lost <= MOST_DROPPED * (taken + lost):
+        return ""
+    ((reason, file), number), *_ = dropped.most_common(1)
+    remedy = f"convert it, iconv -f LATIN1 -t UTF-8 {file}" if reason == "not UTF-8" else "check the text"
+    return f"{lost} of {taken + lost} pairs were left out, {number} of them {reason} in {file}: {remedy}"
+
+
+def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float = 0, instead: Paths = ()) -> None:
+    """Copy the pairs of two parallel texts that are not empty, not too long and of similar length.
+
+    Args:
+        longest: the largest number of words in a sentence.
+        ratio: the largest ratio of the numbers of words; 0: any.
+        instead: copy the lines of these files, parallel to the inputs.
+    """
+    with ExitStack() as stack:
+        texts = [stack.enter_context(open(path, "rb")) for path in (*inputs, *(instead or inputs))]
+        source, target = (stack.enter_context(open(path, "wb")) for path in outputs)
+        for first, second, *copies in watched(zip(*texts), unit=" pairs", unit_scale=True):
+            shorter, longer = sorted((len(first.decode().split()), len(second.decode().split())))
+            if shorter > 0 and longer <= longest and (not ratio or longer <= ratio * shorter):
+                source.write(copies[0])
+                target.write(copies[1])

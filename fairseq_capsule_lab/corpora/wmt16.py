@@ -1,0 +1,80 @@
+"""WMT16 English-Romanian: scripts/prepare-wmt16-en-ro.sh."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule_lab.corpora.help_texts import ARCHIVES, BPE, EARLIER, JOINT, LIMIT, MANIFEST, RAW, RESUMES, lengths
+from fairseq_capsule_lab.corpora.parallel import Filter
+from fairseq_capsule_lab.corpora.raw import RawTexts
+from fairseq_capsule_lab.corpora.recipe import Options, Recipe
+from fairseq_capsule_lab.errors import LabError
+
+WMT16 = "https://data.statmt.org/wmt16/translation-task"
+OPUS = "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses"
+_COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
+_PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
+
+
+def _raw(raw: RawTexts, options: Options) -> None:
+    raw.train(f"{WMT16}/training-parallel-ep-v8.tgz", "europarl-v8.ro-en.{}")
+    raw.train(f"{OPUS}/en-ro.txt.zip", "SETIMES.en-ro.{}")
+    raw.hold_out("valid", f"{WMT16}/dev-romanian-updated.tgz", "newsdev2016-enro-{side}.{}.sgm")
+    raw.hold_out("test", f"{WMT16}/test.tgz", "newstest2016-enro-{side}.{}.sgm")
+
+
+def spell_romanian(language: str, line: str, diacritics: bool) -> str:
+    """Write Romanian with commas below instead of cedillas, or without diacritics."""
+    if language != "ro":
+        return line
+    line = line.translate(_COMMAS)
+    return line if diacritics else line.translate(_PLAIN)
+
+
+def _filters(options: Options) -> Sequence[Filter]:
+    spelling = partial(spell_romanian, diacritics=options["diacritics"] == "keep")
+    return [partial(filters.normalise, clean=True), spelling, filters.tokenise]
+
+
+def _check(options: Options) -> Options:
+    if options["diacritics"] not in ("remove", "keep"):
+        raise LabError(f"--diacritics must be remove or keep, not '{options['diacritics']}'")
+    return options
+
+
+EN_RO = Recipe(
+    script="prepare-wmt16-en-ro.sh",
+    help=f"""\
+Prepare WMT16 English-Romanian, 0.6M pairs, from the raw archives, and binarise it for fairseq, in OUT/bin, for both
+directions.
+
+    prepare-wmt16-en-ro.sh [OPTION VALUE]... OUT
+
+{ARCHIVES}
+                 training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), dev-romanian-updated.tgz
+                 and test.tgz (of WMT16)
+  --diacritics HOW
+                 remove (default, common for Romanian-English) or keep those of the Romanian text. With Romanian as the
+                 target, scores with and without diacritics differ by many points
+  --merges N     BPE merges (32,000)
+{BPE}
+{JOINT}
+{lengths(80, "9")}
+{EARLIER}
+{LIMIT}
+
+Punctuation is normalised, unprintable characters are dropped, Romanian letters are normalised (comma below, not
+cedilla), diacritics are removed, words are tokenised (XML escapes kept). Case is kept.
+
+  OUT/bin        binarised: train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)
+{RAW}
+{MANIFEST}
+
+{RESUMES}""",
+    languages=("en", "ro"),
+    options=("from", "diacritics", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
+    raw=_raw,
+    filters=_filters,
+    defaults={"diacritics": "remove", "max-length": "80", "ratio": "9"},
+    check=_check,
+)
