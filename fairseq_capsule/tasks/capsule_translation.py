@@ -54,6 +54,15 @@ class CapsuleTranslationConfig(TranslationConfig):
     )
 
 
+def refuse_unknown_architecture(name: Optional[str]) -> None:
+    """Raise a UserError if no architecture of this name is registered."""
+    if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
+        raise UserError(
+            f"the architecture {name!r} is unknown; name one of fairseq or of this package, or give the --user-dir "
+            "of the plugin that defines it (in a configuration common.user_dir)"
+        )
+
+
 @register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
 class CapsuleTranslationTask(TranslationTask):
     """fairseq's translation task with the additions that the systems of this package need.
@@ -94,12 +103,7 @@ class CapsuleTranslationTask(TranslationTask):
             UserError: the architecture is unknown, the baseline does not fit or is missing, the model has no head for
                 `--eval-overlap`, or the model has no routing for `--log-routing`.
         """
-        name = getattr(cfg, "_name", None) or getattr(cfg, "arch", None)
-        if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
-            raise UserError(
-                f"the architecture {name!r} is unknown; name one of fairseq or of this package, or give the --user-dir "
-                "of the plugin that defines it (in a configuration common.user_dir)"
-            )
+        refuse_unknown_architecture(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
         if self.cfg.log_routing_interval < 0:
             raise UserError(f"--log-routing-interval must be at least 0, not {self.cfg.log_routing_interval}")
         if self.cfg.log_routing_interval and not self.cfg.log_routing:

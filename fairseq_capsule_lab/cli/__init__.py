@@ -51,15 +51,20 @@ SCRIPTS = {
 USER_DIR = "a plugin with your own mechanisms (docs/extending.md), as for fairseq-train"
 
 
-def build_parser(command: Optional[str] = None) -> argparse.ArgumentParser:
-    """The parser of all commands. Only `command` gets its own arguments."""
+def build_parser(command: Optional[str] = None, program: Optional[str] = None) -> argparse.ArgumentParser:
+    """The parser of all commands. Only `command` gets its own arguments; `program` is what its help calls it."""
     parser = argparse.ArgumentParser(
         prog="fairseq-capsule", description="Capsule routing for neural machine translation."
     )
     parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in sorted({**COMMANDS, **SCRIPTS}.items()):
-        subparser = subparsers.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        subparser = subparsers.add_parser(
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            prog=program if name == command else None,
+        )
         if name == command:
             module = importlib.import_module("fairseq_capsule_lab.cli." + name.replace("-", "_"))
             module.add_arguments(subparser)
@@ -95,7 +100,7 @@ def main(argv: Optional[List[str]] = None) -> int:
         for word in argv:
             if re.fullmatch(r"--[\w-]+=--", word):  # argparse drops the `--` and passes on a list
                 raise LabError(f"{word}: -- is not a value; give another value")
-        args = build_parser(command).parse_args(argv)  # checks files and folders too
+        args = build_parser(command, program).parse_args(argv)  # checks files and folders too
         args.user_dir = plugin
         status = args.run(args) or 0
         sys.stdout.flush()  # here an error of writing is still reported

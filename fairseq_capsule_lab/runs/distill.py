@@ -63,7 +63,7 @@ def distill(program: str, words: Sequence[str], asked: Mapping[str, str]) -> Non
     gpus = visible_gpus(os.environ)
     at_once = asked["processes"] or len(gpus) or len(os.sched_getaffinity(0))
     processes = whole("--processes", at_once, high=MOST_PROCESSES)
-    source, target, longest = check_teacher(asked["teacher"], asked["data"])
+    source, target, longest = check_teacher(asked["teacher"], asked["data"], plugin != plugins.OWN)
     teacher, data = (Path(os.path.realpath(asked[name])) for name in ("teacher", "data"))
     pair = f"{source}-{target}"
 

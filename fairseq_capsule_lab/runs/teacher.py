@@ -8,17 +8,20 @@ from pathlib import Path
 from fairseq.data import data_utils, indexed_dataset
 from fairseq.data.data_utils import infer_language_pair
 
-import fairseq_capsule.tasks  # noqa: F401  registers the models of the checkpoints
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.data.dictionaries import read_dictionary, refuse_other_dictionaries, refuse_other_languages
+from fairseq_capsule.tasks.capsule_translation import refuse_unknown_architecture
 from fairseq_capsule_lab.errors import LabError, name, place, whole
 
 HYPOTHESIS = re.compile(r"H-(\d+)\t[^\t]*\t(.*)")
 SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
 
 
-def check_teacher(teacher: str, data: str) -> tuple[str, str, int]:
+def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, str, int]:
     """Check that a model can teach on a data folder. Return the languages and its maximum target length.
+
+    Args:
+        plugin: whether a plugin that is not imported here may define its architecture.
 
     Raises:
         UserError: it cannot, or a name is not one that fairseq can open.
@@ -40,6 +43,8 @@ def check_teacher(teacher: str, data: str) -> tuple[str, str, int]:
         raise LabError(f"{data}: its training set has several parts (train1.…); binarise it as one")
     config = (state.get("cfg") or {}).get("model") or state.get("args")
     option = config.get if isinstance(config, dict) else lambda key: getattr(config, key, None)
+    if not plugin:
+        refuse_unknown_architecture(option("_name") or option("arch"))
     longest = whole(f"{teacher}: max_target_positions", option("max_target_positions") or 1024)
     return source, target, longest
 

@@ -32,14 +32,14 @@ def test_a_routed_teacher_gives_a_student_that_is_exported(clone):
 
 def test_the_student_translates_raw_text(clone):
     (line,) = clone.output("ctranslate2.Translator").splitlines()
-    assert "@@" not in line
+    assert "@@ " not in line  # the last word of an untrained model may be cut off
 
 
 def test_the_teacher_is_exported_and_translates_raw_text(clone):
     assert "wrote exported/my-teacher: en-fr for transformers" in clone.output("--to transformers")
     last = clone.output("AutoModelForSeq2SeqLM").splitlines()[-1]
     (translation,) = ast.literal_eval(last)
-    assert "@@" not in translation
+    assert "@@ " not in translation
     names = {"config.json", "generation_config.json", "model.safetensors", "README.md"}
     names |= {"tokenizer_config.json", "vocabulary.json", "codes"}
     assert {file.name for file in (clone.folder / "exported/my-teacher").iterdir()} == names

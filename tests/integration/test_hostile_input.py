@@ -143,8 +143,8 @@ def test_values_that_once_ran_code_are_harmless(place):
     mark = place.root / "mark"
     text = f"nodes[$(touch {mark})]"
     content = {**CONFIG, "optimization": {"max_update": text}}
-    (place.root / "config.yaml").write_text(yaml.safe_dump(content))
-    process = place.prepare("config.yaml", "data/bin", "out")
+    (place.root / "mine.yaml").write_text(yaml.safe_dump(content))
+    process = place.prepare("mine.yaml", "data/bin", "out")
     assert place.refused(process, "optimization.max_update must be a whole number from 0 on, not 'nodes[$(touch ")
     recorded = place.root / "run/settings.json"
     recorded.write_text(json.dumps({"config": {"checkpoint": {"keep_last_epochs": text}}}))

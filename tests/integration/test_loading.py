@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 import torch
@@ -103,6 +104,12 @@ print(hub.inspect("a b")[0])"""
     assert done.stderr == ""
     first, *others = done.stdout.splitlines()
     assert first.startswith("sentence 1: ") and len(others) == 4
+
+
+def test_a_table_prints_no_logs_of_libraries(tmp_path):
+    words = [Path(sys.executable).parent / "fairseq-capsule", "table", "comparison-lstm", "--runs", tmp_path]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_checkpoint_of_plain_fairseq_loads(data, tmp_path):

@@ -44,7 +44,6 @@ def test_a_table_is_made_from_nothing(checkout):
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
     again, said = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
     assert "Nothing to be done" in said and encoder in again
-    assert "INFO" not in said and "DEBUG" not in said  # what libraries log after fairseq is imported
 
 
 @pytest.mark.slow
