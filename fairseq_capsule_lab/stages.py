@@ -28,7 +28,7 @@ PACKAGES = (
     *("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch"),
     *("sacremoses", "subword-nmt", "jieba", "sentencepiece"),
 )
-ROOM = 1 << 20  # bytes; with less, a disk counts as full
+FREE = 1 << 20  # bytes; with less, a disk counts as full
 DIGITS = 12  # of a hash in the settings
 _BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
 
@@ -177,7 +177,7 @@ class Folder:
     def has_room(self) -> bool:
         """Return whether the disk has a free megabyte."""
         disk = os.statvfs(self.path)
-        return disk.f_bavail * disk.f_frsize >= ROOM
+        return disk.f_bavail * disk.f_frsize >= FREE
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:

@@ -139,7 +139,7 @@ def test_a_stage_that_fails_says_why_and_leaves_its_log(place):
 
 
 def test_a_full_disk_is_the_reason(monkeypatch):
-    monkeypatch.setattr(stages, "ROOM", 2**80)
+    monkeypatch.setattr(stages, "FREE", 2**80)
     assert "stage 'raw' failed: No space left on device (full log" in refused(Stage("raw", failing))
 
 
