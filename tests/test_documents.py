@@ -1,5 +1,7 @@
 """The documents: links and named paths exist, Python blocks run, and commands exist with their options."""
 
+import functools
+import os
 import re
 import shlex
 import subprocess
@@ -172,13 +174,15 @@ def test_most_commands_are_known():
 
 @of("scripts/.*")
 def test_a_script_has_its_options(name, words):
-    texts = [(ROOT / words[0]).read_text(encoding="utf-8")]
-    texts += [(ROOT / f"scripts/{shared}.sh").read_text(encoding="utf-8") for shared in ("common", "corpus")]
-    command = ROOT / f"fairseq_capsule_lab/cli/{Path(words[0]).stem}.py"
-    if command.exists():  # the script calls it
-        texts.append(command.read_text(encoding="utf-8"))
     for option in options(words):
-        assert any(re.search(rf"\b{re.escape(option[2:])}\b", text) for text in texts), f"{name}: {words[0]} {option}"
+        assert re.search(rf"{re.escape(option)}\b", help_of(words[0])), f"{name}: {words[0]} {option}"
+
+
+@functools.cache
+def help_of(script):
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    words, environment = [ROOT / script, "--help"], {**os.environ, "PATH": path}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 @of("scripts/train.sh")

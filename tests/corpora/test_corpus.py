@@ -178,7 +178,18 @@ def test_distinct_keeps_the_first_pair_of_each_source():
 
 
 def test_the_embedded_corpora_import_only_the_standard_library():
-    pythons_own = {"collections", "contextlib", "dataclasses", "itertools", "os", "pathlib", "random", "re", "typing"}
+    pythons_own = {
+        "collections",
+        "contextlib",
+        "dataclasses",
+        "functools",
+        "itertools",
+        "os",
+        "pathlib",
+        "random",
+        "re",
+        "typing",
+    }
     folder = Path(corpora.__file__).parent
     files = [*folder.glob("*/*.py"), *folder.glob("*/*/*.py"), folder / "dice.py", folder / "splits.py"]
     for file in files:
