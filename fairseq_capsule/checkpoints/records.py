@@ -55,8 +55,7 @@ def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[byt
         raise UserError(f"its record {_shown(name)} is compressed; torch never writes such records")
     if size == LARGE:
         size = struct.unpack_from("<Q", view, entry + length + 4)[0]
-    numbers = [size, size] * (size >= LARGE) + [position] * (position >= LARGE)
-    extra = struct.pack(f"<2H{len(numbers)}Q", 1, 8 * len(numbers), *numbers) if numbers else b""
+    extra, in_header = (_large(size, packed, position) for packed in (size, 0))  # torch writes a header before the data
     if more != len(extra):
         raise _foreign(f"record {_shown(name)}")
     common = 0x808 if size else 0x800, 0, time, date
@@ -64,7 +63,7 @@ def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[byt
     if padding < 0:
         raise _foreign(f"record {_shown(name)}")
     header = HEADER.pack(FIRST, 0, *common, 0, 0, 0, length, len(extra) + 4 + padding)
-    header += name + extra + struct.pack("<2sH", b"FB", padding)
+    header += name + in_header + struct.pack("<2sH", b"FB", padding)
     data = position + len(header) + padding
     form = "<4sI2Q" if extra else "<4sI2I"
     footer = struct.pack(form, b"PK\x07\x08", checksum, size, size) if size else b""
@@ -75,6 +74,11 @@ def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[byt
         raise UserError(f"its record {_shown(name)} is damaged (wrong checksum); copy the file again or train again")
     shortened = min(size, LARGE), min(size, LARGE), length, len(extra), 0, 0, 0, 0, min(position, LARGE)
     return name.lower(), ENTRY.pack(b"PK\x01\x02", 0, 0, *common, checksum, *shortened) + name + extra, end
+
+
+def _large(size: int, packed: int, position: int) -> bytes:
+    numbers = [size, packed] * (size >= LARGE) + [position] * (position >= LARGE)
+    return struct.pack(f"<2H{len(numbers)}Q", 1, 8 * len(numbers), *numbers) if numbers else b""
 
 
 def _end(count: int, size: int, listed: int) -> bytes:
