@@ -33,6 +33,10 @@ DIGITS = 12  # of a hash in the settings
 _BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
 
 
+class StageError(LabError):
+    """A fault of what a stage reads. The stage adds its name and its log to the message."""
+
+
 class Stage(NamedTuple):
     """One step.
 
@@ -152,8 +156,10 @@ class Folder:
             self.bind()
             part.rename(final)
         except Exception as error:  # a library may raise anything
-            if not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
-                with open(log, "a") as stream:
+            with contextlib.suppress(OSError), open(log, "a") as stream:  # a full disk is not the first error
+                if isinstance(error, StageError):
+                    stream.write(f"{error}\n")
+                elif not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
                     traceback.print_exc(file=stream)
             raise self._failure(stage.output, part, log, error) from error
         log.unlink()
@@ -168,7 +174,7 @@ class Folder:
             reason = "No space left on device"
         for rest in self.path.glob(f"{part.name}*"):
             remove(rest)
-        if isinstance(error, UserError) and self.has_room():
+        if isinstance(error, UserError) and not isinstance(error, StageError) and self.has_room():
             return LabError(str(error))
         return LabError(
             f"stage '{name}' failed: {reason} (full log: {log}); fix the cause and run the same command again"

@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_capsule_lab import stages
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import Folder, Stage, command_line, counts, fingerprint
+from fairseq_capsule_lab.stages import Folder, Stage, StageError, command_line, counts, fingerprint
 from tests.integration.commands import wait_for
 
 SETTINGS = ["limit none"]
@@ -136,6 +136,18 @@ def test_a_stage_that_fails_says_why_and_leaves_its_log(place):
         raise LabError("line 3: not UTF-8")
 
     assert refused(Stage("raw", refuse)) == "line 3: not UTF-8"
+
+
+@pytest.mark.parametrize(
+    "error, reason, logged",
+    [(StageError("a.en, line 2: empty"), "a.en, line 2: empty", "a.en"), (RuntimeError("a\nb"), r"a\nb", "Traceback")],
+)
+def test_a_fault_of_a_text_or_of_a_library_names_the_stage(place, error, reason, logged):
+    def make(part, log):
+        raise error
+
+    assert refused(Stage("raw", make)).startswith(f"stage 'raw' failed: {reason} (full log: {place}/out/raw.log)")
+    assert (place / "out/raw.log").read_text().startswith(logged)
 
 
 def test_a_full_disk_is_the_reason(monkeypatch):

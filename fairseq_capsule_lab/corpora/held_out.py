@@ -13,7 +13,7 @@ from heapq import heappush, heapreplace
 from pathlib import Path
 
 from fairseq_capsule_lab.corpora.progress import watched
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 500  # characters of a held-out sentence, so that its subwords fit a model
 
@@ -27,13 +27,13 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
         sizes: the number of pairs of each split; 0: the split is not made.
 
     Raises:
-        LabError: the training text has too few source sentences.
+        StageError: the training text has too few source sentences.
     """
     total = sum(sizes.values())
     training = [folder / f"train.{language}" for language in languages]
     numbers = _smallest(_pairs_of(training), total, seed)
     if len(numbers) < total:
-        raise LabError(
+        raise StageError(
             f"{len(numbers)} different source sentences of at most {MOST_LENGTH} characters in the training text: "
             f"{total} cannot be held out; ask for fewer"
         )
@@ -58,7 +58,7 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
             for output, line in zip(outputs[split], pair):
                 output.write(line)
     if not rest[0].stat().st_size:
-        raise LabError("all training pairs would be held out: ask for fewer")
+        raise StageError("all training pairs would be held out: ask for fewer")
     for left, train in zip(rest, training):
         os.replace(left, train)
 

@@ -15,7 +15,7 @@ from fairseq_capsule_lab.corpora.subwords import require_dictionary
 from fairseq_capsule_lab.corpora.summaries import VOCABULARY, prepare_characters
 from fairseq_capsule_lab.corpora.texts import BROKEN, decoded, require_unbroken
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import fingerprint
+from fairseq_capsule_lab.stages import StageError, fingerprint
 
 SCRIPT = "prepare-lcsts.sh"
 OPTIONS = ("from", "vocabulary", "dict", "limit")
@@ -93,7 +93,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
         limit: the largest number of pairs; 0: all.
 
     Raises:
-        LabError: see `pairs`; or there is no pair.
+        StageError: see `pairs`; or there is no pair.
     """
     written = dropped = 0
     with ExitStack() as stack:
@@ -108,7 +108,7 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
             if written == limit:
                 break
     if not written:
-        raise LabError(f"{path}: it has no pairs; give a file of LCSTS")
+        raise StageError(f"{path}: it has no pairs; give a file of LCSTS")
     return f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else "")
 
 
@@ -118,7 +118,7 @@ def pairs(path: Path, least: int) -> Iterator[Optional[tuple[str, str]]]:
     0 takes all documents, also those without a score. It yields None for a document with broken characters.
 
     Raises:
-        LabError: `least` is not 0 and a chosen document has broken characters. At the end: a document has no score,
+        StageError: `least` is not 0 and a chosen document has broken characters. At the end: a document has no score,
             text or summary.
     """
     wrong = []
@@ -142,7 +142,7 @@ def pairs(path: Path, least: int) -> Iterator[Optional[tuple[str, str]]]:
             empty = "summary" if text else "short_text"
             wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: remove the doc")
     if wrong:
-        raise LabError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
+        raise StageError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
 
 
 def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -174,7 +174,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
             else:
                 content.append(line)
     if name is not None:
-        raise LabError(f"{path}, doc {name}: has no </doc>, so the file may be incomplete; fetch it again")
+        raise StageError(f"{path}, doc {name}: has no </doc>, so the file may be incomplete; fetch it again")
 
 
 def _fields(document: str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import Options, Recipe
 from fairseq_capsule_lab.corpora.texts import read_segments
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import StageError
 
 RELEASES = ("LDC2002E18", "LDC2003E07", "LDC2003E14", "LDC2004T07", "LDC2004T08", "LDC2005T06")
 EVALUATIONS = {"valid": "mt03", "test": "mt04", "test1": "mt05", "test2": "mt06"}
@@ -57,22 +58,22 @@ def read_evaluation(source: Path, references: Path) -> tuple[list[str], list[lis
     """Return the segments of the source and those of each translation, in the order of the source.
 
     Raises:
-        LabError: there are no segments, not four translations, or a translation has no segment for one of the source.
+        StageError: there are no segments, not four translations, or a translation has no segment for one of the source.
     """
     texts = {(document, segment): text for _, document, segment, text in read_segments(source)}
     if not texts:
-        raise LabError(f"{source}: it has no <seg>; give a source file in mteval's format")
+        raise StageError(f"{source}: it has no <seg>; give a source file in mteval's format")
     translations: dict[str, dict[tuple[str, str], str]] = {}
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text
     if len(translations) != REFERENCES:
-        raise LabError(
+        raise StageError(
             f"{references}: {len(translations)} translations, not {REFERENCES}; give the file of all references"
         )
     for translator, segments in translations.items():
         for document, segment in texts:
             if (document, segment) not in segments:
-                raise LabError(
+                raise StageError(
                     f"{references}: {translator} has no segment {segment} of document {document}: fetch it again"
                 )
     return list(texts.values()), [[segments[key] for key in texts] for segments in translations.values()]

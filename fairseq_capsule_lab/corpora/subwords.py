@@ -11,6 +11,7 @@ from typing import BinaryIO
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, workers
 from fairseq_capsule_lab.corpora.progress import bars_of_libraries, watched
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import StageError
 
 MOST_LINES = 400_000  # a random sample to learn pieces from: it is kept in memory, and more lines change them little
 LONGEST = 4_192  # bytes; longer lines are not used for learning
@@ -52,7 +53,7 @@ def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: 
         size: the largest number of pieces.
 
     Raises:
-        LabError: the text has more characters than that.
+        StageError: the text has more characters than that.
     """
     with workers(log, 1) as executor:  # what the library prints goes to the log
         try:
@@ -61,7 +62,7 @@ def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: 
             few = _FEW_PIECES.search(str(error))
             if not few:
                 raise
-            raise LabError(
+            raise StageError(
                 f"--merges {few[1]}: the text has {few[2]} characters, and each needs a piece: give more"
             ) from error
 

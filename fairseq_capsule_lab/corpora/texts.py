@@ -13,7 +13,7 @@ from itertools import zip_longest
 from pathlib import Path
 
 from fairseq_capsule_lab.corpora.progress import watched
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
 MOST_BYTES = 4 * MOST_LENGTH  # in UTF-8
@@ -32,23 +32,23 @@ def require_unbroken(place: str, text: str) -> None:
     """Refuse a text of a validation or test set with a broken character. Training pairs with one are dropped instead.
 
     Raises:
-        LabError: the text contains NUL or U+FFFD.
+        StageError: the text contains NUL or U+FFFD.
     """
     broken = BROKEN.search(text)
     if broken:
-        raise LabError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
+        raise StageError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
 
 
 def decoded(path: Path, number: int, line: bytes) -> str:
     """Return a line as text.
 
     Raises:
-        LabError: the line is not UTF-8.
+        StageError: the line is not UTF-8.
     """
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise LabError(f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file") from None
+        raise StageError(f"{path}, line {number}: not UTF-8 at byte {error.start + 1}: convert the file") from None
 
 
 def read_lines(path: Path) -> Iterator[bytes]:
@@ -66,7 +66,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
                 line = line if number else line.removeprefix(codecs.BOM_UTF8)
                 yield line.removesuffix(b"\n").replace(b"\r", b" ")
     except (EOFError, gzip.BadGzipFile, zlib.error):
-        raise LabError(f"{path}: not a complete gzip archive: fetch it again") from None
+        raise StageError(f"{path}: not a complete gzip archive: fetch it again") from None
 
 
 def _beginnings(file: BufferedIOBase) -> Iterator[bytes]:
@@ -81,7 +81,7 @@ def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yield (translator, document, segment, text) of a file in mteval's format. In a source file the translator is "".
 
     Raises:
-        LabError: the file is not UTF-8, or a segment has a broken character or no end.
+        StageError: the file is not UTF-8, or a segment has a broken character or no end.
     """
     with open(path, "rb") as file:
         content = "".join(decoded(path, number, line) for number, line in enumerate(file, 1))
@@ -99,7 +99,7 @@ def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
         place = f"{path}, segment {name} of document {document or '?'}"
         closed = END.search(content, tag.end())
         if not closed:
-            raise LabError(f"{place}: no </seg>: fetch the file again")
+            raise StageError(f"{place}: no </seg>: fetch the file again")
         end = closed.end()
         whole = " ".join(html.unescape(content[tag.end() : closed.start()]).split())
         require_unbroken(place, whole)
@@ -132,7 +132,7 @@ def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
     """Yield (number, (source, target)).
 
     Raises:
-        LabError: the files have different numbers of lines, or no lines.
+        StageError: the files have different numbers of lines, or no lines.
     """
     counts = [0, 0]
     for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
@@ -141,27 +141,27 @@ def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
             yield number, (pair[0], pair[1])
     (source, target), (sources, targets) = paths, counts
     if sources != targets:
-        raise LabError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
+        raise StageError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
     if not sources:
-        raise LabError(f"{source}: no lines in it: fetch it again")
+        raise StageError(f"{source}: no lines in it: fetch it again")
 
 
 def _good_pairs(paths: Paths) -> Iterator[Pair]:
     """Yield the pairs of a validation or test set.
 
     Raises:
-        LabError: a pair is broken, or empty on one side.
+        StageError: a pair is broken, or empty on one side.
     """
     for number, pair in _parallel(paths):
         for path, line in zip(paths, pair):
             if _is_long(line):
-                raise LabError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
+                raise StageError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
         source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
         for path, text in zip(paths, (source, target)):
             require_unbroken(f"{path}, line {number}", text)
         if bool(source.strip()) != bool(target.strip()):
             empty, other = paths if target.strip() else reversed(paths)
-            raise LabError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")
+            raise StageError(f"{empty}, line {number}: empty, but not in {other}: fix the pair")
         yield pair
 
 
@@ -169,7 +169,7 @@ def append_good_pairs(paths: Paths, outputs: Paths) -> None:
     """Append the pairs of a validation or test set to two files.
 
     Raises:
-        LabError: the texts do not match, or a pair is broken. The message names the file and the line.
+        StageError: the texts do not match, or a pair is broken. The message names the file and the line.
     """
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
         for first, second in watched(_good_pairs(paths), unit=" pairs", unit_scale=True):
@@ -187,7 +187,7 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
         The number of pairs; and the counts as text, after a tab with a warning if many pairs were left out.
 
     Raises:
-        LabError: the texts do not match.
+        StageError: the texts do not match.
     """
     taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
