@@ -15,14 +15,14 @@ import shutil
 import signal
 import subprocess
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import distributions
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
+from fairseq_capsule_lab.processes import versions
 
 PACKAGES = (
     *("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch"),
@@ -113,10 +113,10 @@ class Folder:
         if before == lines:
             return
         # A hash means nothing to the user.
-        there = ",".join(_without_hash(line) for line in before if line not in lines)
-        wanted = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
+        older = ",".join(_without_hash(line) for line in before if line not in lines)
+        newer = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
         raise LabError(
-            f"{self.out} was prepared with {there or 'other settings'}{wanted and f', not {wanted}'}: delete it, "
+            f"{self.out} was prepared with {older or 'other settings'}{newer and f', not {newer}'}: delete it, "
             "or name another folder"
         )
 
@@ -294,33 +294,3 @@ def counts(path: Path) -> str:
 def _count_lines(path: Path) -> int:
     with open(path, "rb") as stream:
         return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-
-
-def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of those packages that are installed. fairseq has three possible names."""
-    installed = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
-    return {name: installed[name] for name in packages if name in installed}
-
-
-def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:
-    """Run a command and yield the lines of its output; its errors go to the log. It ends with this process.
-
-    Raises:
-        CalledProcessError: it failed.
-    """
-    with subprocess.Popen(
-        words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
-    ) as child:
-        assert child.stdout is not None
-        try:
-            yield from child.stdout
-        except BaseException:
-            child.kill()
-            raise
-    if child.returncode:
-        raise subprocess.CalledProcessError(child.returncode, words)
-
-
-def command_line(program: str, words: Iterable[str]) -> str:
-    """Return a command with its words, each quoted for a shell."""
-    return " ".join([program, *("'{}'".format(word.replace("'", "'\\''")) for word in words)])

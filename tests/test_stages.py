@@ -9,7 +9,8 @@ import pytest
 
 from fairseq_capsule_lab import stages
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import Folder, Stage, StageError, command_line, counts, fingerprint
+from fairseq_capsule_lab.processes import command_line
+from fairseq_capsule_lab.stages import Folder, Stage, StageError, counts, fingerprint
 from tests.integration.commands import wait_for
 
 SETTINGS = ["limit none"]
@@ -19,7 +20,8 @@ import os, signal, sys
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as in a terminal
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from pathlib import Path
-from fairseq_capsule_lab.stages import Folder, Stage, output_of
+from fairseq_capsule_lab.processes import output_of
+from fairseq_capsule_lab.stages import Folder, Stage
 
 def make(part, log):
     words = ["sh", "-c", "echo $$ >.child; mv .child child; exec sleep 60"]

@@ -56,15 +56,15 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
     label = f"--like-baseline {path}"
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{label}: it contains no model")
-    found = _flat(_options(state))
+    options = _flat(_options(state))
     # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter.
     parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
     largest = max((side for parameter in parameters for side in parameter.shape), default=0)
     taken = {}
     for name in _names(config):
-        if name in found and _is_architecture(name, found):
+        if name in options and _is_architecture(name, options):
             most = len(parameters) if name.endswith("_layers") else largest
-            taken[name] = _checked(label, name, found[name], most)
+            taken[name] = _checked(label, name, options[name], most)
         elif NEEDED.fullmatch(name):
             raise UserError(
                 f"{label}: it has no option {name}; name a baseline of the model's kind, Transformer or LSTM"
@@ -92,11 +92,11 @@ def refuse_other_computation(
     Raises:
         UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
     """
-    found, own = _flat(_options(state)), _flat(config)
-    without_effect = READINGS.keys() - readings(found)
-    compared = routing_options(Namespace(**found)).union(filter(COMPUTATION.fullmatch, own)) - without_effect
-    for name in sorted(compared & found.keys() & own.keys()):
-        theirs, ours = found[name], own[name]
+    options, own = _flat(_options(state)), _flat(config)
+    without_effect = READINGS.keys() - readings(options)
+    compared = routing_options(Namespace(**options)).union(filter(COMPUTATION.fullmatch, own)) - without_effect
+    for name in sorted(compared & options.keys() & own.keys()):
+        theirs, ours = options[name], own[name]
         if theirs is not None and ours is not None and str(theirs) != str(ours):
             raise UserError(
                 f"--init-from-baseline {path}: its {name} is {str(theirs)[:40]!r}, but that of the model is "
@@ -197,22 +197,22 @@ def _flat(options: Any) -> Dict[str, Any]:
     elif isinstance(options, DictConfig):
         options = OmegaConf.to_container(options)
     given = options.items() if isinstance(options, Mapping) else ()
-    found = {name: value for name, value in given if isinstance(name, str) and value != MISSING}
+    options = {name: value for name, value in given if isinstance(name, str) and value != MISSING}
     for side in ("encoder", "decoder"):  # the nested config of fairseq's Transformer
-        if isinstance(found.get(side), Mapping):
-            found.update({f"{side}_{name}": value for name, value in found[side].items()})
-    if "encoder_bidirectional" in found:  # fairseq's LSTM
-        found = {"encoder_directions": 2 if found["encoder_bidirectional"] is True else 1, **found}
-    return found
+        if isinstance(options.get(side), Mapping):
+            options.update({f"{side}_{name}": value for name, value in options[side].items()})
+    if "encoder_bidirectional" in options:  # fairseq's LSTM
+        options = {"encoder_directions": 2 if options["encoder_bidirectional"] is True else 1, **options}
+    return options
 
 
 def _names(config: Any) -> List[str]:
     return list(vars(config) if isinstance(config, Namespace) else config)
 
 
-def _is_architecture(name: str, found: Dict[str, Any]) -> bool:
+def _is_architecture(name: str, options: Dict[str, Any]) -> bool:
     if POSITIONS.fullmatch(name):  # without learned positions, the model keeps its own maximum
-        return found.get("encoder_learned_pos" if "source" in name else "decoder_learned_pos") is True
+        return options.get("encoder_learned_pos" if "source" in name else "decoder_learned_pos") is True
     return name == "encoder_directions" or bool(SIZE.fullmatch(name) or CHOICE.fullmatch(name))
 
 

@@ -25,8 +25,8 @@ class CapsuleEncoderOutput(ModelOutput):
         last_hidden_state: `[B, I, C]`.
         padding_mask: `[B, I]`, True marks padding.
         vector: the vector of the sentence `[B, C]` of the global representation; None without it.
-        hidden_states: the embeddings and the output of each layer, `[B, I, C]`, if they were asked for.
-        attentions: the weights of each self-attention, `[B, H, I, I]`, if they were asked for.
+        hidden_states: the embeddings and the output of each layer, `[B, I, C]`, if requested.
+        attentions: the weights of each self-attention, `[B, H, I, I]`, if requested.
     """
 
     last_hidden_state: Optional[Tensor] = None

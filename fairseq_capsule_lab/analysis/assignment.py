@@ -197,8 +197,8 @@ def assignment_rows(
     for sample in batches(task, split, f"assignment {name}"):
         source, target = sample["net_input"]["src_tokens"], sample["target"]
         sides = [_words(task.source_dictionary, source), _words(task.target_dictionary, target)]
-        found = assignments(model, source, sample["net_input"]["prev_output_tokens"], sides[0])
-        for identity, *words, systems in zip(sample["id"].tolist(), *sides, found):
+        systems_of = assignments(model, source, sample["net_input"]["prev_output_tokens"], sides[0])
+        for identity, *words, systems in zip(sample["id"].tolist(), *sides, systems_of):
             links = _links_of(alignments, identity, words)
             ends = np.searchsorted(words[1], np.arange(max(words[1], default=-1) + 1), "right") - 1
             for system, assignment in systems.items():

@@ -45,8 +45,8 @@ def run(program: str, words: Sequence[str]) -> None:
     places = [word for word in rest if not OVERRIDE.match(word)]
     if len(places) != 3:
         raise LabError(f"name CONFIG, DATA and OUT, not {len(places)} places (see --help)")
-    asked = {**options, **dict(zip(("config", "data", "out"), places)), "plugin": str(OWN)}
-    asked["precision"] = asked["precision"] or "fp32"
+    given = {**options, **dict(zip(("config", "data", "out"), places)), "plugin": str(OWN)}
+    given["precision"] = given["precision"] or "fp32"
     from fairseq_capsule_lab.runs.train import train  # it imports Hydra
 
-    train(program, words, asked, overrides)
+    train(program, words, given, overrides)

@@ -5,9 +5,10 @@ from functools import partial
 
 from fairseq_capsule_lab.corpora.chinese_headlines.articles import article_pairs
 from fairseq_capsule_lab.corpora.help_texts import RESUMES
-from fairseq_capsule_lab.corpora.recipe import Options, Page, require_preprocess
+from fairseq_capsule_lab.corpora.recipe import Options, Page
 from fairseq_capsule_lab.corpora.summaries import VOCABULARY, prepare_characters
 from fairseq_capsule_lab.corpora.toy import recipe as toy
+from fairseq_capsule_lab.processes import require_tools
 
 SCRIPT = "prepare-headlines.sh"
 HELP = f"""\
@@ -33,7 +34,7 @@ def prepare_headlines(program: str, words: Sequence[str], given: Options, out: s
     """Prepare the embedded headlines in the folder `out`; see `Recipe.prepare`."""
     options = {name: given[name] or toy.TOY.defaults[name] for name in toy.OPTIONS}
     toy.require_sizes(options)
-    require_preprocess()
+    require_tools("fairseq-preprocess")
     raw = partial(toy.write_drawn, pairs=article_pairs, options=options)
     settings = [f"{name} {options[name]}" for name in toy.OPTIONS]
     prepare_characters(SCRIPT, settings, raw, VOCABULARY, None, program, words, out)

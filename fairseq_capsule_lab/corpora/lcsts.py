@@ -10,11 +10,12 @@ from typing import Optional
 from fairseq_capsule_lab.corpora.filters import one_line
 from fairseq_capsule_lab.corpora.help_texts import RESUMES
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Options, Page, folder_of, positive, require_preprocess
+from fairseq_capsule_lab.corpora.recipe import Options, Page, folder_of, positive
 from fairseq_capsule_lab.corpora.subwords import require_dictionary
 from fairseq_capsule_lab.corpora.summaries import VOCABULARY, prepare_characters
 from fairseq_capsule_lab.corpora.texts import BROKEN, decoded, require_unbroken
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.processes import require_tools
 from fairseq_capsule_lab.stages import StageError, fingerprint
 
 SCRIPT = "prepare-lcsts.sh"
@@ -57,7 +58,7 @@ def prepare_lcsts(program: str, words: Sequence[str], given: Options, out: str) 
             raise LabError(
                 f"{folder / name} is missing: --from takes the folder of PART_I.txt, PART_II.txt and PART_III.txt"
             )
-    require_preprocess()
+    require_tools("fairseq-preprocess")
     settings = [f"from {folder}", f"limit {limit or 'none'}", f"vocabulary {vocabulary}"]
     settings += [f"dict {fingerprint(dictionary) if dictionary else 'learnt'}"]
     raw = partial(_raw, folder=folder, limit=limit)

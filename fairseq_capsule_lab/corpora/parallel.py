@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.processes import cores
 
 BLOCK = 1 << 17  # characters; smaller blocks divide a small text among the cores
 Filter = Callable[[str, str], str]
@@ -29,11 +30,6 @@ class Block(NamedTuple):
 
     name: str
     lines: list[str]
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use. Variables that limit threads do not change it."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextlib.contextmanager

@@ -12,16 +12,16 @@ from typing import BinaryIO, Optional
 
 from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.archives import Archives
-from fairseq_capsule_lab.corpora.parallel import Filter, cores, filter_folder
+from fairseq_capsule_lab.corpora.parallel import Filter, filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.subwords import learn_merges, learn_pieces
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import Folder, Stage, command_line, output_of
+from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of
+from fairseq_capsule_lab.stages import Folder, Stage
 
 MOST_UNKNOWN = 5  # percent of the training text; more is the dictionary of another corpus
 _UNKNOWN = re.compile(r"/train\.[A-Za-z_]+: .* ([0-9.e+-]+)% replaced")
-_PLAIN = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONSAFEPATH": "1"}  # see scripts/call.sh
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def run_preprocess(
     words = ["fairseq-preprocess", "--source-lang", languages[0], "--target-lang", languages[1], *options]
     words += ["--trainpref", f"{text}/train", "--validpref", prefixes("valid"), "--testpref", prefixes("test")]
     words += ["--workers", str(cores()), "--destdir", part.name]
-    for line in output_of(words, log, folder, {**os.environ, **_PLAIN}):
+    for line in output_of(words, log, folder, {**os.environ, **PLAIN}):
         log.write(line)
         log.flush()
         if sys.stderr.isatty():

@@ -100,10 +100,10 @@ class RawTexts:
 
 def file_below(folder: Path, pattern: str, other: str = "") -> Optional[Path]:
     """Return the first file anywhere below a folder whose name matches `pattern` and not `other`, or None."""
-    found = (
+    files = (
         Path(place, name)
         for place, folders, names in os.walk(folder, followlinks=True)
         for name in (*folders, *names)
         if fnmatchcase(name, pattern) and not fnmatchcase(name, other)
     )
-    return min(found, key=os.fsencode, default=None)
+    return min(files, key=os.fsencode, default=None)

@@ -4,7 +4,6 @@ import dataclasses
 import importlib.util
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.preparation import Corpus, of_side, prepare
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.errors import MOST, LabError
+from fairseq_capsule_lab.processes import require_tools
 from fairseq_capsule_lab.stages import fingerprint
 
 Options = Mapping[str, str]  # by name; "" for what is neither given nor has a default
@@ -143,17 +143,9 @@ def folder_of(option: str, path: str) -> str:
     return os.path.realpath(path)
 
 
-def require_preprocess() -> None:
-    """Raise a LabError if fairseq's command is not installed."""
-    if not shutil.which("fairseq-preprocess"):
-        raise LabError(
-            "fairseq-preprocess is not installed: run 'make install', or activate the environment that has it"
-        )
-
-
 def require_libraries(bpe: str, languages: Sequence[str]) -> None:
     """Raise a LabError if a tool is not installed."""
-    require_preprocess()
+    require_tools("fairseq-preprocess")
     if "zh" in languages:
         require_library("jieba", "chinese")
     if bpe != "subword-nmt":

@@ -25,6 +25,7 @@ from fairseq_capsule_lab.environment.requirements import (
     unmet,
     version_of,
 )
+from fairseq_capsule_lab.processes import cores
 
 OK, WARN, FAIL = "ok", "warn", "FAIL"
 
@@ -133,11 +134,13 @@ def gpus() -> str:
 
 
 def thread_count() -> str:
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    number = cores()
     count = _needed("torch").get_num_threads()
-    if count > cores:
-        raise Trouble(f"torch uses {count} on {cores} cores, which is slower", f"export OMP_NUM_THREADS={cores}", WARN)
-    return f"torch uses {count} on {cores} cores"
+    if count > number:
+        raise Trouble(
+            f"torch uses {count} on {number} cores, which is slower", f"export OMP_NUM_THREADS={number}", WARN
+        )
+    return f"torch uses {count} on {number} cores"
 
 
 def weights_only() -> str:

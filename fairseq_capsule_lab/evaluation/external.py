@@ -59,12 +59,12 @@ def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> 
     Raises:
         LabError: the errors of `external_measure`; a name that occurs twice or belongs to another measure.
     """
-    found = [external_measure(text, systems) for text in texts]
-    names = [measure.name for measure in found]
+    measures = [external_measure(text, systems) for text in texts]
+    names = [measure.name for measure in measures]
     for number, name in enumerate(names):
         if name in names[:number] or name in OWN:
             raise LabError(f"--external {name}: another measure has this name; choose another one")
-    return found
+    return measures
 
 
 def external_measure(text: str, systems: Sequence[Translations]) -> Measure:
@@ -126,10 +126,10 @@ def _lists(file: Path) -> List[List[Any]]:
             raise LabError(f"{file}: its lines have different numbers of columns; give one for each output")
         return [list(column) for column in zip(*rows)]
     try:
-        found = json.loads(content)
+        value = json.loads(content)
     except ValueError as error:
         raise LabError(f"{file}: no JSON; give a list of scores for each output") from error
-    lists = list(found.values()) if isinstance(found, dict) else [found]
+    lists = list(value.values()) if isinstance(value, dict) else [value]
     if not all(isinstance(entries, list) for entries in lists):
         raise LabError(f"{file}: not a list of scores for each output")
     return lists

@@ -1,10 +1,9 @@
-"""The commands by which scripts and the workflow change a folder.
+"""The command by which the workflow of tables makes a run folder.
 
-    python -m fairseq_capsule_lab.runs SCRIPT check|adopt NAME=VALUE...
+    python -m fairseq_capsule_lab.runs SCRIPT adopt NAME=VALUE...
 
-`check` refuses a working directory with links, pipes or devices; the prepare scripts call it when they have entered a
-folder. `adopt` puts a trained checkpoint into its own run folder, as the baseline of tables. An error is one line that
-begins with SCRIPT, with status 1.
+`adopt` puts a trained checkpoint into its own run folder, as the baseline of tables. An error is one line that begins
+with SCRIPT, with status 1.
 """
 
 import sys
@@ -12,18 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fairseq_capsule.errors import UserError, one_line
-from fairseq_capsule_lab.files import require_plain
 from fairseq_capsule_lab.runs.folder import RunFolder
 
 
 def main(arguments: Sequence[str]) -> int:
-    script, command, *words = arguments
+    script, _, *words = arguments
     values = dict(word.split("=", 1) for word in words)
     try:
-        if command == "check":
-            require_plain(Path("."), values["out"])
-        else:
-            RunFolder(Path(values["out"])).adopt(Path(values["checkpoint"]), values["source"], values["target"])
+        RunFolder(Path(values["out"])).adopt(Path(values["checkpoint"]), values["source"], values["target"])
         return 0
     except UserError as error:
         reason = str(error)

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.processes import command_line, cores, require_tools
 from fairseq_capsule_lab.runs import plugins
-from fairseq_capsule_lab.runs.machine import MOST_PROCESSES, child_environment, require_tools, visible_gpus
+from fairseq_capsule_lab.runs.machine import MOST_PROCESSES, child_environment, visible_gpus
 from fairseq_capsule_lab.runs.teacher import check_teacher, collect
-from fairseq_capsule_lab.stages import Folder, Stage, command_line, fingerprint
+from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 
 SCRIPT = "distill.sh"
 _PERIOD = 0.1  # seconds between two looks at the processes
@@ -36,38 +37,38 @@ class Decoding:
     max_tokens: int
 
 
-def distill(program: str, words: Sequence[str], asked: Mapping[str, str]) -> None:
+def distill(program: str, words: Sequence[str], given: Mapping[str, str]) -> None:
     """Make the data of students.
 
     Args:
         program, words: what the user called, for the manifest.
-        asked: teacher, data, out; beam, lenpen, shards, processes, max-tokens and user-dir.
+        given: teacher, data, out; beam, lenpen, shards, processes, max-tokens and user-dir.
 
     Raises:
         UserError: an argument is wrong, or a step failed.
     """
     decoding = Decoding(
-        whole("--beam", asked["beam"], high=1000),
-        asked["lenpen"],
-        whole("--shards", asked["shards"], high=100_000),
-        whole("--max-tokens", asked["max-tokens"]),
+        whole("--beam", given["beam"], high=1000),
+        given["lenpen"],
+        whole("--shards", given["shards"], high=100_000),
+        whole("--max-tokens", given["max-tokens"]),
     )
     if not re.fullmatch(r"[0-9]{0,6}\.?[0-9]{1,12}", decoding.length_penalty, re.ASCII):
         raise LabError(f"--lenpen must be a number, not '{decoding.length_penalty}'")
-    if not os.path.isfile(asked["teacher"]):
-        raise LabError(f"{asked['teacher']}: no such checkpoint")
-    if not os.path.isdir(asked["data"]):
-        raise LabError(f"{asked['data']}: no such data folder")
+    if not os.path.isfile(given["teacher"]):
+        raise LabError(f"{given['teacher']}: no such checkpoint")
+    if not os.path.isdir(given["data"]):
+        raise LabError(f"{given['data']}: no such data folder")
     require_tools("fairseq-generate")
-    plugin = plugins.plugin("--user-dir", asked["user-dir"], plugins.OWN)
+    plugin = plugins.plugin("--user-dir", given["user-dir"], plugins.OWN)
     gpus = visible_gpus(os.environ)
-    at_once = asked["processes"] or len(gpus) or len(os.sched_getaffinity(0))
+    at_once = given["processes"] or len(gpus) or cores()
     processes = whole("--processes", at_once, high=MOST_PROCESSES)
-    source, target, longest = check_teacher(asked["teacher"], asked["data"], plugin != plugins.OWN)
-    teacher, data = (Path(os.path.realpath(asked[name])) for name in ("teacher", "data"))
+    source, target, longest = check_teacher(given["teacher"], given["data"], plugin != plugins.OWN)
+    teacher, data = (Path(os.path.realpath(given[name])) for name in ("teacher", "data"))
     pair = f"{source}-{target}"
 
-    with Folder(asked["out"], SCRIPT).locked() as folder:
+    with Folder(given["out"], SCRIPT).locked() as folder:
         folder.keep_settings(
             [
                 f"teacher {fingerprint(teacher)}",

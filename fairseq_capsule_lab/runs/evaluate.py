@@ -8,25 +8,26 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from fairseq_capsule_lab.processes import output_of, require_tools
 from fairseq_capsule_lab.runs.evaluation_plan import Plan, plan
-from fairseq_capsule_lab.runs.machine import child_environment, require_tools, visible_gpus
-from fairseq_capsule_lab.stages import Folder, Stage, fingerprint, output_of
+from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
+from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 
 SCRIPT = "evaluate.sh"
 
 
-def evaluate(program: str, asked: Mapping[str, str]) -> None:
+def evaluate(program: str, given: Mapping[str, str]) -> None:
     """Evaluate a run on its splits, and print the scores.
 
     Args:
         program: what the user called, for notes.
-        asked: see `evaluation_plan.plan`; also lowercase.
+        given: see `evaluation_plan.plan`; also lowercase.
 
     Raises:
         LabError: an argument is wrong, or a step failed.
     """
     require_tools("fairseq-capsule", "fairseq-generate")
-    planned = plan(asked)
+    planned = plan(given)
     if planned.note:
         print(f"{program}: note: {planned.note}", file=sys.stderr)
     if planned.average and subprocess.run(planned.average).returncode:
@@ -35,7 +36,7 @@ def evaluate(program: str, asked: Mapping[str, str]) -> None:
         print(f"{program}: note: the training of {planned.run} is not finished", file=sys.stderr)
     for split in planned.splits:
         print(f"{split}:", flush=True)
-        _Split(planned, split, asked["results"], bool(asked["lowercase"])).evaluate()
+        _Split(planned, split, given["results"], bool(given["lowercase"])).evaluate()
 
 
 class _Split:

@@ -63,39 +63,39 @@ class Plan:
         return str(int(self.lenpen) if self.lenpen == int(self.lenpen) else self.lenpen)
 
 
-def plan(asked: Mapping[str, str]) -> Plan:
+def plan(given: Mapping[str, str]) -> Plan:
     """Check the arguments of evaluate.sh and plan the evaluation.
 
     Args:
-        asked: the paths run, data and plugin, the one beside the scripts; the options split, checkpoints, beam,
+        given: the paths run, data and plugin, the one beside the scripts; the options split, checkpoints, beam,
             lenpen, nbest, max-tokens, against, results and user-dir, each empty if it is not given.
 
     Raises:
         LabError: a value is wrong; the message is one line.
     """
     run, data = (
-        place(name, asked[key] and os.path.realpath(asked[key])) for name, key in (("RUN", "run"), ("DATA", "data"))
+        place(name, given[key] and os.path.realpath(given[key])) for name, key in (("RUN", "run"), ("DATA", "data"))
     )
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):
-        raise LabError(f"{asked['run']}: no checkpoints; name the run folder of a training")
+        raise LabError(f"{given['run']}: no checkpoints; name the run folder of a training")
     folder.require_plain()
     if not (data / "bin").is_dir() or not (data / "raw").is_dir():
-        raise LabError(f"{asked['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
-    results = errors.name("--results", asked["results"])
-    against = place("--against", os.path.realpath(asked["against"])) if asked["against"] else None
+        raise LabError(f"{given['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
+    results = errors.name("--results", given["results"])
+    against = place("--against", os.path.realpath(given["against"])) if given["against"] else None
     if against and not (against / results).is_dir():
-        raise LabError(f"{asked['against']}: no '{results}'; evaluate that run first, with the same options")
+        raise LabError(f"{given['against']}: no '{results}'; evaluate that run first, with the same options")
     if against:
         RunFolder(against).require_plain()
     settings = folder.settings()
-    plugin, other_plugin = chosen_plugin(asked, settings, folder.path)
-    beam, nbest, lenpen = decoding(asked, settings, folder.path)
+    plugin, other_plugin = chosen_plugin(given, settings, folder.path)
+    beam, nbest, lenpen = decoding(given, settings, folder.path)
     source, target = _languages(data / "bin", settings, folder.path)
-    splits = tuple(errors.name("--split", split) for split in (asked["split"] or "test").split(","))
+    splits = tuple(errors.name("--split", split) for split in (given["split"] or "test").split(","))
     for split in splits:
         _require_split(split, target, data, against, results)
-    which, note = (asked["checkpoints"], "") if asked["checkpoints"] else _default(folder, settings)
+    which, note = (given["checkpoints"], "") if given["checkpoints"] else _default(folder, settings)
     checkpoint, average = chosen_checkpoint(folder, which)
     return Plan(
         run,
@@ -108,7 +108,7 @@ def plan(asked: Mapping[str, str]) -> Plan:
         beam,
         nbest,
         lenpen,
-        whole("--max-tokens", asked["max-tokens"]),
+        whole("--max-tokens", given["max-tokens"]),
         checkpoint,
         average,
         folder.is_finished or not folder.is_bound,
@@ -126,7 +126,7 @@ def _of(run: Path, read: Callable[[str, Value], Value], key: str, otherwise: Val
         raise LabError(f"{run}, its settings: {error}") from error
 
 
-def chosen_plugin(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[Path, str]:
+def chosen_plugin(given: Mapping[str, str], settings: Settings, run: Path) -> tuple[Path, str]:
     """The plugin to import, and a note if the run was trained with another one.
 
     A run folder may come from somebody else, so the plugin that it names is not imported unless the user names it too.
@@ -136,21 +136,21 @@ def chosen_plugin(asked: Mapping[str, str], settings: Settings, run: Path) -> tu
     """
     recorded = settings.get(plugins.KEY)
     recorded = None if recorded == plugins.DEFAULT else recorded
-    given = plugins.plugin("--user-dir", asked["user-dir"], Path(asked["plugin"]))
-    if recorded in (None, str(given)):
-        return given, ""
+    plugin = plugins.plugin("--user-dir", given["user-dir"], Path(given["plugin"]))
+    if recorded in (None, str(plugin)):
+        return plugin, ""
     trained = f"trained with the plugin {one_line(shown(recorded, LONGEST_PATH))}"
-    if not asked["user-dir"]:
+    if not given["user-dir"]:
         raise LabError(f"{run}: {trained}. A plugin is a program: if you trust it, give its folder by --user-dir")
-    return given, f"{run} was {trained}, not {given}"
+    return plugin, f"{run} was {trained}, not {plugin}"
 
 
-def decoding(asked: Mapping[str, str], settings: Settings, run: Path) -> tuple[int, int, float]:
+def decoding(given: Mapping[str, str], settings: Settings, run: Path) -> tuple[int, int, float]:
     """Beam, number of hypotheses and length penalty: from the options, the configuration, or the defaults 5, 1, 1."""
-    beam = whole("--beam", asked["beam"]) if asked["beam"] else _of(run, settings.whole, "generation.beam", 5)
-    nbest = whole("--nbest", asked["nbest"]) if asked["nbest"] else _of(run, settings.whole, "generation.nbest", 1)
-    if asked["lenpen"]:
-        lenpen = errors.number("--lenpen", asked["lenpen"])
+    beam = whole("--beam", given["beam"]) if given["beam"] else _of(run, settings.whole, "generation.beam", 5)
+    nbest = whole("--nbest", given["nbest"]) if given["nbest"] else _of(run, settings.whole, "generation.nbest", 1)
+    if given["lenpen"]:
+        lenpen = errors.number("--lenpen", given["lenpen"])
     else:
         lenpen = _of(run, settings.number, "generation.lenpen", 1.0)
     if nbest > beam:

@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from fairseq_capsule_lab.errors import LabError, whole
-from fairseq_capsule_lab.stages import versions
+from fairseq_capsule_lab.processes import PLAIN, cores, versions
 
 MOST_PROCESSES = 1024  # per node
 PACKAGES = ("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch", "numpy", "hydra-core")
@@ -44,13 +43,6 @@ class Machines:
         return self.nodes * self.processes
 
 
-def require_tools(*tools: str) -> None:
-    """Raise a LabError if a command is not installed."""
-    for tool in tools:
-        if not shutil.which(tool):
-            raise LabError(f"{tool} is not installed: run 'make install', or activate the environment that has it")
-
-
 def visible_gpus(environment: Mapping[str, str]) -> list[str]:
     """Return the names of the GPUs for CUDA_VISIBLE_DEVICES."""
     if "CUDA_VISIBLE_DEVICES" in environment:
@@ -63,37 +55,36 @@ def visible_gpus(environment: Mapping[str, str]) -> list[str]:
 
 def child_environment(gpus: str) -> dict[str, str]:
     """Return the environment of fairseq's commands on some GPUs, or on the CPU if there are none."""
-    # PYTHONSAFEPATH: Python must not import a `json.py` of the folder in which it works.
-    own = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONSAFEPATH": "1", "CUDA_VISIBLE_DEVICES": gpus}
+    own = {**PLAIN, "CUDA_VISIBLE_DEVICES": gpus}
     if not gpus:
         tunables = os.environ.get("GLIBC_TUNABLES")
         own |= {**_MEMORY, "GLIBC_TUNABLES": f"{_PAGES}:{tunables}" if tunables else _PAGES}
     return {**os.environ, **own}
 
 
-def requested(asked: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
+def choose_machines(given: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
     """Return the requested GPUs or processes, and the launcher that starts one process for each.
 
     Args:
-        asked: the options gpus, processes and nodes, each empty if it is not given; visible, the names of the visible
+        given: the options gpus, processes and nodes, each empty if it is not given; visible, the names of the visible
             GPUs, separated by commas.
 
     Raises:
         LabError: they are not available, or the number of this node is unknown.
     """
-    visible = tuple(name for name in asked["visible"].split(",") if name)
-    on_cpu = bool(asked["processes"]) or asked["gpus"] == "0"
-    if asked["processes"] and asked["gpus"] not in ("", "0"):
+    visible = tuple(name for name in given["visible"].split(",") if name)
+    on_cpu = bool(given["processes"]) or given["gpus"] == "0"
+    if given["processes"] and given["gpus"] not in ("", "0"):
         raise LabError("--gpus and --processes: each GPU has one process; give only one of the options")
     count = 0 if on_cpu else len(visible)
-    if asked["gpus"] and not on_cpu:
-        count = whole("--gpus", asked["gpus"])
+    if given["gpus"] and not on_cpu:
+        count = whole("--gpus", given["gpus"])
     if count > len(visible):
         raise LabError(
             f"--gpus {count}: only {len(visible)} visible here; give a smaller number, or --gpus 0 to train on the CPU"
         )
-    processes = count or whole("--processes", asked["processes"] or 1, high=MOST_PROCESSES)
-    nodes = whole("--nodes", asked["nodes"] or 1, high=100_000)
+    processes = count or whole("--processes", given["processes"] or 1, high=MOST_PROCESSES)
+    nodes = whole("--nodes", given["nodes"] or 1, high=100_000)
     node = 0
     launcher: list[str] = []
     if nodes > 1:
@@ -155,7 +146,7 @@ def facts(checkout: Path) -> dict[str, Any]:
         "versions": {"python": platform.python_version(), **versions(PACKAGES)},
         "git": described[0] if described else "unknown",
         "host": socket.gethostname(),
-        "processor": f"{len(os.sched_getaffinity(0))} × {_processor()}",
+        "processor": f"{cores()} × {_processor()}",
         "gpus": output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"),
     }
 

@@ -16,10 +16,11 @@ from typing import Any
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
+from fairseq_capsule_lab.processes import command_line, require_tools
 from fairseq_capsule_lab.runs import machine
 from fairseq_capsule_lab.runs.folder import LAST, LINKS, RunFolder
 from fairseq_capsule_lab.runs.training_plan import Plan, plan
-from fairseq_capsule_lab.stages import Folder, command_line
+from fairseq_capsule_lab.stages import Folder
 
 SCRIPT = "train.sh"
 # The lines of the log that are shown while it trains, and what they are shown as.
@@ -36,30 +37,30 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _PERIOD = 0.2  # seconds between two looks at the log
 
 
-def train(program: str, words: Sequence[str], asked: Mapping[str, str], overrides: Sequence[str]) -> None:
+def train(program: str, words: Sequence[str], given: Mapping[str, str], overrides: Sequence[str]) -> None:
     """Train, or continue a training, and print its progress.
 
     Args:
         program: what the user called, for the manifest and messages.
         words: its arguments.
-        asked: see `training_plan.plan`.
+        given: see `training_plan.plan`.
         overrides: settings in Hydra's syntax.
 
     Raises:
         LabError: an argument is wrong, the folder belongs to another training, or the training failed.
     """
-    machine.require_tools("fairseq-hydra-train", "torchrun")
-    asked = {**asked, "visible": ",".join(machine.visible_gpus(os.environ))}
-    planned = plan(asked, overrides, os.environ)
+    require_tools("fairseq-hydra-train", "torchrun")
+    given = {**given, "visible": ",".join(machine.visible_gpus(os.environ))}
+    planned = plan(given, overrides, os.environ)
     environment = machine.child_environment(",".join(planned.machines.gpus))
     _require_gpus(len(planned.machines.gpus), environment)
-    out = Path(os.path.abspath(asked["out"]))
-    with _entered(asked["out"], planned.machines.node) as folder:
+    out = Path(os.path.abspath(given["out"]))
+    with _entered(given["out"], planned.machines.node) as folder:
         if (out / LAST).exists() != planned.resumes:
             # Another start wrote its first checkpoint before this one had the lock.
-            planned = plan(asked, overrides, os.environ)
+            planned = plan(given, overrides, os.environ)
         training = Training(program, folder, planned)
-        if not training.begin(command_line(program, words), asked):
+        if not training.begin(command_line(program, words), given):
             return
         status = training.supervise(environment)
         training.end(status)
@@ -99,7 +100,7 @@ class Training:
         self.child: subprocess.Popen[bytes] | None = None
         self.interrupted = False
 
-    def begin(self, command: str, asked: Mapping[str, str]) -> bool:
+    def begin(self, command: str, given: Mapping[str, str]) -> bool:
         """Bind the folder and record the start. Return False if the training is finished."""
         records = self.node == 0
         if records:
@@ -119,7 +120,7 @@ class Training:
                 {
                     "start": _now(),
                     "command": command,
-                    **machine.facts(Path(asked["plugin"])),
+                    **machine.facts(Path(given["plugin"])),
                     "processes": self.plan.where,
                     "batch": self.plan.batch,
                     "data": str(self.plan.data),

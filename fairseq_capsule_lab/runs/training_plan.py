@@ -10,7 +10,7 @@ from fairseq_capsule_lab.errors import LabError, place, quoted, whole
 from fairseq_capsule_lab.runs import data_folder, plugins
 from fairseq_capsule_lab.runs.configuration import OWN, configured
 from fairseq_capsule_lab.runs.folder import LAST
-from fairseq_capsule_lab.runs.machine import Machines, device_settings, requested
+from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
 from fairseq_capsule_lab.runs.settings import Settings
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
@@ -35,11 +35,11 @@ class Plan:
     resumes: bool
 
 
-def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
+def plan(given: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
     """Check the arguments of train.sh and plan the training.
 
     Args:
-        asked: the paths config, data, out and plugin, the one beside the scripts; the options gpus, processes, nodes,
+        given: the paths config, data, out and plugin, the one beside the scripts; the options gpus, processes, nodes,
             effective-tokens, precision and like-baseline, each empty if it is not given; visible, the names of the
             visible GPUs, separated by commas.
 
@@ -47,20 +47,20 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         LabError: a value is wrong; the message is one line.
     """
     config, data, beside = (
-        place(name, asked[key] and os.path.realpath(asked[key]))
+        place(name, given[key] and os.path.realpath(given[key]))
         for name, key in (("CONFIG", "config"), ("DATA", "data"), ("the plugin", "plugin"))
     )
-    out = place("OUT", asked["out"])
+    out = place("OUT", given["out"])
     resumes = (out / LAST).exists()
-    _require_files(config, data, asked)
-    if asked["precision"] not in PRECISIONS:
-        raise LabError(f"--precision must be fp32, fp16 or bf16, not '{asked['precision']}'")
-    machines = requested(asked, environment)
-    if not machines.gpus and asked["precision"] != "fp32":
-        raise LabError(f"--precision {asked['precision']}: fairseq supports it only on GPUs; leave it out on the CPU")
-    tokens = whole("--effective-tokens", asked["effective-tokens"]) if asked["effective-tokens"] else 0
+    _require_files(config, data, given)
+    if given["precision"] not in PRECISIONS:
+        raise LabError(f"--precision must be fp32, fp16 or bf16, not '{given['precision']}'")
+    machines = choose_machines(given, environment)
+    if not machines.gpus and given["precision"] != "fp32":
+        raise LabError(f"--precision {given['precision']}: fairseq supports it only on GPUs; leave it out on the CPU")
+    tokens = whole("--effective-tokens", given["effective-tokens"]) if given["effective-tokens"] else 0
 
-    overrides = [*overrides, *_like_baseline(asked["like-baseline"], overrides)]
+    overrides = [*overrides, *_like_baseline(given["like-baseline"], overrides)]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
     settings = Settings(configured(config, overrides, own))
     try:
@@ -79,15 +79,15 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
         raise LabError(f"{config}: {error}") from error
 
     device = "GPU" if machines.gpus else "CPU"
-    options = device_settings(machines, asked["precision"])
+    options = device_settings(machines, given["precision"])
     options += [f"optimization.update_freq={times}"] if tokens else []
     options += _own_checkpoint(settings) if resumes else []
     return Plan(
         machines,
         data,
         _command(config, data, out, plugin, [*overrides, *options], machines),
-        _bound(settings, data, asked["precision"], tokens, batch, machines),
-        f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {asked['precision']}",
+        _bound(settings, data, given["precision"], tokens, batch, machines),
+        f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {given['precision']}",
         batch,
         max_update,
         seed,
@@ -95,14 +95,14 @@ def plan(asked: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     )
 
 
-def _require_files(config: Path, data: Path, asked: Mapping[str, str]) -> None:
+def _require_files(config: Path, data: Path, given: Mapping[str, str]) -> None:
     if config.suffix != ".yaml" or not config.is_file():
-        raise LabError(f"{asked['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
+        raise LabError(f"{given['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
     if not data.is_dir():
-        raise LabError(f"{asked['data']}: no such data folder; prepare the data first")
+        raise LabError(f"{given['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):
         raise LabError(
-            f"{asked['data']}: no binarised training set; name the output folder of fairseq-preprocess, "
+            f"{given['data']}: no binarised training set; name the output folder of fairseq-preprocess, "
             "OUT/bin of a prepare script"
         )
 

@@ -12,8 +12,9 @@ import pytest
 from subword_nmt.learn_bpe import learn_bpe
 
 from fairseq_capsule_lab.corpora import parallel
-from fairseq_capsule_lab.corpora.parallel import cores, filter_folder
+from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.subwords import learn_merges
+from fairseq_capsule_lab.processes import cores
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def test_what_a_filter_prints_goes_to_the_log(tmp_path, log, capfd):
 
 
 def test_the_number_of_processes_is_that_of_cores():
-    code = "from fairseq_capsule_lab.corpora.parallel import cores; print(cores())"
+    code = "from fairseq_capsule_lab.processes import cores; print(cores())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env={"OMP_NUM_THREADS": "1000"})
     assert int(done.stdout) == cores() < 1000
 

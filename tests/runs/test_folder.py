@@ -81,14 +81,6 @@ def test_a_folder_has_only_files_and_folders(planted):
     assert refused(RunFolder(folder).require_plain, "out").startswith(f"out/{place}: a ")
 
 
-@pytest.mark.parametrize("planted", [("pipe", "train.log"), ("link", "evaluation/test/settings")], indirect=True)
-def test_the_command_of_the_scripts_refuses_the_folder(planted):
-    folder, place = planted
-    words = [sys.executable, "-m", "fairseq_capsule_lab.runs", "train.sh", "check", "out=out"]
-    found = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=60)
-    assert found.returncode == 1 and found.stderr.startswith(f"train.sh: out/{place}: a ")
-
-
 @pytest.mark.parametrize("planted", [("dangling link", "finished")], indirect=True)
 def test_no_checkpoint_is_adopted_into_a_folder_with_a_link(planted, tmp_path):
     folder, _ = planted

@@ -60,8 +60,8 @@ class Sampler:
             return _with(replace(clause, question=True, front=front), question=self._word(front))
         clause = replace(self._light(positive=front == "object"), question=True)
         noun = getattr(clause.fields.get(front), "noun", None)
-        asked = grammar.WHO if noun and noun.kind == "person" else grammar.WHAT
-        return _with(replace(clause, front=front), **{front: asked}) if noun else clause
+        pronoun = grammar.WHO if noun and noun.kind == "person" else grammar.WHAT
+        return _with(replace(clause, front=front), **{front: pronoun}) if noun else clause
 
     def _main(self) -> Clause:
         """A clause that may have a fronted adverbial, a relative clause or a complement."""

@@ -1,0 +1,56 @@
+"""Commands of other programs: their environment, their output, the versions of their packages."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import distributions
+from pathlib import Path
+from typing import BinaryIO
+
+from fairseq_capsule_lab.errors import LabError
+
+# Text is UTF-8, and Python does not import a `json.py` of the folder in which it works.
+PLAIN = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONSAFEPATH": "1"}
+
+
+def require_tools(*tools: str) -> None:
+    """Raise a LabError if a command is not installed."""
+    for tool in tools:
+        if not shutil.which(tool):
+            raise LabError(f"{tool} is not installed: run 'make install', or activate the environment that has it")
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use. Variables that limit threads do not change it."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Return the versions of those packages that are installed. fairseq has three possible names."""
+    installed = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
+    return {name: installed[name] for name in packages if name in installed}
+
+
+def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:
+    """Run a command and yield the lines of its output; its errors go to the log. It ends with this process.
+
+    Raises:
+        CalledProcessError: it failed.
+    """
+    with subprocess.Popen(
+        words, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
+    ) as child:
+        assert child.stdout is not None
+        try:
+            yield from child.stdout
+        except BaseException:
+            child.kill()
+            raise
+    if child.returncode:
+        raise subprocess.CalledProcessError(child.returncode, words)
+
+
+def command_line(program: str, words: Iterable[str]) -> str:
+    """Return a command with its words, each quoted for a shell."""
+    return " ".join([program, *("'{}'".format(word.replace("'", "'\\''")) for word in words)])
