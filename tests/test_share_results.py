@@ -119,7 +119,7 @@ def test_data_of_another_length_are_refused(runs, data, tmp_path):
     "name, message",
     [
         ("multi30k/bin", "multi30k/bin/bin: no such folder; name prepared data, such as data/multi30k"),
-        ("nothing", "nothing/bin: no such folder; name prepared data"),
+        ("nothing", "nothing: No such file or directory"),
         ("toy", "toy: the archive has no translations of this corpus; it has: multi30k; name its data"),
     ],
 )

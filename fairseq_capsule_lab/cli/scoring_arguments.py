@@ -5,7 +5,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Iterable, List, Sequence, Tuple
 
-from fairseq_capsule_lab.cli.arguments import MOST_SEED, language_code, language_of, whole_number
+from fairseq_capsule_lab.cli.arguments import MOST_SEED, label, language_code, language_of, whole_number
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import scoring
 from fairseq_capsule_lab.evaluation.external import external_measures
@@ -55,6 +55,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
 def add_external(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--external",
+        type=label,
         action="append",
         default=[],
         metavar="NAME=FILE",

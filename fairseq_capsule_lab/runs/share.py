@@ -45,8 +45,10 @@ def pack(runs: Path, archive: Path) -> None:
     """Write an archive of all finished runs in a folder: the same bytes for the same results.
 
     Raises:
-        LabError: there are none, or a file is damaged or too large.
+        LabError: there are none, a file is damaged or too large, or the archive is a device.
     """
+    if archive.exists() and not archive.is_file():  # it would be replaced by a file
+        raise LabError(f"{archive}: not a file; name an archive to write")
     _remove_parts(archive)
     runs = runs.resolve()
     folders = sorted(path.parent for path in runs.rglob("finished"))
