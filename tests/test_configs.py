@@ -17,7 +17,7 @@ from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 PAPERS = {"wmt14-en-de", "wmt14-en-fr", "wmt16-en-ro", "wmt17-zh-en", "nist-zh-en", "lcsts"}
-CORPORA = {"toy", "multi30k", "headlines", "own", *PAPERS}
+CORPORA = {"toy", "multi30k", "ja-en", "headlines", "own", *PAPERS}
 OWN_WIDTHS = {"tiny": 128, "base": 512, "big": 1024}
 OWN_SYSTEMS = [path for path in sorted((CONFIGS / "own").glob("*.yaml")) if "\ndefaults:" in path.read_text()]
 SYSTEMS = sorted(
