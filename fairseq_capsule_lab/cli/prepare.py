@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.corpora.preparation import prepare
 from fairseq_capsule_lab.errors import LabError
 
 # The module of each corpus, and its page there.
@@ -50,7 +51,8 @@ def run(program: str, words: Sequence[str]) -> None:
         raise LabError("name the folder OUT to make (see --help)")
     if len(places) > 1:
         raise LabError(f"name one folder OUT, not both '{places[0]}' and '{places[1]}' (see --help)")
-    page.prepare(_named(program, name), words, given, places[0])
+    corpus = page.corpus(given, words)
+    prepare(corpus, _named(program, name), words, places[0])
 
 
 def _named(program: str, name: str) -> str:

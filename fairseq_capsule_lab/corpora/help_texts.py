@@ -1,5 +1,7 @@
 """Paragraphs of the help that several corpora share."""
 
+import textwrap
+
 ARCHIVES = """\
   --from DIR     the folder of the archives, with their original names. Without it they are downloaded (MIRROR=URL:
                  all from there):"""
@@ -30,6 +32,46 @@ def lengths(longest: int, ratio: str) -> str:
   --max-length N, --ratio X
                  leave out training pairs with more than N ({longest}) words in a sentence, or more than X ({ratio})
                  times the other's"""
+
+
+def of_archives(
+    usage: str, title: str, options: str, merges: str, limits: str, text: str, sets: str, separate: bool = False
+) -> str:
+    """Return the help of a corpus that is made from archives.
+
+    Args:
+        usage: the script, and options that it needs.
+        title: what is prepared from what.
+        options: the help of its own options.
+        merges: the default number.
+        limits: the help of the limits of training pairs.
+        text: how the text is made.
+        sets: the binarised sets and the raw ones.
+        separate: whether each language has its own merges; otherwise both directions can be trained.
+    """
+    what = f"Prepare {title}, and binarise it for fairseq, in OUT/bin{'' if separate else ', for both directions'}."
+    share, earlier, results = (
+        (SEPARATE, EARLIER_SEPARATE, MANIFEST_SEPARATE) if separate else (JOINT, EARLIER, MANIFEST)
+    )
+    return f"""\
+{textwrap.fill(what, 120)}
+
+    {usage} [OPTION VALUE]... OUT
+
+{options}
+  --merges N     BPE merges ({merges})
+{BPE}
+{share}
+{limits}
+{earlier}
+{LIMIT}
+
+{text}
+
+  OUT/bin        binarised: {sets}
+{results}
+
+{RESUMES}"""
 
 
 OWN = f"""\

@@ -2,16 +2,7 @@
 
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters
-from fairseq_capsule_lab.corpora.help_texts import (
-    BPE,
-    EARLIER_SEPARATE,
-    LIMIT,
-    MANIFEST_SEPARATE,
-    RESUMES,
-    SEPARATE,
-    lengths,
-)
+from fairseq_capsule_lab.corpora import filters, help_texts
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import Options, Recipe
 from fairseq_capsule_lab.corpora.texts import read_segments
@@ -87,34 +78,28 @@ def _check(options: Options) -> Options:
 
 ZH_EN = Recipe(
     script="prepare-nist-zh-en.sh",
-    help=f"""\
-Prepare NIST Chinese-English, 1.09M pairs, from your own LDC files, and binarise it for fairseq, in OUT/bin.
-
-    prepare-nist-zh-en.sh --from DIR [OPTION VALUE]... OUT
-
+    help=help_texts.of_archives(
+        usage="prepare-nist-zh-en.sh --from DIR",
+        title="NIST Chinese-English, 1.09M pairs, from your own LDC files",
+        options="""\
   --from DIR     the folder of the LDC releases, which are licensed and never downloaded. Files may lie in subfolders.
                  Training text, sentence-aligned, UTF-8, one sentence per line: LDC2002E18.zh and LDC2002E18.en,
                  likewise LDC2003E07, LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in
                  LDC2010T11, T12, T14 and T17: mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four
-                 translations, likewise mt04, mt05, mt06
-  --merges N     BPE merges (30,000)
-{BPE}
-{SEPARATE}
-{lengths(100, "9")}
-{EARLIER_SEPARATE}
-{LIMIT}
-
+                 translations, likewise mt04, mt05, mt06""",
+        merges="30,000",
+        limits=help_texts.lengths(100, "9"),
+        text="""\
 Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
-characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores ignore case.
-
-  OUT/bin        binarised: train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)
+characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores ignore case.""",
+        sets="""\
+train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)
   OUT/raw        the original text; its four references for sacreBLEU are test.en, test.en1, test.en2 and test.en3, and
                  likewise for the other sets
   OUT/tokenised, OUT/clean, OUT/bpe
-                 its later stages, with the first reference
-{MANIFEST_SEPARATE}
-
-{RESUMES}""",
+                 its later stages, with the first reference""",
+        separate=True,
+    ),
     languages=("zh", "en"),
     options=("from", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
     raw=_raw,

@@ -8,24 +8,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from fairseq_capsule_lab.corpora import filters
+from fairseq_capsule_lab.corpora import filters, recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.help_texts import OWN as HELP
 from fairseq_capsule_lab.corpora.parallel import Filter
-from fairseq_capsule_lab.corpora.preparation import prepare
+from fairseq_capsule_lab.corpora.preparation import Corpus, Options
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import (
-    Options,
-    Page,
-    checked,
-    chosen,
-    mirror,
-    positive,
-    require_libraries,
-    require_library,
-    settings,
-    with_defaults,
-)
+from fairseq_capsule_lab.corpora.recipe import Page
 from fairseq_capsule_lab.corpora.texts import append_good_pairs
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import DIGITS
@@ -117,17 +106,16 @@ def _name_address(option: str, address: str, names: dict[str, str]) -> None:
         )
 
 
-def prepare_own(program: str, words: Sequence[str], given: Options, out: str) -> None:
-    """Prepare texts of the user in the folder `out`; see `Recipe.prepare`."""
+def _corpus(given: Options, words: Sequence[str]) -> Corpus:
     texts, _ = take_texts(words)
-    options = checked(with_defaults(given, _DEFAULTS))
+    options = recipe.shared_options(given, _DEFAULTS)
     source, target = languages = (options["source"], options["target"])
-    require_libraries(options["bpe"], languages)
+    recipe.require_libraries(options["bpe"], languages)
     for side, language in zip(("--source", "--target"), languages):
         _require_language(side, language)
     if source == target:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
-    positive("--seed", options["seed"])
+    recipe.positive("--seed", options["seed"])
     if not texts.get("train"):
         raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
     for split in ("valid", "test"):
@@ -136,7 +124,7 @@ def prepare_own(program: str, words: Sequence[str], given: Options, out: str) ->
     options["tokenise"] = options["tokenise"] or _default_tokeniser(options["bpe"], languages)
     tokenisers = tokenisers_of(options, languages)
     if "jieba" in options["tokenise"]:
-        require_library("jieba", "chinese")
+        recipe.require_library("jieba", "chinese")
     addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
     if options["from"] and not addresses:
         raise LabError(
@@ -145,18 +133,12 @@ def prepare_own(program: str, words: Sequence[str], given: Options, out: str) ->
         )
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
-    own = [f"{split} {_fingerprint(texts[split])}" for split in SPLITS if texts.get(split)]
-    own += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
-    bound = BOUND if addresses else BOUND[1:]
-    corpus = chosen(
-        SCRIPT,
-        languages,
-        options,
-        partial(write_raw, texts=texts, options=options),
-        changes(languages, tokenisers, bool(options["lower"])),
-        lambda sides: [*own, *settings(options, bound, sides, mirror())],
-    )
-    prepare(corpus, program, words, out)
+    settings = [f"{split} {_fingerprint(texts[split])}" for split in SPLITS if texts.get(split)]
+    settings += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
+    settings += recipe.settings(options, BOUND if addresses else BOUND[1:], languages, recipe.mirror())
+    filters_ = changes(languages, tokenisers, bool(options["lower"]))
+    raw = partial(write_raw, texts=texts)
+    return Corpus(SCRIPT, languages, options, settings, raw, filters_, recipe.mirror())
 
 
 def _require_language(option: str, language: str) -> None:
@@ -169,7 +151,7 @@ def _require_language(option: str, language: str) -> None:
 def _require_held_out(split: str, texts: Texts, lines: str) -> None:
     """Require either a text or a number of lines."""
     if lines:
-        positive(f"--{split}-lines", lines)
+        recipe.positive(f"--{split}-lines", lines)
     if not texts.get(split) and not lines:
         raise LabError(f"give the {split} pairs by --{split}, or take some of the training text by --{split}-lines N")
     if texts.get(split) and lines:
@@ -236,7 +218,7 @@ def _fingerprint(texts: Sequence[Text]) -> str:
     return digest.hexdigest()[:DIGITS]
 
 
-def write_raw(raw: RawTexts, texts: Texts, options: Options) -> None:
+def write_raw(raw: RawTexts, options: Options, texts: Texts) -> None:
     """Write the texts, and take validation and test pairs out of the training text."""
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
@@ -258,4 +240,4 @@ def write_raw(raw: RawTexts, texts: Texts, options: Options) -> None:
         hold_out(raw.folder, raw.languages, sizes, int(options["seed"]))
 
 
-OWN = Page(SCRIPT, HELP, OPTIONS, prepare_own, FLAGS)
+OWN = Page(SCRIPT, HELP, OPTIONS, _corpus, FLAGS)

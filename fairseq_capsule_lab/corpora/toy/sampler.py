@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, Dict, Iterator, Sequence, Tuple
 
-from fairseq_capsule_lab.corpora.dice import Dice
+from fairseq_capsule_lab.corpora.splits import Dice
 from fairseq_capsule_lab.corpora.toy import grammar, inflection, lexicon
 from fairseq_capsule_lab.corpora.toy.grammar import NOTHING, Clause, Phrase, Words, embedded, finished, pair, realise
 from fairseq_capsule_lab.corpora.toy.inflection import Noun, Verb
