@@ -46,12 +46,12 @@ def run(program: str, words: Sequence[str]) -> None:
     page, rest = _page(name), words
     if name == "own":
         rest = _module(name).take_texts(words)[1]
-    given, places = read_words(rest, page.options, page.flags)
+    choices, places = read_words(rest, page.options, page.flags)
     if not places:
         raise LabError("name the folder OUT to make (see --help)")
     if len(places) > 1:
         raise LabError(f"name one folder OUT, not both '{places[0]}' and '{places[1]}' (see --help)")
-    corpus = page.corpus(given, words)
+    corpus = page.corpus(choices, words)
     prepare(corpus, _named(program, name), words, places[0])
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Optional
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.errors import LabError
 
 CHECKSUMS = Path(__file__).with_name("archives.md5")
@@ -32,12 +32,12 @@ class Archives:
     """Where the archives of a corpus are.
 
     Attributes:
-        given: the folder of --from; None: they are downloaded.
+        folder: the folder of --from; None: they are downloaded.
         mirror: the address to download from instead of their own, or "".
         downloads: the folder of downloaded archives.
     """
 
-    given: Optional[Path]
+    folder: Optional[Path]
     mirror: str
     downloads: Path
 
@@ -48,8 +48,8 @@ class Archives:
             LabError: it is missing, cannot be downloaded, or has a wrong checksum.
         """
         name = address.rpartition("/")[2]
-        file = (self.given or self.downloads) / name
-        if not self.given:
+        file = (self.folder or self.downloads) / name
+        if not self.folder:
             self.downloads.mkdir(exist_ok=True)
             if not file.exists():
                 _fetch(f"{self.mirror}/{name}" if self.mirror else address, file)
@@ -97,7 +97,7 @@ def _download(address: str, part: Path) -> None:
     request = urllib.request.Request(address, headers={"User-Agent": "fairseq-capsule"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, open(part, "wb") as stream:
         size = int(answer.headers.get("Content-Length") or 0)
-        with watched(None, desc=address, total=size or None, unit="B", unit_scale=True) as bar:
+        with progress_bar(None, desc=address, total=size or None, unit="B", unit_scale=True) as bar:
             while block := answer.read(BLOCK):
                 stream.write(block)
                 bar.update(len(block))

@@ -16,7 +16,7 @@ from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
 from fairseq_capsule_lab.corpora.check_text import (
     EMPTY,
-    Finding,
+    Fault,
     FolderCheck,
     Limits,
     SplitCounts,
@@ -24,7 +24,7 @@ from fairseq_capsule_lab.corpora.check_text import (
     dictionary_order,
     is_train,
 )
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.errors import LabError
 
 FINAL = ("bpe", "characters")  # folders of the text that is binarised
@@ -45,7 +45,7 @@ class FolderReport:
         notes: one line for each thing that could not be checked, and for each text of which much was left out.
     """
 
-    findings: list[Finding]
+    findings: list[Fault]
     splits: dict[str, SplitCounts]
     notes: tuple[str, ...] = ()
 
@@ -97,7 +97,7 @@ class _PreparedFolder(FolderCheck):
         names.update(check_binarised.NEEDED, binarised.splits_of(self.bin))
         return sorted(names, key=lambda name: (is_train(name), name))
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Fault]:
         named = set()
         for finding in self._of_contents():
             named.add(finding.file)
@@ -119,7 +119,7 @@ class _PreparedFolder(FolderCheck):
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
 
-    def _of_contents(self) -> Iterator[Finding]:
+    def _of_contents(self) -> Iterator[Fault]:
         for language, dictionary in self.dictionaries.items():
             yield from dictionary_order(f"bin/dict.{language}.txt", dictionary)
         for stage in self.stages:
@@ -133,7 +133,7 @@ class _PreparedFolder(FolderCheck):
         first = next(iter(self.dictionaries))
         yield from self.overlaps({split: f"{self.final}/{split}.{first}" for split in self.names})
 
-    def _final_split(self, split: str) -> Iterator[Finding]:
+    def _final_split(self, split: str) -> Iterator[Fault]:
         text = TextFiles(self.folder, self.final, split, self.dictionaries)
         comparisons, broken = self._comparisons(split)
         known = [dictionary.indices.keys() for dictionary in self.dictionaries.values()]
@@ -156,13 +156,13 @@ class _PreparedFolder(FolderCheck):
                 first, token = first_unknown[side]
                 problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens: codes and "
                 problem += "dictionary are of different runs; prepare it with --codes and --dict of the same run"
-                yield Finding(text.files[side], first, problem)
+                yield Fault(text.files[side], first, problem)
         yield from broken
         for side, of_side in enumerate(comparisons if text.is_sound() else ()):
             for comparison in of_side:
                 yield from self._difference(comparison, text, side)
 
-    def _comparisons(self, split: str) -> tuple[list[list["_Comparison"]], list[Finding]]:
+    def _comparisons(self, split: str) -> tuple[list[list["_Comparison"]], list[Fault]]:
         """Return the comparisons of each language, and the problems that prevent a comparison."""
         comparisons: list[list[_Comparison]] = []
         findings = []
@@ -175,23 +175,23 @@ class _PreparedFolder(FolderCheck):
                 has_text = (self.folder / f"{self.final}/{split}.{language}").is_file()
                 reason = f", but {self.final} has {split}" if has_text else ""
                 problem = f"missing{reason}: delete bin and prepare again"
-                findings.append(Finding(f"bin/{split}.*.{language}.idx", None, problem))
+                findings.append(Fault(f"bin/{split}.*.{language}.idx", None, problem))
             for index in indices:
                 try:
                     comparisons[-1].append(_Comparison(index, dictionary))
                 except BrokenFile as error:
-                    findings.append(Finding(self._name(error.path), None, error.problem))
+                    findings.append(Fault(self._name(error.path), None, error.problem))
         return comparisons, findings
 
-    def _difference(self, comparison: "_Comparison", text: TextFiles, side: int) -> Iterator[Finding]:
+    def _difference(self, comparison: "_Comparison", text: TextFiles, side: int) -> Iterator[Fault]:
         tokens = comparison.tokens
         if tokens.sentences != text.pairs:
             problem = f"{tokens.sentences} sentences, but {self.final} has {text.pairs}: delete bin and prepare again"
-            yield Finding(self._name(tokens.index), None, problem)
+            yield Fault(self._name(tokens.index), None, problem)
         elif comparison.first:
             dictionary = f"bin/dict.{binarised.language_of(tokens.index)}.txt"
             problem = f"not the tokens of {text.files[side]} with {dictionary}: delete bin and prepare again"
-            yield Finding(self._name(tokens.data), comparison.first, problem)
+            yield Fault(self._name(tokens.data), comparison.first, problem)
 
 
 class _Comparison:
@@ -224,7 +224,7 @@ def _warnings(folder: Path) -> list[str]:
     return [one_line(part[3]) for part in parts if len(part) > 3]
 
 
-def _manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Finding]:
+def _manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Fault]:
     """Compare the SHA-256 of each file that the manifest lists.
 
     A folder that was not prepared by a script needs no manifest.
@@ -237,33 +237,33 @@ def _manifest_findings(folder: Path, expected: Collection[str], known: Collectio
     path = folder / MANIFEST
     if not path.is_file():
         if (folder / "settings").is_file():
-            yield Finding(MANIFEST, None, "missing, because the preparation did not finish: run the same command again")
+            yield Fault(MANIFEST, None, "missing, because the preparation did not finish: run the same command again")
         return
     lines = path.read_bytes().decode(errors="replace").split("\n")
     if lines.pop():
-        yield Finding(MANIFEST, len(lines) + 1, f"cut short inside a line: {AGAIN}")
+        yield Fault(MANIFEST, len(lines) + 1, f"cut short inside a line: {AGAIN}")
     listed: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):
         fields = line.split("\t")
         if len(fields) < ROWS.get(fields[0], len(fields) + 1):
-            yield Finding(MANIFEST, number, f"not a line of a manifest: {AGAIN}")
+            yield Fault(MANIFEST, number, f"not a line of a manifest: {AGAIN}")
         elif fields[0] == "file":
             listed[fields[1]] = fields[2]
     unlisted = sorted(set(expected) - listed.keys())
     if unlisted:
         more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
         problem = f"does not list {unlisted[0]}{more}, so it belongs to another folder or is cut short: {AGAIN}"
-        yield Finding(MANIFEST, None, problem)
+        yield Fault(MANIFEST, None, problem)
     unchecked = [file for file in listed if file not in known]
-    for file in watched(unchecked, desc=MANIFEST, unit=" files", leave=False):
+    for file in progress_bar(unchecked, desc=MANIFEST, unit=" files", leave=False):
         if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
-            yield Finding(MANIFEST, None, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
+            yield Fault(MANIFEST, None, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
         elif not (folder / file).is_file():
             problem = f"missing, but {MANIFEST} lists it: delete what was made from it and prepare again"
-            yield Finding(file, None, problem)
+            yield Fault(file, None, problem)
         elif _sha256(folder / file) != listed[file]:
             problem = f"not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, {MANIFEST} and what "
-            yield Finding(file, None, problem + "was made from it and prepare again")
+            yield Fault(file, None, problem + "was made from it and prepare again")
 
 
 def _sha256(path: Path) -> str:

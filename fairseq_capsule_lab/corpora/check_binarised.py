@@ -14,7 +14,7 @@ from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import REMEDY, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule_lab.corpora import check_text
-from fairseq_capsule_lab.corpora.check_text import EMPTY, Finding, FolderCheck, Limits, is_train
+from fairseq_capsule_lab.corpora.check_text import EMPTY, Fault, FolderCheck, Limits, is_train
 from fairseq_capsule_lab.errors import LabError
 
 NEEDED = ("train", "valid")  # fairseq-train does not start without these splits
@@ -49,7 +49,7 @@ class BinarisedFolder(FolderCheck):
         self.notes += [UNSEEN, *self._absent()]
 
     def _texts(self) -> dict[str, list[tuple[Path, Optional[str]]]]:
-        """Return the files and languages of each split. Train comes last, as `Overlap` requires.
+        """Return the files and languages of each split. Train comes last, as `RepeatedPairs` requires.
 
         If the folder has several language pairs, the names of the splits contain the pair.
         """
@@ -74,25 +74,25 @@ class BinarisedFolder(FolderCheck):
             if not any(name.startswith(split) for name in self.texts):
                 yield f"there is no {split} set: a training needs one, but a translation does not"
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Fault]:
         for language, dictionary in self.dictionaries.items():
             yield from check_text.dictionary_order(_dictionary_name(language), dictionary)
         for split, files in self.texts.items():
             yield from self._split(split, files)
         yield from self.overlaps({split: files[0][0].name for split, files in self.texts.items()})
 
-    def _split(self, split: str, files: list[tuple[Path, Optional[str]]]) -> Iterator[Finding]:
+    def _split(self, split: str, files: list[tuple[Path, Optional[str]]]) -> Iterator[Fault]:
         yield from self._missing(files)
         names, languages, dictionaries, sentences = [], [], [], []
         for path, language in files:
             dictionary = self.dictionaries.get(language)
             if dictionary is None:
-                yield Finding(path.name, None, f"its {_dictionary_name(language)} is missing: copy it here")
+                yield Fault(path.name, None, f"its {_dictionary_name(language)} is missing: copy it here")
                 continue
             try:
-                sentences.append(_opened(path, dictionary))
+                sentences.append(_sentences_in(path, dictionary))
             except BrokenFile as error:
-                yield Finding(error.path.name, None, error.problem)
+                yield Fault(error.path.name, None, error.problem)
                 continue
             names.append(path.name)
             languages.append(language or "text")
@@ -105,7 +105,7 @@ class BinarisedFolder(FolderCheck):
                 if None in pair:
                     longer = next(side for side, sentence in enumerate(pair) if sentence is not None)
                     problem = f"no such sentence in {names[pair.index(None)]}, which has {text.pairs}; they are not "
-                    yield Finding(names[longer], number, f"{problem}parallel: {REMEDY}")
+                    yield Fault(names[longer], number, f"{problem}parallel: {REMEDY}")
                     break
                 text.pairs = number
                 bare = [_without_end(sentence, dictionary) for sentence, dictionary in zip(pair, dictionaries)]
@@ -115,30 +115,30 @@ class BinarisedFolder(FolderCheck):
                     text.count(side, len(tokens), tokens.count(dictionaries[side].unk()))
                     self.note_length(text, side, number, len(tokens), f"{EMPTY} and binarise again")
             if not text.pairs:
-                yield Finding(names[0], None, f"no sentences: {REMEDY}")
+                yield Fault(names[0], None, f"no sentences: {REMEDY}")
         except BrokenFile as error:
-            yield Finding(error.path.name, None, error.problem)
+            yield Fault(error.path.name, None, error.problem)
         yield from text.findings()
         shares = text.shares()
         self.splits[split] = check_text.SplitCounts(text.pairs, dict(zip(languages, shares)))
         for name, share in zip(names, shares):
             if share > self.limits.most_unknown:
                 problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
-                yield Finding(name, None, f"{problem}prepare again")
+                yield Fault(name, None, f"{problem}prepare again")
 
-    def _missing(self, files: list[tuple[Path, Optional[str]]]) -> Iterator[Finding]:
+    def _missing(self, files: list[tuple[Path, Optional[str]]]) -> Iterator[Fault]:
         name = NAMED.fullmatch(files[0][0].name)
         for language in (name["source"], name["target"]) if name else ():
             if name and language in self.dictionaries and language not in (language for _, language in files):
                 place = f"{name['split']}.{name['pair']}.{language}{name['index'] or ''}"
-                yield Finding(place, None, f"missing, but the other language is there: {REMEDY}")
+                yield Fault(place, None, f"missing, but the other language is there: {REMEDY}")
 
 
 def _dictionary_name(language: Optional[str]) -> str:
     return f"dict.{language}.txt" if language else "dict.txt"
 
 
-def _opened(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
+def _sentences_in(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     """Return the sentences of a file of any --dataset-impl, as numbers of tokens.
 
     Raises:

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 from fairseq.data import Dictionary
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 
 LONGEST_LINE = 1 << 24  # in bytes; a longer line is read in parts, and is not text
 EMPTY = "empty: drop the line in every language"
@@ -25,7 +25,7 @@ WRONG_CHARACTERS = {
 
 
 @dataclass(frozen=True)
-class Finding:
+class Fault:
     """A problem in a file.
 
     Attributes:
@@ -99,9 +99,9 @@ class ParallelText:
         """Return the share of unknown tokens of each file, in per cent."""
         return [100 * unknown / max(1, tokens) for unknown, tokens in zip(self._unknown, self._tokens)]
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Fault]:
         for (side, problem), (line, lines) in self._problems.items():
-            yield Finding(self.files[side], line, problem, lines)
+            yield Fault(self.files[side], line, problem, lines)
 
     def has_wrong_characters(self) -> bool:
         return any(problem in (NOT_UTF8, *WRONG_CHARACTERS.values()) for _, problem in self._problems)
@@ -109,7 +109,7 @@ class ParallelText:
 
 def side_by_side(name: str, texts: Iterable[Iterable[Any]]) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield (number, what the texts have there), with None for each text that has already ended."""
-    pairs = watched(zip_longest(*texts), desc=name, unit=" pairs", unit_scale=True, leave=False)
+    pairs = progress_bar(zip_longest(*texts), desc=name, unit=" pairs", unit_scale=True, leave=False)
     yield from enumerate(pairs, start=1)
 
 
@@ -141,18 +141,18 @@ class TextFiles(ParallelText):
         """Return whether the texts are parallel and have no wrong characters."""
         return self.pairs > 0 and len(set(self._lines)) == 1 and not self.has_wrong_characters()
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Fault]:
         other = "other stages may have it" if self._missing == self.files else "but the other language is there"
         for file in self._missing:
-            yield Finding(file, None, f"missing, {other}: prepare it again")
+            yield Fault(file, None, f"missing, {other}: prepare it again")
         yield from super().findings()
         most, least = max(self._lines), min(self._lines)
         if most > least:
             shorter = self.files[self._lines.index(least)]
             problem = f"no such line in {shorter}: {most} and {least} lines are not parallel; prepare it again"
-            yield Finding(self.files[self._lines.index(most)], least + 1, problem)
+            yield Fault(self.files[self._lines.index(most)], least + 1, problem)
         elif not self._missing and not self.pairs:
-            yield Finding(self.files[0], None, "no lines: prepare it again")
+            yield Fault(self.files[0], None, "no lines: prepare it again")
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -172,7 +172,7 @@ def _wrong_bytes(line: bytes) -> Iterator[str]:
     yield from (problem for character, problem in WRONG_CHARACTERS.items() if character in text)
 
 
-class Overlap:
+class RepeatedPairs:
     """The pairs of other splits that are also in train.
 
     Attributes:
@@ -204,9 +204,9 @@ class FolderCheck:
         self.folder, self.limits = folder, limits
         self.splits: dict[str, SplitCounts] = {}
         self.notes: list[str] = []
-        self.overlap = Overlap()
+        self.overlap = RepeatedPairs()
 
-    def findings(self) -> Iterator[Finding]:
+    def findings(self) -> Iterator[Fault]:
         raise NotImplementedError
 
     def note_length(self, text: ParallelText, side: int, number: int, tokens: int, empty: str) -> None:
@@ -215,7 +215,7 @@ class FolderCheck:
         elif tokens > self.limits.longest:
             text.note(side, number, TOO_LONG)
 
-    def overlaps(self, files: Mapping[str, str]) -> Iterator[Finding]:
+    def overlaps(self, files: Mapping[str, str]) -> Iterator[Fault]:
         """Yield the splits of which too much is in train.
 
         Args:
@@ -226,13 +226,13 @@ class FolderCheck:
             if 100 * len(lines) > self.limits.most_overlap * counts.pairs:
                 line, first = min(lines.values())
                 problem = f"the pair is also in train, line {first}, so scores on {split} measure memorisation: "
-                yield Finding(files[split], line, f"{problem}drop it in one", len(lines))
+                yield Fault(files[split], line, f"{problem}drop it in one", len(lines))
 
 
-def dictionary_order(file: str, dictionary: Dictionary) -> Iterator[Finding]:
+def dictionary_order(file: str, dictionary: Dictionary) -> Iterator[Fault]:
     """Check that the counts of a dictionary do not increase from line to line."""
     counts = dictionary.count[dictionary.nspecial :]
     rises = [line for line, (count, after) in enumerate(zip(counts, counts[1:]), start=2) if after > count]
     if rises:
         problem = "a larger count than the line before, but fairseq-preprocess sorts by count: "
-        yield Finding(file, rises[0], f"{problem}copy the dictionary again", len(rises))
+        yield Fault(file, rises[0], f"{problem}copy the dictionary again", len(rises))

@@ -149,7 +149,7 @@ def _alternatives(draws: str) -> list[tuple[list[str], list[list[str]]]]:
 _pieces = functools.cache(_SLOT.split)  # of a template: text, and the three groups of each slot
 
 
-def _filled(template: str, dice: Dice, values: Mapping[str, str]) -> str:
+def _fill(template: str, dice: Dice, values: Mapping[str, str]) -> str:
     """Return a template with words and numbers. `values` are those of names that were drawn before."""
     text, *slots = _pieces(template)
     for name, kind, last, after in zip(slots[::4], slots[1::4], slots[2::4], slots[3::4]):
@@ -161,7 +161,7 @@ def _filled(template: str, dice: Dice, values: Mapping[str, str]) -> str:
             most = int(values.get(last, last)) - (kind == "<")
             text += str(int(name) + dice.choose(range(most - int(name) + 1)))
         elif name in PHRASES:
-            text += _filled(PHRASES[name], dice, {})
+            text += _fill(PHRASES[name], dice, {})
         else:
             assert name == "person"
             names = "".join(dice.choose(NAMES) for _ in range(1 + dice.chance(0.7)))
@@ -177,14 +177,14 @@ def article_pairs(seed: int) -> Iterator[tuple[str, str]]:
         event, values = dice.choose(EVENTS), dict[str, str]()
         for names, alternatives in _alternatives(event.draws):
             templates = dice.choose(alternatives) if len(alternatives) > 1 else alternatives[0]
-            values.update({name: _filled(template, dice, values) for name, template in zip(names, templates)})
-        text, headline, aside = (_filled(template, dice, values) for template in event[1:])
+            values.update({name: _fill(template, dice, values) for name, template in zip(names, templates)})
+        text, headline, aside = (_fill(template, dice, values) for template in event[1:])
         sentences = [text]
         if dice.chance(0.6):
             sentences.append(aside)
         if len(sentences) == 1 or dice.chance(0.4):
             place = dice.choose((0, len(sentences)))
-            sentences.insert(place, dice.choose([_filled(template, dice, {}) for template in BESIDE]))
+            sentences.insert(place, dice.choose([_fill(template, dice, {}) for template in BESIDE]))
         yield "。".join(sentences) + "。", headline
 
 

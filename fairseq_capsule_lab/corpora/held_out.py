@@ -12,7 +12,7 @@ from hashlib import blake2b
 from heapq import heappush, heapreplace
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 500  # characters of a held-out sentence, so that its subwords fit a model
@@ -96,4 +96,4 @@ def _smallest(pairs: Iterable[Pair], count: int, seed: int) -> list[int]:
 def _pairs_of(paths: Sequence[Path]) -> Iterator[Pair]:
     with ExitStack() as stack:
         texts = [stack.enter_context(open(path, encoding="utf-8", newline="\n")) for path in paths]
-        yield from watched(zip(*texts), unit=" pairs", unit_scale=True)
+        yield from progress_bar(zip(*texts), unit=" pairs", unit_scale=True)

@@ -12,7 +12,7 @@ from fairseq_capsule_lab.corpora.help_texts import RESUMES
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Options, Recipe, positive
 from fairseq_capsule_lab.corpora.subwords import require_dictionary
-from fairseq_capsule_lab.corpora.texts import BROKEN, decoded, require_unbroken
+from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
 
@@ -112,7 +112,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     content: list[str] = []
     with open(path, "rb") as file:
         for number, encoded in enumerate(file, 1):
-            line = decoded(path, number, encoded)
+            line = decode(path, number, encoded)
             opened = OPENED.match(line)
             if opened and name is None:
                 name, content = opened[1], []

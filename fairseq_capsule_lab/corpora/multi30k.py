@@ -41,8 +41,8 @@ dictionary.
 {RESUMES}"""
 
 
-def _corpus(given: Options, words: Sequence[str]) -> Corpus:
-    options = recipe.shared_options(given, {"pair": "en-de", "merges": MERGES})
+def _corpus(choices: Options, words: Sequence[str]) -> Corpus:
+    options = recipe.shared_options(choices, {"pair": "en-de", "merges": MERGES})
     pair = options["pair"]
     source, _, target = pair.partition("-")
     if not re.fullmatch(r"(en|de|fr|cs)-(en|de|fr|cs)", pair) or source == target:

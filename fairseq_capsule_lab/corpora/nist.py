@@ -17,19 +17,19 @@ REFERENCES = 4
 def _raw(raw: RawTexts, options: Options) -> None:
     folder = Path(options["from"])
     for release in RELEASES:
-        chinese, english = _licensed(folder, f"{release}.zh"), _licensed(folder, f"{release}.en")
+        chinese, english = _licensed_file(folder, f"{release}.zh"), _licensed_file(folder, f"{release}.en")
         raw.append(chinese, english)
         raw.note(chinese)
         raw.note(english)
     for split, name in EVALUATIONS.items():
-        chinese = _licensed(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
-        english = _licensed(folder, f"{name}_chinese_evalset*-ref.xml")
+        chinese = _licensed_file(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
+        english = _licensed_file(folder, f"{name}_chinese_evalset*-ref.xml")
         _write_evaluation(chinese, english, raw.folder, split)
         raw.note(chinese)
         raw.note(english)
 
 
-def _licensed(folder: Path, pattern: str, other: str = "") -> Path:
+def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
     """Return the file below the folder whose name matches `pattern` and not `other`."""
     file = file_below(folder, pattern, other)
     if not file:

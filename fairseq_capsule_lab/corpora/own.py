@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 from fairseq_capsule_lab.corpora import filters, recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
@@ -29,11 +29,11 @@ BOUND = (
 OPTIONS = ("source", "target", *BOUND)
 FLAGS = ("lower",)
 _DEFAULTS = {"merges": "10000", "max-length": "250", "ratio": "9", "seed": "1"}
-_TOKENISERS = {
-    "moses": (filters.moses,),
-    "jieba": (filters.cut_chinese,),
-    "characters": (filters.spell,),
-    "none": (),
+_TOKENISERS: dict[str, Optional[Filter]] = {
+    "moses": filters.moses,
+    "jieba": filters.cut_chinese,
+    "characters": filters.spell,
+    "none": None,
 }
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
 
@@ -71,24 +71,20 @@ def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
             raise LabError(f"{word} requires a value (see --help)")
         if is_address(first):
             if not is_address(second):
-                raise LabError(
-                    f"{word} {first}: this is an address, so give the address of the target language after it"
-                )
+                problem = "this is an address, so give the address of the target language after it"
+                raise LabError(f"{word} {first}: {problem}")
             for address in (first, second):
                 _name_address(word, address, names)
-            texts.setdefault(split, []).append(Text(first, second))
-            del words[:2]
         elif os.path.isfile(first):
             if not os.path.isfile(second):
-                raise LabError(
-                    f"{word} {first}: this is a file, so give the file of the target language after it, "
-                    "or the PREFIX of both"
-                )
-            texts.setdefault(split, []).append(Text(first, second))
-            del words[:2]
+                problem = "this is a file, so give the file of the target language after it, or the PREFIX of both"
+                raise LabError(f"{word} {first}: {problem}")
         else:
             texts.setdefault(split, []).extend(Text(prefix) for prefix in first.split(","))
             del words[:1]
+            continue
+        texts.setdefault(split, []).append(Text(first, second))
+        del words[:2]
     return texts, rest
 
 
@@ -101,36 +97,44 @@ def _name_address(option: str, address: str, names: dict[str, str]) -> None:
     if not name:
         raise LabError(f"{option} {address}: this is the address of a folder; give the address of a file")
     if names.setdefault(name, address) != address:
-        raise LabError(
-            f"{option} {address}: {names[name]} has the same file name; download one of the two and give its file"
-        )
+        problem = f"{names[name]} has the same file name; download one of the two and give its file"
+        raise LabError(f"{option} {address}: {problem}")
 
 
-def _corpus(given: Options, words: Sequence[str]) -> Corpus:
+def _corpus(choices: Options, words: Sequence[str]) -> Corpus:
     texts, _ = take_texts(words)
-    options = recipe.shared_options(given, _DEFAULTS)
+    options = recipe.shared_options(choices, _DEFAULTS)
     source, target = languages = (options["source"], options["target"])
     recipe.require_libraries(options["bpe"], languages)
-    for side, language in zip(("--source", "--target"), languages):
-        _require_language(side, language)
+    for option, language in zip(("--source", "--target"), languages):
+        if not language:
+            raise LabError(f"name the language by {option}, such as {option} en")
+        if not _LANGUAGE.fullmatch(language):
+            raise LabError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
     recipe.positive("--seed", options["seed"])
     if not texts.get("train"):
         raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
-    for split in ("valid", "test"):
-        _require_held_out(split, texts, options[f"{split}-lines"])
-    texts = {split: [_located(split, text, languages) for text in of_split] for split, of_split in texts.items()}
-    options["tokenise"] = options["tokenise"] or _default_tokeniser(options["bpe"], languages)
+    for split, lines in ((split, options[f"{split}-lines"]) for split in ("valid", "test")):
+        if lines:
+            recipe.positive(f"--{split}-lines", lines)
+        if split in texts and lines:
+            raise LabError(f"--{split} and --{split}-lines: give one of the two")
+        if split not in texts and not lines:
+            raise LabError(
+                f"give the {split} pairs by --{split}, or take some of the training text by --{split}-lines N"
+            )
+    texts = {split: [_locate(split, text, languages) for text in of_split] for split, of_split in texts.items()}
+    default = "jieba" if any(map(filters.is_chinese, languages)) else "moses"
+    options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
     tokenisers = tokenisers_of(options, languages)
     if "jieba" in options["tokenise"]:
         recipe.require_library("jieba", "chinese")
     addresses = any(is_address(text.source) for of_split in texts.values() for text in of_split)
     if options["from"] and not addresses:
-        raise LabError(
-            f"--from {options['from']} is the folder of downloaded files, so give addresses with --train, --valid "
-            "or --test"
-        )
+        problem = "is the folder of downloaded files, so give addresses with --train, --valid or --test"
+        raise LabError(f"--from {options['from']} {problem}")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
     settings = [f"{split} {_fingerprint(texts[split])}" for split in SPLITS if texts.get(split)]
@@ -141,24 +145,7 @@ def _corpus(given: Options, words: Sequence[str]) -> Corpus:
     return Corpus(SCRIPT, languages, options, settings, raw, filters_, recipe.mirror())
 
 
-def _require_language(option: str, language: str) -> None:
-    if not language:
-        raise LabError(f"name the language by {option}, such as {option} en")
-    if not _LANGUAGE.fullmatch(language):
-        raise LabError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
-
-
-def _require_held_out(split: str, texts: Texts, lines: str) -> None:
-    """Require either a text or a number of lines."""
-    if lines:
-        recipe.positive(f"--{split}-lines", lines)
-    if not texts.get(split) and not lines:
-        raise LabError(f"give the {split} pairs by --{split}, or take some of the training text by --{split}-lines N")
-    if texts.get(split) and lines:
-        raise LabError(f"--{split} and --{split}-lines: give one of the two")
-
-
-def _located(split: str, text: Text, languages: Sequence[str]) -> Text:
+def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
     """Return a text with two files or addresses that are valid in any folder."""
     if text.target:
         return Text(*(place if is_address(place) else os.path.realpath(place) for place in text))
@@ -170,12 +157,6 @@ def _located(split: str, text: Text, languages: Sequence[str]) -> Text:
             raise LabError(f"--{split}: no file {file} and no {file}.gz")
         files.append(os.path.realpath(place))
     return Text(*files)
-
-
-def _default_tokeniser(bpe: str, languages: Sequence[str]) -> str:
-    if bpe != "subword-nmt":
-        return "none"
-    return "jieba" if any(map(filters.is_chinese, languages)) else "moses"
 
 
 def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
@@ -195,14 +176,13 @@ def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
 
 def changes(languages: Sequence[str], tokenisers: Sequence[str], lower: bool) -> list[Filter]:
     """Return the filters from raw to tokenised text."""
-    tokenise = partial(_tokenised, tokenisers=dict(zip(languages, tokenisers)))
+    tokenise = partial(_tokenise, tokenisers=dict(zip(languages, tokenisers)))
     return [filters.printable, tokenise, *([filters.lower] if lower else [])]
 
 
-def _tokenised(language: str, line: str, tokenisers: dict[str, str]) -> str:
-    for change in _TOKENISERS[tokenisers[language]]:
-        line = change(language, line)
-    return line
+def _tokenise(language: str, line: str, tokenisers: dict[str, str]) -> str:
+    change = _TOKENISERS[tokenisers[language]]
+    return change(language, line) if change else line
 
 
 def _fingerprint(texts: Sequence[Text]) -> str:

@@ -17,7 +17,7 @@ class Bar(tqdm):
     monitor_interval = 0
 
 
-def watched(items: Any, desc: str = "", **options: Any) -> Bar:
+def progress_bar(items: Any, desc: str = "", **options: Any) -> Bar:
     """Return a bar that yields the items. On another place than a terminal it shows nothing.
 
     Args:

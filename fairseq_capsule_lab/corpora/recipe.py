@@ -68,17 +68,17 @@ class Recipe:
     flags: Sequence[str] = ()
     version: Sequence[str] = ()
 
-    def corpus(self, given: Options, words: Sequence[str]) -> Corpus:
+    def corpus(self, choices: Options, words: Sequence[str]) -> Corpus:
         """Return the corpus with the choices of a user.
 
         Args:
-            given: the options that the user gave; others are empty.
+            choices: the options that the user gave; others are empty.
             words: what the user gave.
 
         Raises:
             LabError: an option is wrong, or a library is missing.
         """
-        options = shared_options(given, self.defaults)
+        options = shared_options(choices, self.defaults)
         require_libraries(options["bpe"], self.languages)
         options = dict(self.check(options))
         if "vocabulary" in options:
@@ -94,13 +94,13 @@ def mirror() -> str:
     return os.environ.get("MIRROR", "")
 
 
-def shared_options(given: Options, defaults: Options) -> dict[str, str]:
+def shared_options(choices: Options, defaults: Options) -> dict[str, str]:
     """Return all options; those that corpora share have their final values. `none` as the maximum length is none.
 
     Raises:
         LabError: a value is wrong.
     """
-    options = {**given, **DEFAULTS, **defaults, **{name: value for name, value in given.items() if value}}
+    options = {**choices, **DEFAULTS, **defaults, **{name: value for name, value in choices.items() if value}}
     if options["max-length"] == "none":
         options["max-length"] = ""
     for name in ("limit", "merges", "max-length"):
