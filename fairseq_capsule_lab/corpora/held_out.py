@@ -39,7 +39,6 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
         )
     split_of = dict(zip(numbers, (split for split, size in sizes.items() for _ in range(size))))
     rest = [folder / f"rest.{language}" for language in languages]
-    written = set()
     with ExitStack() as stack:
         outputs = {
             split: [
@@ -51,10 +50,10 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
         for pair in _pairs_of(training):
             number = _number(pair[0], seed)
             split = split_of.get(number, "rest")
-            if split != "rest" and (number in written or not _is_short(pair)):
+            if not split or (split != "rest" and not _is_short(pair)):
                 continue
             if split != "rest":
-                written.add(number)
+                split_of[number] = ""  # only the first pair of a sentence is written
             for output, line in zip(outputs[split], pair):
                 output.write(line)
     if not rest[0].stat().st_size:

@@ -1,5 +1,6 @@
 """NIST Chinese-English, from the LDC's releases: scripts/prepare-nist-zh-en.sh."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from fairseq_capsule_lab.corpora import filters, help_texts
@@ -17,14 +18,17 @@ REFERENCES = 4
 def _raw(raw: RawTexts, options: Options) -> None:
     folder = Path(options["from"])
     for release in RELEASES:
-        chinese, english = _licensed_file(folder, f"{release}.zh"), _licensed_file(folder, f"{release}.en")
-        raw.append(chinese, english)
-        raw.note(chinese)
-        raw.note(english)
+        pair = _licensed_file(folder, f"{release}.zh"), _licensed_file(folder, f"{release}.en")
+        raw.append(*pair)
+        for file in pair:
+            raw.note(file)
     for split, name in EVALUATIONS.items():
         chinese = _licensed_file(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
         english = _licensed_file(folder, f"{name}_chinese_evalset*-ref.xml")
-        _write_evaluation(chinese, english, raw.folder, split)
+        suffixes = ["zh", "en", *(f"en{number}" for number in range(1, REFERENCES))]
+        for suffix, lines in zip(suffixes, _read_evaluation(chinese, english)):
+            with open(raw.folder / f"{split}.{suffix}", "w", encoding="utf-8", newline="\n") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
         raw.note(chinese)
         raw.note(english)
 
@@ -37,16 +41,8 @@ def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
     return file
 
 
-def _write_evaluation(source: Path, references: Path, folder: Path, split: str) -> None:
-    chinese, translations = read_evaluation(source, references)
-    suffixes = ["zh", "en", *(f"en{number}" for number in range(1, REFERENCES))]
-    for suffix, lines in zip(suffixes, [chinese, *translations]):
-        with open(folder / f"{split}.{suffix}", "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-
-
-def read_evaluation(source: Path, references: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the segments of the source and those of each translation, in the order of the source.
+def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
+    """Yield the segments of the source, and those of each translation in the order of the source.
 
     Raises:
         StageError: there are no segments, not four translations, or a translation has no segment for one of the source.
@@ -58,16 +54,15 @@ def read_evaluation(source: Path, references: Path) -> tuple[list[str], list[lis
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text
     if len(translations) != REFERENCES:
-        raise StageError(
-            f"{references}: {len(translations)} translations, not {REFERENCES}; give the file of all references"
-        )
+        problem = f"{len(translations)} translations, not {REFERENCES}; give the file of all references"
+        raise StageError(f"{references}: {problem}")
     for translator, segments in translations.items():
         for document, segment in texts:
             if (document, segment) not in segments:
-                raise StageError(
-                    f"{references}: {translator} has no segment {segment} of document {document}: fetch it again"
-                )
-    return list(texts.values()), [[segments[key] for key in texts] for segments in translations.values()]
+                problem = f"{translator} has no segment {segment} of document {document}: fetch it again"
+                raise StageError(f"{references}: {problem}")
+    yield list(texts.values())
+    yield from ([segments[key] for key in texts] for segments in translations.values())
 
 
 def _check(options: Options) -> Options:

@@ -8,9 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from fairseq_capsule_lab.corpora import filters, recipe
+from fairseq_capsule_lab.corpora import filters, help_texts, recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
-from fairseq_capsule_lab.corpora.help_texts import OWN as HELP
 from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.preparation import Corpus, Options
 from fairseq_capsule_lab.corpora.raw import RawTexts
@@ -36,6 +35,45 @@ _TOKENISERS: dict[str, Optional[Filter]] = {
     "none": None,
 }
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
+HELP = f"""\
+Prepare your own parallel text from plain or gzipped files, and binarise it for fairseq, in OUT/bin.
+
+    prepare.sh --source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT
+
+  TEXT           PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE
+                 TARGET: two files of any name or two addresses (https://...). --train, --valid and --test can be given
+                 more than once. Several training texts are concatenated. Several test sets are called test, test1, ...
+  --from DIR     a folder with the files of these addresses; without it they are downloaded to OUT/download
+  --source LANG --target LANG
+                 any names of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes
+  --valid-lines N, --test-lines N
+                 without --valid or --test, take N pairs out of the training text. None of their source sentences stays
+                 in the training text
+  --seed N       seed of this choice (1)
+{help_texts.BPE}
+  --merges N     number of merges of subword-nmt or of pieces of SentencePiece (10,000)
+{help_texts.JOINT}
+  --tokenise HOW moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW for source
+                 and target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without
+  --lower        lower-case everything
+  --max-length N, --ratio X
+                 leave out training pairs with more than N (250) words in a sentence, or more than X (9) times the
+                 other's. With SentencePiece pieces are counted. --max-length none turns both limits off
+  --codes FILE --dict FILE
+                 OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, needed to start from a
+                 checkpoint of that run
+{help_texts.LIMIT}
+
+Training pairs that are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text
+are a warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a
+byte order mark are removed.
+
+  OUT/bin        binarised: train, valid, test, test1, ...
+{help_texts.RAW}
+  OUT/codes or OUT/sentencepiece.model, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts of every part
+                 and stage, hashes
+
+{help_texts.RESUMES}"""
 
 
 class Text(NamedTuple):

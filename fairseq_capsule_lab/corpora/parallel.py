@@ -111,11 +111,7 @@ def filter_folder(source: Path, target: Path, filters: Sequence[Filter], log: Bi
 
 def _filter_block(filters: Sequence[Filter], block: Block) -> Block:
     language = block.name.rpartition(".")[2]
-    return Block(block.name, [_filter_line(filters, language, line) for line in block.lines])
-
-
-def _filter_line(filters: Sequence[Filter], language: str, line: str) -> str:
-    line = line.removesuffix("\n")
+    lines = [line.removesuffix("\n") for line in block.lines]
     for change in filters:
-        line = change(language, line)
-    return f"{line}\n"
+        lines = [change(language, line) for line in lines]
+    return Block(block.name, [f"{line}\n" for line in lines])

@@ -13,28 +13,25 @@ WMT10, WMT13, WMT14 = (f"https://www.statmt.org/wmt{year}" for year in (10, 13, 
 OPTIONS = ("from", "limit", "valid", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict")
 
 
-def _german(raw: RawTexts, options: Options) -> None:
-    raw.train(f"{WMT13}/training-parallel-europarl-v7.tgz", "europarl-v7.de-en.{}")
-    raw.train(f"{WMT13}/training-parallel-commoncrawl.tgz", "commoncrawl.de-en.{}")
-    raw.train(f"{WMT14}/training-parallel-nc-v9.tgz", "news-commentary-v9.de-en.{}")
-    _newstests(raw, options["valid"])
-    raw.hold_out("test", f"{WMT14}/test-full.tgz", "newstest2014-deen-{side}.{}.sgm")
+EUROPARL, CRAWL = f"{WMT13}/training-parallel-europarl-v7.tgz", f"{WMT13}/training-parallel-commoncrawl.tgz"
+UN, NEWS = f"{WMT13}/training-parallel-un.tgz", f"{WMT14}/training-parallel-nc-v9.tgz"
+GIGA = f"{WMT10}/training-giga-fren.tar"
+GERMAN = {EUROPARL: "europarl-v7.de-en.{}", CRAWL: "commoncrawl.de-en.{}", NEWS: "news-commentary-v9.de-en.{}"}
+FRENCH = {
+    EUROPARL: "europarl-v7.fr-en.{}",
+    CRAWL: "commoncrawl.fr-en.{}",
+    UN: "undoc.2000.fr-en.{}",
+    NEWS: "news-commentary-v9.fr-en.{}",
+    GIGA: "giga-fren.release2.fixed.{}.gz",
+}
 
 
-def _french(raw: RawTexts, options: Options) -> None:
-    raw.train(f"{WMT13}/training-parallel-europarl-v7.tgz", "europarl-v7.fr-en.{}")
-    raw.train(f"{WMT13}/training-parallel-commoncrawl.tgz", "commoncrawl.fr-en.{}")
-    raw.train(f"{WMT13}/training-parallel-un.tgz", "undoc.2000.fr-en.{}")
-    raw.train(f"{WMT14}/training-parallel-nc-v9.tgz", "news-commentary-v9.fr-en.{}")
-    raw.train(f"{WMT10}/training-giga-fren.tar", "giga-fren.release2.fixed.{}.gz")
-    _newstests(raw, options["valid"])
-    raw.hold_out("test", f"{WMT14}/test-full.tgz", "newstest2014-fren-{side}.{}.sgm")
-
-
-def _newstests(raw: RawTexts, valid: str) -> None:
-    """Concatenate the newstests that --valid names, from WMT14's development sets."""
-    for year in re.findall("[0-9]+", valid):
+def _raw(raw: RawTexts, options: Options, train: dict[str, str], test: str) -> None:
+    for address, member in train.items():
+        raw.train(address, member)
+    for year in re.findall("[0-9]+", options["valid"]):
         raw.hold_out("valid", f"{WMT14}/dev.tgz", f"newstest{year}.{{}}")
+    raw.hold_out("test", f"{WMT14}/test-full.tgz", test)
 
 
 def _filters(options: Options) -> Sequence[Filter]:
@@ -69,7 +66,7 @@ EN_DE = Recipe(
     ),
     languages=("en", "de"),
     options=OPTIONS,
-    raw=_german,
+    raw=partial(_raw, train=GERMAN, test="newstest2014-deen-{side}.{}.sgm"),
     filters=_filters,
     # The limits keep nearly all pairs, as the papers' 4.5M.
     defaults={"valid": "newstest2013", "max-length": "250", "ratio": "9"},
@@ -92,7 +89,7 @@ EN_FR = Recipe(
     ),
     languages=("en", "fr"),
     options=OPTIONS,
-    raw=_french,
+    raw=partial(_raw, train=FRENCH, test="newstest2014-fren-{side}.{}.sgm"),
     filters=_filters,
     # The ratio keeps 36M of 40.8M pairs.
     defaults={"valid": "newstest2012+2013", "merges": "50000", "max-length": "250", "ratio": "1.5"},
