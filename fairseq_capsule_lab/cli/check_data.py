@@ -3,11 +3,11 @@
 import argparse
 import json
 from dataclasses import asdict
-from pathlib import Path
 
+from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.cli.arguments import input_folder, percentage, positive_int
-from fairseq_capsule_lab.corpora.binarised_folder import check_binarised_folder, is_train
-from fairseq_capsule_lab.corpora.folder_checks import Checked, Limits, check_folder, final_text
+from fairseq_capsule_lab.corpora.check import check_folder
+from fairseq_capsule_lab.corpora.check_text import Limits, is_train
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,26 +41,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
 
 
-def _check(folder: Path, limits: Limits) -> Checked:
-    """Check the text and the binarised data, or only the binarised data if the folder has no text."""
-    if final_text(folder) or (folder / "settings").is_file():  # a prepared folder without its text is damaged
-        return check_folder(folder, limits)
-    return check_binarised_folder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
-
-
 def run(args: argparse.Namespace) -> int:
-    checked = _check(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
-    findings = checked.findings
+    report = check_folder(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
+    findings = report.findings
     if args.json:
-        print(json.dumps({"ok": not findings, **asdict(checked)}))
+        print(json.dumps({"ok": not findings, **asdict(report)}))
         return 1 if findings else 0
-    for name, split in checked.splits.items():
+    for name, split in report.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
         overlap = "" if is_train(name) else f", {split.overlap} of them in train"
-        print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
-    for note in checked.notes:
-        print(f"note: {note}")
+        _print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
+    for note in report.notes:
+        _print(f"note: {note}")
     for finding in findings:
-        print(finding)
+        _print(str(finding))
     print(f"{len(findings)} to fix" if findings else "nothing to fix")
     return 1 if findings else 0
+
+
+def _print(line: str) -> None:
+    """Print a line. Names of files may have characters that control a terminal, so they are escaped."""
+    print(one_line(line))

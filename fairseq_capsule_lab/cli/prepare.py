@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.corpora.preparation import prepare
 from fairseq_capsule_lab.errors import LabError
 
 # The module of each corpus, and its page there.
@@ -45,12 +46,13 @@ def run(program: str, words: Sequence[str]) -> None:
     page, rest = _page(name), words
     if name == "own":
         rest = _module(name).take_texts(words)[1]
-    given, places = read_words(rest, page.options, page.flags)
+    choices, places = read_words(rest, page.options, page.flags)
     if not places:
         raise LabError("name the folder OUT to make (see --help)")
     if len(places) > 1:
         raise LabError(f"name one folder OUT, not both '{places[0]}' and '{places[1]}' (see --help)")
-    page.prepare(_named(program, name), words, given, places[0])
+    corpus = page.corpus(choices, words)
+    prepare(corpus, _named(program, name), words, places[0])
 
 
 def _named(program: str, name: str) -> str:

@@ -3,9 +3,8 @@
 import argparse
 
 from fairseq_capsule_lab.cli.arguments import MOST, MOST_SEED, output_folder, whole_number
-from fairseq_capsule_lab.corpora.chinese_headlines.articles import article_pairs
-from fairseq_capsule_lab.corpora.parallel_text import write_parallel
-from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.headlines import article_pairs
+from fairseq_capsule_lab.corpora.splits import draw_splits, write_parallel
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 from fairseq_capsule_lab.errors import LabError
 

@@ -2,7 +2,6 @@
 
 import gzip
 import hashlib
-import io
 import os
 import shutil
 import tarfile
@@ -11,12 +10,13 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, Optional, cast
+from typing import IO, Any, BinaryIO, Optional
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.errors import LabError
 
 CHECKSUMS = Path(__file__).with_name("archives.md5")
@@ -32,12 +32,12 @@ class Archives:
     """Where the archives of a corpus are.
 
     Attributes:
-        given: the folder of --from; None: they are downloaded.
+        folder: the folder of --from; None: they are downloaded.
         mirror: the address to download from instead of their own, or "".
         downloads: the folder of downloaded archives.
     """
 
-    given: Optional[Path]
+    folder: Optional[Path]
     mirror: str
     downloads: Path
 
@@ -48,21 +48,20 @@ class Archives:
             LabError: it is missing, cannot be downloaded, or has a wrong checksum.
         """
         name = address.rpartition("/")[2]
-        file = (self.given or self.downloads) / name
-        if not self.given:
+        file = (self.folder or self.downloads) / name
+        if not self.folder:
             self.downloads.mkdir(exist_ok=True)
             if not file.exists():
                 _fetch(f"{self.mirror}/{name}" if self.mirror else address, file)
         if not file.is_file():
             raise LabError(f"{file} is missing: --from takes a folder with all archives (see --help)")
-        wanted = _checksums().get(address.partition("://")[2])
-        if wanted:
+        expected = _checksums().get(address.partition("://")[2])
+        if expected:
             with open(file, "rb") as stream:
                 actual = hashlib.file_digest(stream, "md5").hexdigest()
-            if actual != wanted:
-                raise LabError(
-                    f"{file}: wrong checksum, MD5 {actual} instead of {wanted}: delete it and fetch it again"
-                )
+            if actual != expected:
+                problem = f"wrong checksum, MD5 {actual} instead of {expected}: delete it and fetch it again"
+                raise LabError(f"{file}: {problem}")
         return file
 
 
@@ -98,7 +97,7 @@ def _download(address: str, part: Path) -> None:
     request = urllib.request.Request(address, headers={"User-Agent": "fairseq-capsule"})
     with urllib.request.urlopen(request, timeout=TIMEOUT) as answer, open(part, "wb") as stream:
         size = int(answer.headers.get("Content-Length") or 0)
-        with watched(None, desc=address, total=size or None, unit="B", unit_scale=True) as bar:
+        with progress_bar(None, desc=address, total=size or None, unit="B", unit_scale=True) as bar:
             while block := answer.read(BLOCK):
                 stream.write(block)
                 bar.update(len(block))
@@ -125,19 +124,18 @@ def _is_whole(name: str, file: Path) -> bool:
     return True
 
 
-def unpack(files: Sequence[Path], members: Iterable[str], folder: Path) -> None:
+def unpack(files: Sequence[Path], members: Sequence[str], folder: Path) -> None:
     """Take members, named without their folders, out of an archive or its consecutive parts.
 
     Raises:
         LabError: the archive is broken, or lacks a member.
     """
-    wanted = set(members)
     folder.mkdir(exist_ok=True)
     try:
-        if files[-1].name.endswith(".zip"):
-            _unpack_zip(files[-1], wanted, folder)
-        else:
-            _unpack_tar(files, wanted, folder)
+        for name, content in _contents(files):
+            if name in members:
+                with open(folder / name, "wb") as stream:
+                    shutil.copyfileobj(content, stream, BLOCK)
     except _BROKEN as error:
         shown = " ".join(map(str, files))
         raise LabError(
@@ -156,47 +154,35 @@ def _reason(error: BaseException) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _unpack_zip(file: Path, wanted: set[str], folder: Path) -> None:
-    with zipfile.ZipFile(file) as archive:
-        for member in archive.infolist():
-            name = PurePosixPath(member.filename).name
-            if name in wanted and not member.is_dir():
-                with archive.open(member) as content, open(folder / name, "wb") as stream:
-                    shutil.copyfileobj(content, stream, BLOCK)
-
-
-def _unpack_tar(files: Sequence[Path], wanted: set[str], folder: Path) -> None:
-    with io.BufferedReader(_Joined(files), BLOCK) as joined:
-        packed: io.BufferedIOBase = joined
+def _contents(files: Sequence[Path]) -> Iterator[tuple[str, IO[bytes]]]:
+    """Yield the name without folders and the content of each file in an archive, to its end: then it is complete."""
+    if files[-1].name.endswith(".zip"):
+        with zipfile.ZipFile(files[-1]) as zipped:
+            for entry in zipped.infolist():
+                if not entry.is_dir():
+                    with zipped.open(entry) as content:
+                        yield PurePosixPath(entry.filename).name, content
+        return
+    with ExitStack() as stack:
+        packed: Any = _Joined([stack.enter_context(open(file, "rb")) for file in files])
         if not files[-1].name.endswith(".tar"):
-            packed = gzip.GzipFile(fileobj=joined)
-        with tarfile.open(fileobj=cast(BinaryIO, packed), mode="r|") as archive:
-            for member in archive:  # to the end, which shows whether the archive is complete
-                name = PurePosixPath(member.name).name
-                content = archive.extractfile(member) if name in wanted and member.isfile() else None
-                if content:
-                    with open(folder / name, "wb") as stream:
-                        shutil.copyfileobj(content, stream, BLOCK)
+            packed = gzip.GzipFile(fileobj=packed)
+        with tarfile.open(fileobj=packed, mode="r|") as archive:
+            for member in archive:
+                extracted = archive.extractfile(member) if member.isfile() else None
+                if extracted:
+                    yield PurePosixPath(member.name).name, extracted
 
 
-class _Joined(io.RawIOBase):
-    """Files as one."""
+class _Joined:
+    """Files as one, to be read once."""
 
-    def __init__(self, files: Sequence[Path]):
-        self.streams = [open(file, "rb") for file in files]
+    def __init__(self, streams: list[BinaryIO]):
+        self.streams = streams
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
+    def read(self, size: int) -> bytes:
         while self.streams:
-            number = self.streams[0].readinto(buffer)
-            if number:
-                return number
-            self.streams.pop(0).close()
-        return 0
-
-    def close(self) -> None:
-        for stream in self.streams:
-            stream.close()
-        super().close()
+            if block := self.streams[0].read(size):
+                return block
+            self.streams.pop(0)
+        return b""

@@ -8,6 +8,7 @@ import logging
 import re
 import unicodedata
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 SPACES = re.compile(r"\s+")
@@ -79,14 +80,14 @@ def moses(language: str, line: str) -> str:
     return tokenise(language, normalise(language, line))
 
 
-def subwords(language: str, line: str, codes: str) -> str:
-    """Split words by the merges of subword-nmt in the file `codes`."""
-    return _merges(codes).process_line(line)
+def subwords(language: str, line: str, codes: Mapping[str, str]) -> str:
+    """Split words by the merges of subword-nmt in the file of the language."""
+    return _merges(codes[language]).process_line(line)
 
 
-def pieces(language: str, line: str, model: str) -> str:
-    """Split text into the pieces of a SentencePiece model."""
-    return " ".join(_pieces(model).encode(line, out_type=str))
+def pieces(language: str, line: str, codes: Mapping[str, str]) -> str:
+    """Split text into the pieces of the language's SentencePiece model."""
+    return " ".join(_pieces(codes[language]).encode(line, out_type=str))
 
 
 @functools.cache

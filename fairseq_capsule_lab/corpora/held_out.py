@@ -12,7 +12,7 @@ from hashlib import blake2b
 from heapq import heappush, heapreplace
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 500  # characters of a held-out sentence, so that its subwords fit a model
@@ -39,7 +39,6 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
         )
     split_of = dict(zip(numbers, (split for split, size in sizes.items() for _ in range(size))))
     rest = [folder / f"rest.{language}" for language in languages]
-    written = set()
     with ExitStack() as stack:
         outputs = {
             split: [
@@ -51,10 +50,10 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
         for pair in _pairs_of(training):
             number = _number(pair[0], seed)
             split = split_of.get(number, "rest")
-            if split != "rest" and (number in written or not _is_short(pair)):
+            if not split or (split != "rest" and not _is_short(pair)):
                 continue
             if split != "rest":
-                written.add(number)
+                split_of[number] = ""  # only the first pair of a sentence is written
             for output, line in zip(outputs[split], pair):
                 output.write(line)
     if not rest[0].stat().st_size:
@@ -96,4 +95,4 @@ def _smallest(pairs: Iterable[Pair], count: int, seed: int) -> list[int]:
 def _pairs_of(paths: Sequence[Path]) -> Iterator[Pair]:
     with ExitStack() as stack:
         texts = [stack.enter_context(open(path, encoding="utf-8", newline="\n")) for path in paths]
-        yield from watched(zip(*texts), unit=" pairs", unit_scale=True)
+        yield from progress_bar(zip(*texts), unit=" pairs", unit_scale=True)

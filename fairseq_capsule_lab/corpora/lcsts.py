@@ -3,147 +3,96 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Optional
 
+from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.filters import one_line
 from fairseq_capsule_lab.corpora.help_texts import RESUMES
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Options, Page, folder_of, positive
+from fairseq_capsule_lab.corpora.recipe import Options, Recipe, positive
 from fairseq_capsule_lab.corpora.subwords import require_dictionary
-from fairseq_capsule_lab.corpora.summaries import VOCABULARY, prepare_characters
-from fairseq_capsule_lab.corpora.texts import BROKEN, decoded, require_unbroken
+from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.processes import require_tools
-from fairseq_capsule_lab.stages import StageError, fingerprint
+from fairseq_capsule_lab.stages import StageError
 
-SCRIPT = "prepare-lcsts.sh"
-OPTIONS = ("from", "vocabulary", "dict", "limit")
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
 LEAST = 3  # the score of a validation or test pair. PART I has no scores
 FIELD = re.compile(r"<(human_label|summary|short_text)>")
 OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
-HELP = f"""\
-Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in OUT/bin.
-
-    prepare-lcsts.sh --from DIR [--vocabulary N] [--dict FILE] [--limit N] OUT
-
-  --from DIR     the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application
-  --vocabulary N largest number of characters in the dictionary (3,500); rarer ones become <unk>
-  --dict FILE    the dictionary of an earlier run, needed to start from a checkpoint of that run
-  --limit N      only the first N training pairs, for a quick test
-
-PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people gave a score
-of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single spaces. The tokens are
-characters. Source and target are called `text` and `summary` and share a dictionary.
-
-  OUT/bin        binarised: train, valid, test
-  OUT/raw        the cleaned text and references for ROUGE; OUT/characters: its next stage
-  OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
-
-{RESUMES}"""
 
 
-def prepare_lcsts(program: str, words: Sequence[str], given: Options, out: str) -> None:
-    """Prepare LCSTS in the folder `out`; see `Recipe.prepare`."""
-    if not given["from"]:
+def _check(options: Options) -> Options:
+    if not options["from"]:
         raise LabError("give --from DIR: the authors of LCSTS distribute it only on application (see --help)")
-    folder = Path(folder_of("--from", given["from"]))
-    limit = positive("--limit", given["limit"]) if given["limit"] else 0
-    vocabulary = positive("--vocabulary", given["vocabulary"] or str(VOCABULARY))
-    dictionary = _dictionary(given["dict"], vocabulary)
-    for name in PARTS.values():
-        if not (folder / name).is_file():
+    vocabulary, dictionary = positive("--vocabulary", options["vocabulary"]), options["dict"]
+    if dictionary:
+        require_dictionary(Path(dictionary))
+        characters = Path(dictionary).read_bytes().count(b"\n")
+        if characters > vocabulary:
             raise LabError(
-                f"{folder / name} is missing: --from takes the folder of PART_I.txt, PART_II.txt and PART_III.txt"
+                f"--dict {dictionary}: {characters} characters, more than --vocabulary {vocabulary}: give a larger "
+                "--vocabulary, or another file"
             )
-    require_tools("fairseq-preprocess")
-    settings = [f"from {folder}", f"limit {limit or 'none'}", f"vocabulary {vocabulary}"]
-    settings += [f"dict {fingerprint(dictionary) if dictionary else 'learnt'}"]
-    raw = partial(_raw, folder=folder, limit=limit)
-    prepare_characters(SCRIPT, settings, raw, vocabulary, dictionary, program, words, out)
+    for name in PARTS.values():
+        if not Path(options["from"], name).is_file():
+            raise LabError(
+                f"{options['from']}/{name} is missing: --from takes the folder of PART_I.txt, PART_II.txt and "
+                "PART_III.txt"
+            )
+    return options
 
 
-def _dictionary(file: str, vocabulary: int) -> Optional[Path]:
-    if not file:
-        return None
-    require_dictionary(Path(file))
-    characters = Path(file).read_bytes().count(b"\n")
-    if characters > vocabulary:
-        raise LabError(
-            f"--dict {file}: {characters} characters, more than --vocabulary {vocabulary}: give a larger "
-            "--vocabulary, or another file"
-        )
-    return Path(file).resolve()
-
-
-def _raw(raw: RawTexts, folder: Path, limit: int) -> None:
+def _raw(raw: RawTexts, options: Options) -> None:
     for split, name in PARTS.items():
-        train = split == "train"
-        counted = write_pairs(folder / name, raw.files(split), 0 if train else LEAST, limit if train else 0)
-        raw.note_part(name, counted)
-        raw.note(folder / name)
+        file, train = Path(options["from"], name), split == "train"
+        raw.note_part(name, write_pairs(file, raw.files(split), 0 if train else LEAST, raw.limit if train else 0))
+        raw.note(file)
 
 
 def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> str:
     """Write the cleaned pairs of a file of LCSTS, one per line, and return their number as text.
 
     Args:
-        least: the smallest score of a pair; 0: all pairs.
+        least: the smallest score of a document; 0: all, also those without a score. With one a broken character is an
+            error, without one its document is dropped.
         limit: the largest number of pairs; 0: all.
 
     Raises:
-        StageError: see `pairs`; or there is no pair.
+        StageError: a document has no end, score, text or summary, or a broken character; or there is no pair.
     """
-    written = dropped = 0
+    written, dropped, wrong = 0, 0, []
     with ExitStack() as stack:
         files = [stack.enter_context(open(output, "w", encoding="utf-8", newline="\n")) for output in outputs]
-        for pair in pairs(path, least):
-            if pair is None:
+        for name, fields in _documents(path):
+            text, summary = (fields.get(field, "") for field in ("short_text", "summary"))
+            if least:
+                score = one_line(fields.get("human_label", ""))
+                if not score.isdecimal():
+                    wrong.append(f"doc {name}: <human_label> is '{score}', not a score: fix it, or remove the doc")
+                    continue
+                if int(score) < least:
+                    continue
+                require_unbroken(f"{path}, doc {name}", text + summary)
+            elif BROKEN.search(text + summary):
                 dropped += 1
+                continue
+            pair = one_line(text), one_line(summary)
+            if not all(pair):
+                empty = "summary" if pair[0] else "short_text"
+                wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: remove the doc")
                 continue
             for line, file in zip(pair, files):
                 file.write(f"{line}\n")
             written += 1
             if written == limit:
                 break
+        else:
+            if wrong:
+                raise StageError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
     if not written:
         raise StageError(f"{path}: it has no pairs; give a file of LCSTS")
     return f"{written} pairs" + (f" (dropped: {dropped} broken characters)" if dropped else "")
-
-
-def pairs(path: Path, least: int) -> Iterator[Optional[tuple[str, str]]]:
-    """Yield (text, summary) of the documents with at least the human score `least`.
-
-    0 takes all documents, also those without a score. It yields None for a document with broken characters.
-
-    Raises:
-        StageError: `least` is not 0 and a chosen document has broken characters. At the end: a document has no score,
-            text or summary.
-    """
-    wrong = []
-    for name, fields in _documents(path):
-        score = one_line(fields.get("human_label", ""))
-        if least and not score.isdecimal():
-            wrong.append(f"doc {name}: <human_label> is '{score}', not a score: fix it, or remove the doc")
-            continue
-        if least and int(score) < least:
-            continue
-        text, summary = (fields.get(field, "") for field in ("short_text", "summary"))
-        if least:
-            require_unbroken(f"{path}, doc {name}", text + summary)
-        elif BROKEN.search(text + summary):
-            yield None
-            continue
-        text, summary = one_line(text), one_line(summary)
-        if text and summary:
-            yield text, summary
-        else:
-            empty = "summary" if text else "short_text"
-            wrong.append(f"doc {name}: no characters in its <{empty}> after cleaning: remove the doc")
-    if wrong:
-        raise StageError(f"{path}, {wrong[0]}" + (f" (and {len(wrong) - 1} more docs)" if wrong[1:] else ""))
 
 
 def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
@@ -163,7 +112,7 @@ def _documents(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
     content: list[str] = []
     with open(path, "rb") as file:
         for number, encoded in enumerate(file, 1):
-            line = decoded(path, number, encoded)
+            line = decode(path, number, encoded)
             opened = OPENED.match(line)
             if opened and name is None:
                 name, content = opened[1], []
@@ -193,4 +142,31 @@ def _fields(document: str) -> dict[str, str]:
     return fields
 
 
-LCSTS = Page(SCRIPT, HELP, OPTIONS, prepare_lcsts)
+LCSTS = Recipe(
+    script="prepare-lcsts.sh",
+    help=f"""\
+Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in OUT/bin.
+
+    prepare-lcsts.sh --from DIR [--vocabulary N] [--dict FILE] [--limit N] OUT
+
+  --from DIR     the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application
+  --vocabulary N largest number of characters in the dictionary (3,500); rarer ones become <unk>
+  --dict FILE    the dictionary of an earlier run, needed to start from a checkpoint of that run
+  --limit N      only the first N training pairs, for a quick test
+
+PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people gave a score
+of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single spaces. The tokens are
+characters. Source and target are called `text` and `summary` and share a dictionary.
+
+  OUT/bin        binarised: train, valid, test
+  OUT/raw        the cleaned text and references for ROUGE; OUT/characters: its next stage
+  OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
+
+{RESUMES}""",
+    languages=("text", "summary"),
+    options=("from", "limit", "vocabulary", "dict"),
+    raw=_raw,
+    filters=lambda options: [filters.spell],
+    defaults={"vocabulary": "3500"},
+    check=_check,
+)

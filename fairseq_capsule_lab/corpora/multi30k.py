@@ -4,19 +4,10 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
-from fairseq_capsule_lab.corpora import own
+from fairseq_capsule_lab.corpora import own, recipe
 from fairseq_capsule_lab.corpora.help_texts import LIMIT, RESUMES
-from fairseq_capsule_lab.corpora.preparation import prepare
-from fairseq_capsule_lab.corpora.recipe import (
-    Options,
-    Page,
-    checked,
-    chosen,
-    mirror,
-    require_libraries,
-    settings,
-    with_defaults,
-)
+from fairseq_capsule_lab.corpora.preparation import Corpus, Options
+from fairseq_capsule_lab.corpora.recipe import Page
 from fairseq_capsule_lab.errors import LabError
 
 SCRIPT = "prepare-multi30k.sh"
@@ -50,16 +41,15 @@ dictionary.
 {RESUMES}"""
 
 
-def prepare_multi30k(program: str, words: Sequence[str], given: Options, out: str) -> None:
-    """Prepare Multi30k in the folder `out`; see `Recipe.prepare`."""
-    options = checked(with_defaults(given, {"pair": "en-de", "merges": MERGES}))
+def _corpus(choices: Options, words: Sequence[str]) -> Corpus:
+    options = recipe.shared_options(choices, {"pair": "en-de", "merges": MERGES})
     pair = options["pair"]
     source, _, target = pair.partition("-")
     if not re.fullmatch(r"(en|de|fr|cs)-(en|de|fr|cs)", pair) or source == target:
         raise LabError(f"--pair takes two of en, de, fr and cs, such as en-fr, not '{pair}'")
-    require_libraries(options["bpe"], (source, target))
+    recipe.require_libraries(options["bpe"], (source, target))
     options["tokenise"] = "moses" if options["bpe"] == "subword-nmt" else "none"
-    base = mirror() or ADDRESS
+    base = recipe.mirror() or ADDRESS
     tests = ["2016_flickr", "2018_flickr"] if "cs" in pair.split("-") else ["2016_flickr", "2017_flickr", "2017_mscoco"]
     stems = {"train": ["train"], "valid": ["val"], "test": [f"test_{name}" for name in tests]}
     texts = {
@@ -71,19 +61,11 @@ def prepare_multi30k(program: str, words: Sequence[str], given: Options, out: st
     bound += ["bpe", "tokenise"] if options["bpe"] != "subword-nmt" else []
     bound += ["merges"] if options["merges"] != MERGES else []
     bound += ["share"] if options["share"] != "joint" else []
-    corpus = chosen(
-        SCRIPT,
-        (source, target),
-        options,
-        partial(own.write_raw, texts=texts, options=options),
-        own.changes((source, target), [options["tokenise"]] * 2, lower=True),
-        lambda sides: [
-            *([f"pair {pair}"] if pair != "en-de" else []),
-            *settings(options, bound, sides, base),
-        ],
-        base,
-    )
-    prepare(corpus, program, words, out)
+    settings = [f"pair {pair}"] if pair != "en-de" else []
+    settings += recipe.settings(options, bound, (source, target), base)
+    changes = own.changes((source, target), [options["tokenise"]] * 2, lower=True)
+    raw = partial(own.write_raw, texts=texts)
+    return Corpus(SCRIPT, (source, target), options, settings, raw, changes, base)
 
 
-MULTI30K = Page(SCRIPT, HELP, OPTIONS, prepare_multi30k)
+MULTI30K = Page(SCRIPT, HELP, OPTIONS, _corpus)

@@ -1,17 +1,9 @@
 """NIST Chinese-English, from the LDC's releases: scripts/prepare-nist-zh-en.sh."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters
-from fairseq_capsule_lab.corpora.help_texts import (
-    BPE,
-    EARLIER_SEPARATE,
-    LIMIT,
-    MANIFEST_SEPARATE,
-    RESUMES,
-    SEPARATE,
-    lengths,
-)
+from fairseq_capsule_lab.corpora import filters, help_texts
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import Options, Recipe
 from fairseq_capsule_lab.corpora.texts import read_segments
@@ -26,19 +18,22 @@ REFERENCES = 4
 def _raw(raw: RawTexts, options: Options) -> None:
     folder = Path(options["from"])
     for release in RELEASES:
-        chinese, english = _licensed(folder, f"{release}.zh"), _licensed(folder, f"{release}.en")
-        raw.append(chinese, english)
-        raw.note(chinese)
-        raw.note(english)
+        pair = _licensed_file(folder, f"{release}.zh"), _licensed_file(folder, f"{release}.en")
+        raw.append(*pair)
+        for file in pair:
+            raw.note(file)
     for split, name in EVALUATIONS.items():
-        chinese = _licensed(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
-        english = _licensed(folder, f"{name}_chinese_evalset*-ref.xml")
-        _write_evaluation(chinese, english, raw.folder, split)
+        chinese = _licensed_file(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
+        english = _licensed_file(folder, f"{name}_chinese_evalset*-ref.xml")
+        suffixes = ["zh", "en", *(f"en{number}" for number in range(1, REFERENCES))]
+        for suffix, lines in zip(suffixes, _read_evaluation(chinese, english)):
+            with open(raw.folder / f"{split}.{suffix}", "w", encoding="utf-8", newline="\n") as stream:
+                stream.writelines(f"{line}\n" for line in lines)
         raw.note(chinese)
         raw.note(english)
 
 
-def _licensed(folder: Path, pattern: str, other: str = "") -> Path:
+def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
     """Return the file below the folder whose name matches `pattern` and not `other`."""
     file = file_below(folder, pattern, other)
     if not file:
@@ -46,16 +41,8 @@ def _licensed(folder: Path, pattern: str, other: str = "") -> Path:
     return file
 
 
-def _write_evaluation(source: Path, references: Path, folder: Path, split: str) -> None:
-    chinese, translations = read_evaluation(source, references)
-    suffixes = ["zh", "en", *(f"en{number}" for number in range(1, REFERENCES))]
-    for suffix, lines in zip(suffixes, [chinese, *translations]):
-        with open(folder / f"{split}.{suffix}", "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
-
-
-def read_evaluation(source: Path, references: Path) -> tuple[list[str], list[list[str]]]:
-    """Return the segments of the source and those of each translation, in the order of the source.
+def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
+    """Yield the segments of the source, and those of each translation in the order of the source.
 
     Raises:
         StageError: there are no segments, not four translations, or a translation has no segment for one of the source.
@@ -67,16 +54,15 @@ def read_evaluation(source: Path, references: Path) -> tuple[list[str], list[lis
     for translator, document, segment, text in read_segments(references):
         translations.setdefault(translator, {})[document, segment] = text
     if len(translations) != REFERENCES:
-        raise StageError(
-            f"{references}: {len(translations)} translations, not {REFERENCES}; give the file of all references"
-        )
+        problem = f"{len(translations)} translations, not {REFERENCES}; give the file of all references"
+        raise StageError(f"{references}: {problem}")
     for translator, segments in translations.items():
         for document, segment in texts:
             if (document, segment) not in segments:
-                raise StageError(
-                    f"{references}: {translator} has no segment {segment} of document {document}: fetch it again"
-                )
-    return list(texts.values()), [[segments[key] for key in texts] for segments in translations.values()]
+                problem = f"{translator} has no segment {segment} of document {document}: fetch it again"
+                raise StageError(f"{references}: {problem}")
+    yield list(texts.values())
+    yield from ([segments[key] for key in texts] for segments in translations.values())
 
 
 def _check(options: Options) -> Options:
@@ -87,34 +73,28 @@ def _check(options: Options) -> Options:
 
 ZH_EN = Recipe(
     script="prepare-nist-zh-en.sh",
-    help=f"""\
-Prepare NIST Chinese-English, 1.09M pairs, from your own LDC files, and binarise it for fairseq, in OUT/bin.
-
-    prepare-nist-zh-en.sh --from DIR [OPTION VALUE]... OUT
-
+    help=help_texts.of_archives(
+        usage="prepare-nist-zh-en.sh --from DIR",
+        title="NIST Chinese-English, 1.09M pairs, from your own LDC files",
+        options="""\
   --from DIR     the folder of the LDC releases, which are licensed and never downloaded. Files may lie in subfolders.
                  Training text, sentence-aligned, UTF-8, one sentence per line: LDC2002E18.zh and LDC2002E18.en,
                  likewise LDC2003E07, LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in
                  LDC2010T11, T12, T14 and T17: mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four
-                 translations, likewise mt04, mt05, mt06
-  --merges N     BPE merges (30,000)
-{BPE}
-{SEPARATE}
-{lengths(100, "9")}
-{EARLIER_SEPARATE}
-{LIMIT}
-
+                 translations, likewise mt04, mt05, mt06""",
+        merges="30,000",
+        limits=help_texts.lengths(100, "9"),
+        text="""\
 Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
-characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores ignore case.
-
-  OUT/bin        binarised: train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)
+characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores ignore case.""",
+        sets="""\
+train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)
   OUT/raw        the original text; its four references for sacreBLEU are test.en, test.en1, test.en2 and test.en3, and
                  likewise for the other sets
   OUT/tokenised, OUT/clean, OUT/bpe
-                 its later stages, with the first reference
-{MANIFEST_SEPARATE}
-
-{RESUMES}""",
+                 its later stages, with the first reference""",
+        separate=True,
+    ),
     languages=("zh", "en"),
     options=("from", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
     raw=_raw,

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.processes import cores
 
 BLOCK = 1 << 17  # characters; smaller blocks divide a small text among the cores
@@ -105,17 +105,13 @@ def filter_folder(source: Path, target: Path, filters: Sequence[Filter], log: Bi
             file.name: stack.enter_context(open(target / file.name, "w", encoding="utf-8", newline="\n"))
             for file in files
         }
-        for block in watched(done, desc=target.name.partition(".")[0], unit=" blocks"):
+        for block in progress_bar(done, desc=target.name.partition(".")[0], unit=" blocks"):
             outputs[block.name].writelines(block.lines)
 
 
 def _filter_block(filters: Sequence[Filter], block: Block) -> Block:
     language = block.name.rpartition(".")[2]
-    return Block(block.name, [_filter_line(filters, language, line) for line in block.lines])
-
-
-def _filter_line(filters: Sequence[Filter], language: str, line: str) -> str:
-    line = line.removesuffix("\n")
+    lines = [line.removesuffix("\n") for line in block.lines]
     for change in filters:
-        line = change(language, line)
-    return f"{line}\n"
+        lines = [change(language, line) for line in lines]
+    return Block(block.name, [f"{line}\n" for line in lines])

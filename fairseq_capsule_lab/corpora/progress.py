@@ -8,6 +8,8 @@ from typing import Any
 
 from tqdm import tqdm
 
+from fairseq_capsule.errors import one_line
+
 
 class Bar(tqdm):
     """A bar that starts no thread, because a process with threads is not forked safely."""
@@ -15,9 +17,13 @@ class Bar(tqdm):
     monitor_interval = 0
 
 
-def watched(items: Any, **options: Any) -> Bar:
-    """Return a bar that yields the items. On another place than a terminal it shows nothing."""
-    return Bar(items, delay=2, disable=not sys.stderr.isatty(), **options)
+def progress_bar(items: Any, desc: str = "", **options: Any) -> Bar:
+    """Return a bar that yields the items. On another place than a terminal it shows nothing.
+
+    Args:
+        desc: its name; what could control a terminal is escaped.
+    """
+    return Bar(items, desc=one_line(desc), delay=2, disable=not sys.stderr.isatty(), **options)
 
 
 @contextlib.contextmanager

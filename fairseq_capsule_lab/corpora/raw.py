@@ -44,7 +44,7 @@ class RawTexts:
         """
         if self.is_full:
             return
-        source, target = self._unpacked(addresses, [member.format(language) for language in self.languages])
+        source, target = self._members(addresses, [member.format(language) for language in self.languages])
         self.append(source, target)
         shutil.rmtree(source.parent)
 
@@ -69,11 +69,11 @@ class RawTexts:
             member: as for `train`; with {side}, which becomes `src` and `ref`.
         """
         named = zip(self.languages, ("src", "ref"))
-        source, target = self._unpacked(address, [member.format(language, side=side) for language, side in named])
+        source, target = self._members(address, [member.format(language, side=side) for language, side in named])
         append_good_pairs((source, target), self.files(split))
         shutil.rmtree(source.parent)
 
-    def _unpacked(self, addresses: Union[str, Sequence[str]], members: Sequence[str]) -> list[Path]:
+    def _members(self, addresses: Union[str, Sequence[str]], members: Sequence[str]) -> list[Path]:
         files = [self.archive(address) for address in ([addresses] if isinstance(addresses, str) else addresses)]
         folder = self.folder / "members"
         unpack(files, members, folder)

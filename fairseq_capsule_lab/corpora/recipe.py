@@ -4,20 +4,19 @@ import dataclasses
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Optional
+from typing import NamedTuple
 
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.parallel import Filter
-from fairseq_capsule_lab.corpora.preparation import Corpus, of_side, prepare
+from fairseq_capsule_lab.corpora.preparation import Corpus, Options, of_side, sides_of
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.errors import MOST, LabError
 from fairseq_capsule_lab.processes import require_tools
 from fairseq_capsule_lab.stages import fingerprint
 
-Options = Mapping[str, str]  # by name; "" for what is neither given nor has a default
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
     **dict.fromkeys(("from", "limit", "max-length", "ratio", "codes", "dict"), ""),
@@ -33,13 +32,13 @@ class Page(NamedTuple):
         script: its name in settings and in its help.
         help: its help.
         options, flags: names of options with and without a value.
-        prepare: see `Recipe.prepare`.
+        corpus: see `Recipe.corpus`.
     """
 
     script: str
     help: str
     options: Sequence[str]
-    prepare: Callable[[str, Sequence[str], Options, str], None]
+    corpus: Callable[[Options, Sequence[str]], Corpus]
     flags: Sequence[str] = ()
 
 
@@ -53,7 +52,7 @@ class Recipe:
         options: names of its options, in the order of the settings.
         raw: fills the first folder.
         filters: from raw to tokenised text; of the options.
-        defaults: of its options.
+        defaults: of its options. With a `vocabulary` the tokens are characters.
         check: refuses wrong values of its own options, and returns all options with their final values.
         version: settings before those of the options, which say how the text is made.
     """
@@ -69,28 +68,25 @@ class Recipe:
     flags: Sequence[str] = ()
     version: Sequence[str] = ()
 
-    def prepare(self, program: str, words: Sequence[str], given: Options, out: str) -> None:
-        """Prepare the corpus in the folder `out`.
+    def corpus(self, choices: Options, words: Sequence[str]) -> Corpus:
+        """Return the corpus with the choices of a user.
 
         Args:
-            program, words: what the user called.
-            given: the options that the user gave; others are empty.
+            choices: the options that the user gave; others are empty.
+            words: what the user gave.
 
         Raises:
-            LabError: an option is wrong, or a stage failed.
+            LabError: an option is wrong, or a library is missing.
         """
-        shared = checked(with_defaults(given, self.defaults))
-        require_libraries(shared["bpe"], self.languages)
-        options = self.check(shared)
-        corpus = chosen(
-            self.script,
-            self.languages,
-            options,
-            lambda raw: self.raw(raw, options),
-            self.filters(options),
-            lambda sides: [*self.version, *settings(options, self.options, sides, mirror())],
-        )
-        prepare(corpus, program, words, out)
+        options = shared_options(choices, self.defaults)
+        require_libraries(options["bpe"], self.languages)
+        options = dict(self.check(options))
+        if "vocabulary" in options:
+            options["bpe"] = "none"
+        lines = [*self.version, *settings(options, self.options, self.languages, mirror())]
+        vocabulary = int(options.get("vocabulary", 0))
+        changes = self.filters(options)
+        return Corpus(self.script, self.languages, options, lines, self.raw, changes, mirror(), vocabulary)
 
 
 def mirror() -> str:
@@ -98,20 +94,18 @@ def mirror() -> str:
     return os.environ.get("MIRROR", "")
 
 
-def with_defaults(given: Options, defaults: Options) -> Options:
-    return {**given, **DEFAULTS, **defaults, **{name: value for name, value in given.items() if value}}
-
-
-def checked(options: Options) -> dict[str, str]:
-    """Return the options that all corpora share with their final values. `none` as the maximum length is none.
+def shared_options(choices: Options, defaults: Options) -> dict[str, str]:
+    """Return all options; those that corpora share have their final values. `none` as the maximum length is none.
 
     Raises:
         LabError: a value is wrong.
     """
-    final = {**options, "max-length": "" if options["max-length"] == "none" else options["max-length"]}
+    options = {**choices, **DEFAULTS, **defaults, **{name: value for name, value in choices.items() if value}}
+    if options["max-length"] == "none":
+        options["max-length"] = ""
     for name in ("limit", "merges", "max-length"):
-        if final[name]:
-            positive(f"--{name}", final[name])
+        if options[name]:
+            positive(f"--{name}", options[name])
     if not re.fullmatch(r"([0-9]*\.)?[0-9]*", options["ratio"], re.ASCII) or options["ratio"] == ".":
         raise LabError(f"--ratio must be a number, not '{options['ratio']}'")
     if options["bpe"] not in ("subword-nmt", "sentencepiece", "sentencepiece-bpe"):
@@ -119,8 +113,19 @@ def checked(options: Options) -> dict[str, str]:
     if options["share"] not in ("joint", "separate"):
         raise LabError(f"--share takes joint or separate, not '{options['share']}'")
     if options["from"]:
-        final["from"] = folder_of("--from", options["from"])
-    return final
+        options["from"] = folder_of("--from", options["from"])
+    return options
+
+
+def one_of(options: Options, name: str, *values: str) -> Options:
+    """Return the options, if one of them has one of these values.
+
+    Raises:
+        LabError: it has another one.
+    """
+    if options[name] not in values:
+        raise LabError(f"--{name} must be {' or '.join(values)}, not '{options[name]}'")
+    return options
 
 
 def positive(option: str, value: str, most: int = MOST) -> int:
@@ -161,66 +166,17 @@ def require_library(module: str, extra: str) -> None:
         )
 
 
-def chosen(
-    script: str,
-    languages: tuple[str, str],
-    options: Options,
-    raw: Callable[[RawTexts], None],
-    filters: Sequence[Filter],
-    lines: Callable[[Sequence[str]], Sequence[str]],
-    base: str = "",
-) -> Corpus:
-    """Return the corpus of checked options. The files of --codes and --dict are checked here.
-
-    Args:
-        lines: the settings, of the sides that have their own merges.
-        base: where archives are downloaded from, if not from their addresses.
-    """
-    corpus = Corpus(
-        script=script,
-        settings=(),
-        languages=languages,
-        raw=raw,
-        filters=filters,
-        given=Path(options["from"]) if options["from"] else None,
-        mirror=base or mirror(),
-        limit=int(options["limit"] or 0),
-        bpe=options["bpe"],
-        merges=int(options["merges"]),
-        separate=options["share"] == "separate",
-        longest=int(options["max-length"]) if options["max-length"] else None,
-        ratio=options["ratio"],
-        codes=_absolute(options["codes"]),
-        dictionary=_absolute(options["dict"]),
-    )
-    _require_earlier_files(options, corpus.sides)
-    return dataclasses.replace(corpus, settings=lines(corpus.sides))
-
-
-def _absolute(path: str) -> Optional[Path]:
-    return Path(os.path.realpath(path)) if path else None
-
-
-def _require_earlier_files(options: Options, sides: Sequence[str]) -> None:
-    """Refuse wrong --codes and --dict."""
-    if options["bpe"] == "none" and options["codes"]:
-        raise LabError("--codes: characters have no codes; give only --dict")
-    if options["bpe"] != "none" and bool(options["codes"]) != bool(options["dict"]):
-        raise LabError("--codes and --dict belong together: give both files of the earlier run, or neither")
-    for side in sides if options["dict"] else ():
-        if options["codes"]:
-            codes = Path(of_side(options["codes"], side))
-            (subwords.require_merges if options["bpe"] == "subword-nmt" else subwords.require_pieces)(codes)
-        subwords.require_dictionary(Path(of_side(options["dict"], side)))
-
-
-def settings(options: Options, names: Sequence[str], sides: Sequence[str], source: str) -> list[str]:
+def settings(options: Options, names: Sequence[str], languages: tuple[str, str], source: str) -> list[str]:
     """Return the lines `KEY VALUE` of options, in the order of `names`.
 
     Args:
         source: the address from which archives are downloaded, or "".
+
+    Raises:
+        LabError: a file of --codes or --dict is wrong.
     """
-    lines = []
+    sides, lines = sides_of(languages, options), []
+    _require_earlier_files(options, sides)
     for name in names:
         value = options[name]
         if name == "from":
@@ -231,3 +187,15 @@ def settings(options: Options, names: Sequence[str], sides: Sequence[str], sourc
         elif name != "bpe" or value != "subword-nmt":  # older folders have no line for it
             lines.append(f"{name} {value or 'none'}")
     return lines
+
+
+def _require_earlier_files(options: Options, sides: Sequence[str]) -> None:
+    if options["bpe"] == "none" and options["codes"]:
+        raise LabError("--codes: characters have no codes; give only --dict")
+    if options["bpe"] != "none" and bool(options["codes"]) != bool(options["dict"]):
+        raise LabError("--codes and --dict belong together: give both files of the earlier run, or neither")
+    for side in sides if options["dict"] else ():
+        if options["codes"]:
+            codes = Path(of_side(options["codes"], side))
+            (subwords.require_merges if options["bpe"] == "subword-nmt" else subwords.require_pieces)(codes)
+        subwords.require_dictionary(Path(of_side(options["dict"], side)))

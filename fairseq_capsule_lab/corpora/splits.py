@@ -1,17 +1,55 @@
-"""Splits without common sources."""
+"""Splits of the embedded corpora: random choices, splits without common sources, and their files.
 
+The choices are the same on every machine and with every Python. Only `random.Random.random()` is used: Python
+guarantees its sequence, but not the sequences of `choice` and `shuffle`.
+"""
+
+import contextlib
+import os
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Dict, Iterable, Iterator, List, Mapping, Set, Tuple
+from pathlib import Path
+from typing import TypeVar
 
 from fairseq_capsule_lab.errors import LabError
 
 MOST = 1_000_000  # sentences of one corpus; up to here new sentences are found quickly
 PATIENCE = 10_000  # consecutive repetitions after which the search ends
 
-Pair = Tuple[str, ...]  # source, target, and what else belongs to them
+Item = TypeVar("Item")
+Pair = tuple[str, ...]  # source, target, and what else belongs to them
 
 
-def draw_splits(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> Dict[str, List[Pair]]:
+class Dice:
+    """A seeded source of choices."""
+
+    def __init__(self, seed: int):
+        self._random = random.Random(seed).random
+
+    def chance(self, probability: float) -> bool:
+        """True with the given probability."""
+        return self._random() < probability
+
+    def choose(self, items: Sequence[Item]) -> Item:
+        """One of the items, each with the same probability."""
+        return items[int(self._random() * len(items))]
+
+    def choose_early(self, items: Sequence[Item]) -> Item:
+        """One of the items. Early items are more probable, as frequent words are in a language."""
+        return items[int(min(self._random(), self._random()) * len(items))]
+
+    def weigh(self, weights: Mapping[Item, float]) -> Item:
+        """One of the keys, with a probability in proportion to its weight."""
+        point = self._random() * sum(weights.values())
+        for item, weight in weights.items():
+            point -= weight
+            if point < 0:
+                return item
+        return item
+
+
+def draw_splits(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> dict[str, list[Pair]]:
     """Draw splits of the given sizes from pairs of a source and a target.
 
     No source occurs twice in all splits. No split has a target of a later split, so the training set has no target of
@@ -28,8 +66,8 @@ def draw_splits(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> Dict[str, Li
     if total > MOST:
         raise LabError(f"{total} sentences, but the grammar makes only {MOST} without repetition; ask for fewer")
     new = distinct(pairs)
-    drawn: Dict[str, List[Pair]] = {}
-    known: Set[str] = set()
+    drawn: dict[str, list[Pair]] = {}
+    known: set[str] = set()
     for split, size in reversed(list(sizes.items())):
         drawn[split] = _draw(split, (pair for pair in new if pair[1] not in known), size)
         known.update(pair[1] for pair in drawn[split])
@@ -50,8 +88,52 @@ def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
             repetitions += 1
 
 
-def _draw(split: str, pairs: Iterator[Pair], size: int) -> List[Pair]:
+def _draw(split: str, pairs: Iterator[Pair], size: int) -> list[Pair]:
     drawn = list(islice(pairs, size))
     if len(drawn) < size:
         raise LabError(f"{split}: {size} sentences, but the grammar has only {len(drawn)} left; ask for fewer")
     return drawn
+
+
+def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, Sequence[tuple[str, ...]]]) -> None:
+    """Write the files `SPLIT.LANGUAGE` in UTF-8.
+
+    The files get their names after all are complete, so files of an older corpus are never mixed with new ones.
+
+    Raises:
+        LabError: the folder cannot be created, or a file cannot be written.
+    """
+    _make_folder(folder)
+    written: dict[Path, Path] = {}  # temporary name -> name
+    try:
+        for split, sentences in splits.items():
+            for language, lines in zip(languages, zip(*sentences)):
+                name = folder / f"{split}.{language}"
+                part = folder / f".{name.name}.{os.getpid()}.part"
+                written[part] = name
+                _write(part, lines)
+        for part, name in written.items():
+            os.replace(part, name)
+    except OSError as error:
+        name = written.get(Path(error.filename or part), name)
+        raise LabError(f"{name}: not written: {error.strerror}; choose another folder") from error
+    finally:
+        for part in written:
+            with contextlib.suppress(OSError):  # missing: it was renamed or never created
+                part.unlink()
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise LabError(f"{folder}: not a folder; name a folder, or a new name") from None
+    except OSError as error:
+        raise LabError(f"{folder}: cannot be created: {error.strerror}; name another folder") from error
+
+
+def _write(path: Path, lines: Sequence[str]) -> None:
+    with open(path, "w", encoding="utf-8", newline="\n") as stream:
+        stream.writelines(line + "\n" for line in lines)
+        stream.flush()
+        os.fsync(stream.fileno())  # the final name must not reach the disk before the content

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, workers
-from fairseq_capsule_lab.corpora.progress import bars_of_libraries, watched
+from fairseq_capsule_lab.corpora.progress import bars_of_libraries, progress_bar
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
 
@@ -28,7 +28,7 @@ def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO)
 
     words: Counter[str] = Counter()
     with workers(log) as executor:
-        for counted in watched(in_order(executor, _count_words, blocks(texts)), desc="words", unit=" blocks"):
+        for counted in progress_bar(in_order(executor, _count_words, blocks(texts)), desc="words", unit=" blocks"):
             words.update(counted)
     if all(len(word) == 1 for word in words):
         # Single characters have nothing to merge, but subword-nmt refuses an empty list.

@@ -12,7 +12,7 @@ from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora.progress import watched
+from fairseq_capsule_lab.corpora.progress import progress_bar
 from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
@@ -39,7 +39,7 @@ def require_unbroken(place: str, text: str) -> None:
         raise StageError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
 
 
-def decoded(path: Path, number: int, line: bytes) -> str:
+def decode(path: Path, number: int, line: bytes) -> str:
     """Return a line as text.
 
     Raises:
@@ -84,7 +84,7 @@ def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
         StageError: the file is not UTF-8, or a segment has a broken character or no end.
     """
     with open(path, "rb") as file:
-        content = "".join(decoded(path, number, line) for number, line in enumerate(file, 1))
+        content = "".join(decode(path, number, line) for number, line in enumerate(file, 1))
     translator = document = ""
     end = 0
     for tag in TAG.finditer(content):
@@ -156,7 +156,7 @@ def _good_pairs(paths: Paths) -> Iterator[Pair]:
         for path, line in zip(paths, pair):
             if _is_long(line):
                 raise StageError(f"{path}, line {number}: over {MOST_LENGTH} characters are no sentence: fix the pair")
-        source, target = (decoded(path, number, line) for path, line in zip(paths, pair))
+        source, target = (decode(path, number, line) for path, line in zip(paths, pair))
         for path, text in zip(paths, (source, target)):
             require_unbroken(f"{path}, line {number}", text)
         if bool(source.strip()) != bool(target.strip()):
@@ -172,7 +172,7 @@ def append_good_pairs(paths: Paths, outputs: Paths) -> None:
         StageError: the texts do not match, or a pair is broken. The message names the file and the line.
     """
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
-        for first, second in watched(_good_pairs(paths), unit=" pairs", unit_scale=True):
+        for first, second in progress_bar(_good_pairs(paths), unit=" pairs", unit_scale=True):
             source.write(first + b"\n")
             target.write(second + b"\n")
 
@@ -191,7 +191,7 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
     """
     taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
-        for _, pair in watched(_parallel(paths), unit=" pairs", unit_scale=True):
+        for _, pair in progress_bar(_parallel(paths), unit=" pairs", unit_scale=True):
             faults = ((fault, name) for name, line in zip(names, pair) if (fault := _fault(line)))
             first = next(faults, None)
             if first:
@@ -228,7 +228,7 @@ def copy_similar_pairs(inputs: Paths, outputs: Paths, longest: int, ratio: float
     with ExitStack() as stack:
         texts = [stack.enter_context(open(path, "rb")) for path in (*inputs, *(instead or inputs))]
         source, target = (stack.enter_context(open(path, "wb")) for path in outputs)
-        for first, second, *copies in watched(zip(*texts), unit=" pairs", unit_scale=True):
+        for first, second, *copies in progress_bar(zip(*texts), unit=" pairs", unit_scale=True):
             shorter, longer = sorted((len(first.decode().split()), len(second.decode().split())))
             if shorter > 0 and longer <= longest and (not ratio or longer <= ratio * shorter):
                 source.write(copies[0])

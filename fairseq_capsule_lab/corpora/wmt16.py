@@ -3,12 +3,10 @@
 from collections.abc import Sequence
 from functools import partial
 
-from fairseq_capsule_lab.corpora import filters
-from fairseq_capsule_lab.corpora.help_texts import ARCHIVES, BPE, EARLIER, JOINT, LIMIT, MANIFEST, RAW, RESUMES, lengths
+from fairseq_capsule_lab.corpora import filters, help_texts
 from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Options, Recipe
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.corpora.recipe import Options, Recipe, one_of
 
 WMT16 = "https://data.statmt.org/wmt16/translation-task"
 OPUS = "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses"
@@ -37,40 +35,30 @@ def _filters(options: Options) -> Sequence[Filter]:
 
 
 def _check(options: Options) -> Options:
-    if options["diacritics"] not in ("remove", "keep"):
-        raise LabError(f"--diacritics must be remove or keep, not '{options['diacritics']}'")
-    return options
+    return one_of(options, "diacritics", "remove", "keep")
 
 
 EN_RO = Recipe(
     script="prepare-wmt16-en-ro.sh",
-    help=f"""\
-Prepare WMT16 English-Romanian, 0.6M pairs, from the raw archives, and binarise it for fairseq, in OUT/bin, for both
-directions.
-
-    prepare-wmt16-en-ro.sh [OPTION VALUE]... OUT
-
-{ARCHIVES}
+    help=help_texts.of_archives(
+        usage="prepare-wmt16-en-ro.sh",
+        title="WMT16 English-Romanian, 0.6M pairs, from the raw archives",
+        options=f"""\
+{help_texts.ARCHIVES}
                  training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), dev-romanian-updated.tgz
                  and test.tgz (of WMT16)
   --diacritics HOW
                  remove (default, common for Romanian-English) or keep those of the Romanian text. With Romanian as the
-                 target, scores with and without diacritics differ by many points
-  --merges N     BPE merges (32,000)
-{BPE}
-{JOINT}
-{lengths(80, "9")}
-{EARLIER}
-{LIMIT}
-
+                 target, scores with and without diacritics differ by many points""",
+        merges="32,000",
+        limits=help_texts.lengths(80, "9"),
+        text="""\
 Punctuation is normalised, unprintable characters are dropped, Romanian letters are normalised (comma below, not
-cedilla), diacritics are removed, words are tokenised (XML escapes kept). Case is kept.
-
-  OUT/bin        binarised: train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)
-{RAW}
-{MANIFEST}
-
-{RESUMES}""",
+cedilla), diacritics are removed, words are tokenised (XML escapes kept). Case is kept.""",
+        sets=f"""\
+train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)
+{help_texts.RAW}""",
+    ),
     languages=("en", "ro"),
     options=("from", "diacritics", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
     raw=_raw,

@@ -4,17 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters
-from fairseq_capsule_lab.corpora.help_texts import (
-    ARCHIVES,
-    BPE,
-    EARLIER_SEPARATE,
-    LIMIT,
-    MANIFEST_SEPARATE,
-    RAW,
-    RESUMES,
-    SEPARATE,
-)
+from fairseq_capsule_lab.corpora import filters, help_texts
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
 from fairseq_capsule_lab.corpora.recipe import Options, Recipe, folder_of
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
@@ -74,35 +64,30 @@ def _check(options: Options) -> Options:
 
 ZH_EN = Recipe(
     script="prepare-wmt17-zh-en.sh",
-    help=f"""\
-Prepare WMT17 Chinese-English, 24M raw pairs, from the raw archives, and binarise it for fairseq, in OUT/bin.
-
-    prepare-wmt17-zh-en.sh [OPTION VALUE]... OUT
-
-{ARCHIVES}
+    help=help_texts.of_archives(
+        usage="prepare-wmt17-zh-en.sh",
+        title="WMT17 Chinese-English, 24M raw pairs, from the raw archives",
+        options=f"""\
+{help_texts.ARCHIVES}
                  training-parallel-nc-v12.tgz, UNv1.0.en-zh.tar.gz.00 and .01, dev.tgz and test.tgz (of WMT17)
   --cwmt DIR     the folder of CWMT's files (casia2015_ch.txt, casia2015_en.txt, …; subfolders are searched). They are
                  available only on registration and never downloaded
   --parts LIST   some of nc,un,cwmt (all three). No public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of
-                 GRET, which fit nc,cwmt best
-  --merges N     BPE merges (32,000)
-{BPE}
-{SEPARATE}
+                 GRET, which fit nc,cwmt best""",
+        merges="32,000",
+        limits="""\
   --max-length N, --ratio X
                  leave out training and validation pairs with more than N words in a sentence (49, as Duan et al. take
-                 under 50; GRET: 100), and training pairs with a sentence of more than X (9) times the other's words
-{EARLIER_SEPARATE}
-{LIMIT}
-
+                 under 50; GRET: 100), and training pairs with a sentence of more than X (9) times the other's words""",
+        text="""\
 Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
-characters are dropped, words are tokenised (XML escapes kept), case is kept.
-
-  OUT/bin        binarised: train, valid (the short enough pairs of newsdev2017), valid1 (all of it), test
+characters are dropped, words are tokenised (XML escapes kept), case is kept.""",
+        sets=f"""\
+train, valid (the short enough pairs of newsdev2017), valid1 (all of it), test
                  (newstest2017)
-{RAW}
-{MANIFEST_SEPARATE}
-
-{RESUMES}""",
+{help_texts.RAW}""",
+        separate=True,
+    ),
     languages=("zh", "en"),
     options=("from", "cwmt", "parts", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
     raw=_raw,

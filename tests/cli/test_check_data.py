@@ -4,6 +4,8 @@ import json
 import shutil
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.cli.conftest import fairseq
 
@@ -146,3 +148,32 @@ def test_folders_that_are_not_prepared_are_refused(refused, data):
     (data / "settings").touch()  # a prepare script made it, so its text is required
     shutil.rmtree(data / "bpe")
     assert "it has no folder bpe or characters" in refused("check-data", data)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.text(st.characters(categories=["Cc", "Cf", "Zl", "Zp", "L"], exclude_characters="\0.-/"), min_size=1),
+        min_size=2,
+        max_size=2,
+        unique_by=str.encode,
+    ),
+    st.booleans(),
+)
+def test_names_of_files_cannot_control_the_terminal(command, sound, tmp_path, names, has_text):
+    """Names of splits, languages and listed files with escape sequences and marks of direction are escaped."""
+    split, language = (name[:20] for name in names)
+    folder = tmp_path / "names"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(sound if has_text else sound / "bin", folder)
+    if has_text:
+        (folder / f"raw/{split}.en").write_text("a\n", encoding="utf-8")
+        (folder / "manifest.tsv").write_text(f"file\t{split}\tx\t1\nfile\n", encoding="utf-8")
+    else:
+        for kind in ("bin", "idx"):
+            shutil.copy(folder / f"test.en-de.en.{kind}", folder / f"{split}.en-{language}.en.{kind}")
+            shutil.copy(folder / f"test.en-de.en.{kind}", folder / f"{split}.{kind}")
+        shutil.copy(folder / "dict.en.txt", folder / f"dict.{language}.txt")
+    for form in ([], ["--json"]):
+        result = command("check-data", folder, *form)
+        assert all(line.isprintable() for line in (result.out + result.err).split("\n")), (names, result)

@@ -13,8 +13,8 @@ from fairseq_capsule_lab.corpora.toy.grammar import (
     WHAT,
     WHO,
     I,
-    embedded,
-    finished,
+    embed,
+    finish,
     pair,
     realise,
 )
@@ -97,7 +97,7 @@ def test_german_puts_time_before_the_object_and_place_after_it():
 )
 def test_the_verb_is_last_in_subordinate_clauses(inner, english, german):
     words = realise(SLEEPS) + subordinate(("because", "weil"), inner)
-    check(finished(words, "."), f"The child sleeps because {english}.", f"Das Kind schläft, weil {german}.")
+    check(finish(words, "."), f"The child sleeps because {english}.", f"Das Kind schläft, weil {german}.")
     says = with_fields(clause("say", HE), complement=subordinate(("that", "dass"), inner))
     check(says, f"He says that {english}.", f"Er sagt, dass {german}.")
 
@@ -108,7 +108,7 @@ def test_the_verb_is_first_after_a_subordinate_clause():
         "Because the child sleeps, the woman calls the dog.",
         "Weil das Kind schläft, ruft die Frau den Hund an.",
     )
-    check(finished(words, "."), english, german)
+    check(finish(words, "."), english, german)
 
 
 @pytest.mark.parametrize(
@@ -184,10 +184,10 @@ def test_passives_are_translated(helpers, tense, english, german):
     ],
 )
 def test_infinitives_are_last(inner, english, german):
-    tries = clause("try", HE, [PERFECT["haben"]], complement=embedded(grammar.NOTHING, inner))
+    tries = clause("try", HE, [PERFECT["haben"]], complement=embed(grammar.NOTHING, inner))
     check(tries, f"He has tried to {english}.", f"Er hat versucht, {german}.")
     works = realise(clause("work", HE)) + subordinate(("in_order", "um"), inner)
-    check(finished(works, "."), f"He works in order to {english}.", f"Er arbeitet, um {german}.")
+    check(finish(works, "."), f"He works in order to {english}.", f"Er arbeitet, um {german}.")
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_infinitives_are_last(inner, english, german):
 )
 def test_relative_clauses_follow_their_noun_or_the_last_verb(phrase, helps, english, german):
     pronoun = grammar.relative_pronoun(phrase.noun, phrase.agreement[1])
-    relative = embedded(grammar.NOTHING, clause(helps, SHE, object=pronoun, front="object"))
+    relative = embed(grammar.NOTHING, clause(helps, SHE, object=pronoun, front="object"))
     check(clause("see", HE, object=phrase, relative=relative), f"He sees {english}.", f"Er sieht {german}.")
     later = clause("see", HE, [PERFECT["haben"]], object=phrase, relative=relative)
     german_phrase, german_clause = german.split(",")
@@ -240,7 +240,7 @@ def test_prepositions_govern_a_case_and_contract(preposition, phrase, english, g
         ),
         (replace(SEES, negated=True), "The:Der  man:Mann  does:sieht  not:nicht  see:sieht  the:den  dog:Hund"),
         (
-            clause("try", HE, complement=embedded(grammar.NOTHING, clause("sleep"))),
+            clause("try", HE, complement=embed(grammar.NOTHING, clause("sleep"))),
             "He:Er  tries:versucht  to:zu  sleep:schlafen",
         ),
         (
@@ -248,7 +248,7 @@ def test_prepositions_govern_a_case_and_contract(preposition, phrase, english, g
             "The:Die  door:Tür  has:ist  been:worden  opened:geöffnet",
         ),
         (
-            clause("see", HE, object=grammar.owned(np("the door"), np("the house"))),
+            clause("see", HE, object=grammar.possession(np("the door"), np("the house"))),
             "He:Er  sees:sieht  the:die  door:Tür  of:des  the:des  house:Hauses",
         ),
     ],
@@ -259,7 +259,7 @@ def test_links_join_words_and_their_translations(words, expected):
 
 
 def test_the_alignment_counts_from_0_and_leaves_german_commas_unlinked():
-    tries = clause("try", HE, complement=embedded(grammar.NOTHING, clause("call", object=np("the dog"))))
+    tries = clause("try", HE, complement=embed(grammar.NOTHING, clause("call", object=np("the dog"))))
     words = statement(tries)
     assert grammar.text(words.german) == "Er versucht, den Hund anzurufen."
     assert grammar.alignment(words) == "0-0 1-1 2-5 3-5 4-3 5-4 6-6"

@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.corpora.chinese_headlines.articles import EVENTS, article_pairs
+from fairseq_capsule_lab.corpora.headlines import EVENTS, article_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits
 
 FINGERPRINT = "a45549a6e5e24f11f84b28d35f186dd3bc8bbff3e8960c2d71e1fe563c8ec8e7"

@@ -54,7 +54,7 @@ def test_determiners_adjectives_and_nouns_agree(phrase, nominative, accusative, 
     ],
 )
 def test_owners_are_in_the_genitive(owner, expected):
-    assert german(grammar.owned(np("the door"), owner), "nominative") == expected
+    assert german(grammar.possession(np("the door"), owner), "nominative") == expected
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.corpora import parallel_text
+from fairseq_capsule_lab.corpora import splits
 from fairseq_capsule_lab.corpora.splits import draw_splits
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 
@@ -81,12 +81,12 @@ def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypa
     run(tmp_path)
     before = contents(tmp_path)
 
-    def write_until_full(path, lines, write=parallel_text._write):
+    def write_until_full(path, lines, write=splits._write):
         write(path, lines)
         if "valid.de" in path.name:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(parallel_text, "_write", write_until_full)
+    monkeypatch.setattr(splits, "_write", write_until_full)
     assert run(tmp_path, "--seed", "2") == 1
     assert contents(tmp_path) == before
     expected = f"{tmp_path}/valid.de: not written: No space left on device; choose another folder"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from itertools import chain
 
 from fairseq_capsule_lab.corpora.toy import grammar, inflection, lexicon
-from fairseq_capsule_lab.corpora.toy.grammar import Clause, embedded, finished, pair, realise
+from fairseq_capsule_lab.corpora.toy.grammar import Clause, embed, finish, pair, realise
 
 PERFECT = {"haben": lexicon.VERBS["perfect"][0], "sein": lexicon.VERBS["perfect"][1]}
 PASSIVE, WILL = lexicon.VERBS["passive"][0], lexicon.VERBS["future"][0]
@@ -71,15 +71,15 @@ def with_fields(old, **fields):
 
 
 def statement(main):
-    return finished(realise(main), ".")
+    return finish(realise(main), ".")
 
 
 def question(asked):
-    return finished(realise(asked, grammar.VERB_SECOND if asked.front else grammar.VERB_FIRST), "?")
+    return finish(realise(asked, grammar.VERB_SECOND if asked.front else grammar.VERB_FIRST), "?")
 
 
 def subordinate(words, inner):
-    return embedded(pair(*words), inner)
+    return embed(pair(*words), inner)
 
 
 def check(words, english, german):

@@ -5,7 +5,7 @@ The tests of the other scripts cover what they share.
 
 import pytest
 
-from fairseq_capsule_lab.corpora.chinese_headlines.articles import article_pairs
+from fairseq_capsule_lab.corpora.headlines import article_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits
 from tests.integration.preparing import Workplace, contents, read
 

@@ -49,7 +49,7 @@ class Words:
 NOTHING, COMMA = Words(), Words(german=(Word(","),))
 
 
-def _linked(text: str, link: object) -> Tuple[Word, ...]:
+def _link(text: str, link: object) -> Tuple[Word, ...]:
     return tuple(Word(word, link) for word in text.split())
 
 
@@ -89,7 +89,7 @@ def noun_phrase(word: Determiner, noun: Noun, plural: bool = False, adjectives: 
     return Phrase(words, (3, plural), noun=noun)
 
 
-def owned(phrase: Phrase, owner: Phrase) -> Phrase:
+def possession(phrase: Phrase, owner: Phrase) -> Phrase:
     """The old door of the house."""
 
     def words(case: str) -> Words:
@@ -179,10 +179,10 @@ def _verbs(clause: Clause, final: bool) -> Dict[str, Words]:
     first, *others = (*clause.helpers, clause.verb)
     base, subject, link = first.english[0], clause.fields.get("subject"), object()
     if not subject:
-        to = Words(_linked("to", link), _linked(f"{first.prefix}zu{first.german[0]}", link))
+        to = Words(_link("to", link), _link(f"{first.prefix}zu{first.german[0]}", link))
         if not first.prefix:
-            to = pair("to", "zu") + Words(german=_linked(first.german[0], link))
-        return {"finite": to, "verbs": Words(_linked(f"{base} {first.particle}", link))}
+            to = pair("to", "zu") + Words(german=_link(first.german[0], link))
+        return {"finite": to, "verbs": Words(_link(f"{base} {first.particle}", link))}
     inverted, agreement = clause.question and clause.front != "subject", (clause.tense == "past", *subject.agreement)
     if clause.tense == "progressive":
         finite, main = inflection.BE.english_finite(*agreement), inflection.with_suffix(base, "ing")
@@ -192,26 +192,26 @@ def _verbs(clause: Clause, final: bool) -> Dict[str, Words]:
         finite, main = inflection.DO.english_finite(*agreement), base
     else:
         finite, main = "", first.english_finite(*agreement)
-    english, german = _linked(f"{main} {first.particle}", link), _linked("" if final else first.prefix, link)
+    english, german = _link(f"{main} {first.particle}", link), _link("" if final else first.prefix, link)
     for before, verb in zip((first, *others), others):
         form, own = -1 if before.frame in ("perfect", "passive") else 0, object()
-        english += _linked(f"{verb.english[form]} {verb.particle}", own)
-        german = _linked(verb.prefix + verb.german[form], own) + german
+        english += _link(f"{verb.english[form]} {verb.particle}", own)
+        german = _link(verb.prefix + verb.german[form], own) + german
     end = (first.prefix if final else "") + first.german_finite(*agreement)
     return {
-        "inverted": Words(_linked(finite if inverted else "", link)),
-        "finite": Words(_linked("" if inverted else finite, link), _linked(end, link)),
+        "inverted": Words(_link(finite if inverted else "", link)),
+        "finite": Words(_link("" if inverted else finite, link), _link(end, link)),
         "verbs": Words(english, german),
-        "progressive": Words(german=_linked("gerade" if clause.tense == "progressive" else "", link)),
+        "progressive": Words(german=_link("gerade" if clause.tense == "progressive" else "", link)),
     }
 
 
-def embedded(opening: Words, clause: Clause) -> Words:
+def embed(opening: Words, clause: Clause) -> Words:
     """A subordinate or relative clause or an infinitive, in German between commas."""
     return COMMA + opening + realise(clause, VERB_FINAL) + COMMA
 
 
-def finished(words: Words, mark: str) -> Words:
+def finish(words: Words, mark: str) -> Words:
     """A sentence: no commas that are repeated or at an end, a capital letter, and the final mark."""
     end, sides = object(), []
     for side in (words.english, words.german):

@@ -24,7 +24,7 @@ def with_s(word: str) -> str:
     return word[:-1] + "ies" if re.search("[^aeiou]y$", word) else word + "s"
 
 
-def _compared(adjective: str, suffix: str, word: str) -> str:
+def _compare(adjective: str, suffix: str, word: str) -> str:
     syllables = len(_VOWELS.findall(re.sub("(?<!l)e$", "", adjective))) - adjective.endswith("y")
     return with_suffix(adjective, suffix) if syllables < 2 else f"{word}_{adjective}"
 
@@ -51,7 +51,7 @@ class Noun(NamedTuple):
             return self.plural + "n" * (case == "dative" and self.plural[-1] not in "ns")
         return {"nominative": self.german, "genitive": self.genitive}.get(case, self.oblique)
 
-    def extended(self, english: str, gender: str, *german: str) -> "Noun":
+    def extend(self, english: str, gender: str, *german: str) -> "Noun":
         """The noun with a word before it in English and other forms in German."""
         singular, plural = (f"{english}_{word}" for word in self.english)
         return Noun(self.kind, (singular, plural), gender, *german)
@@ -75,7 +75,7 @@ def noun(kind: str, english: str, german: str) -> Noun:
 
 def compound(english: str, german: str, head: Noun) -> Noun:
     """Kitchen door, Küchentür: the first part in both languages, and the head."""
-    return head.extended(english, head.gender, *(german + form.lower() for form in head[3:7]))
+    return head.extend(english, head.gender, *(german + form.lower() for form in head[3:7]))
 
 
 class Adjective(NamedTuple):
@@ -96,8 +96,8 @@ def adjectives(english: str, german: str) -> Iterator[Adjective]:
     if "-" not in notes:
         e = "e" if re.search("(d|t|s|ß|z|sch)$", word) else ""
         more, most = compared or (stem + "er", f"{word}{e}st")
-        yield Adjective("comparative", _compared(english, "er", "more"), more, more)
-        yield Adjective("superlative", _compared(english, "est", "most"), most, most)
+        yield Adjective("comparative", _compare(english, "er", "more"), more, more)
+        yield Adjective("superlative", _compare(english, "est", "most"), most, most)
     if "un" in notes:
         yield Adjective("negative", "un" + english, "un" + word, "un" + stem)
 

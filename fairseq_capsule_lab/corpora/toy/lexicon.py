@@ -21,7 +21,7 @@ def _entries() -> Iterator[Tuple[str, Tuple[Tuple[str, ...], Tuple[str, str]]]]:
             yield section, (tuple(arguments), (english.strip(), german.strip()))
 
 
-def grouped(pairs: Iterable[Tuple[Key, Item]]) -> Dict[Key, List[Item]]:
+def by_key(pairs: Iterable[Tuple[Key, Item]]) -> Dict[Key, List[Item]]:
     """The items of each key, in their order."""
     groups: Dict[Key, List[Item]] = {}
     for key, item in pairs:
@@ -29,8 +29,8 @@ def grouped(pairs: Iterable[Tuple[Key, Item]]) -> Dict[Key, List[Item]]:
     return groups
 
 
-_SECTIONS = grouped(_entries())
-WORDS = grouped((" ".join((name, *heading)), words) for name in _SECTIONS for heading, words in _SECTIONS[name])
+_SECTIONS = by_key(_entries())
+WORDS = by_key((" ".join((name, *heading)), words) for name in _SECTIONS for heading, words in _SECTIONS[name])
 _GROUPS = dict(WORDS["group"])
 
 
@@ -39,24 +39,24 @@ def _kinds(name: str) -> Tuple[str, ...]:
     return tuple(kind for part in _GROUPS[name].split() for kind in _kinds(part)) if name in _GROUPS else (name,)
 
 
-TIMES = grouped((tense, words) for tenses, words in _SECTIONS["time"] for tense in tenses)
-PREPOSITIONS = grouped((role, (first, *second.split())) for (role,), (first, second) in _SECTIONS["preposition"])
-VERBS = grouped(
+TIMES = by_key((tense, words) for tenses, words in _SECTIONS["time"] for tense in tenses)
+PREPOSITIONS = by_key((role, (first, *second.split())) for (role,), (first, second) in _SECTIONS["preposition"])
+VERBS = by_key(
     (frame, inflection.verb(frame, list(map(_kinds, roles)), *words)) for (frame, *roles), words in _SECTIONS["verb"]
 )
 
 # By kind of noun. A compound calls an animal after the place where it lives.
-NOUNS = grouped((kind, inflection.noun(kind, *words)) for (kind, *_), words in _SECTIONS["noun"])
+NOUNS = by_key((kind, inflection.noun(kind, *words)) for (kind, *_), words in _SECTIONS["noun"])
 _SMALL = [(kind, noun, noun.small) for kind in NOUNS for noun in NOUNS[kind] if noun.small]
 _AGENTS = [(noun, noun.german + "in") for noun in NOUNS["person"][-len(WORDS["noun person agent"]) :]]
-DERIVED_NOUNS = grouped(
-    [("person", noun.extended("female", "f", *[german] * 3, german + "nen")) for noun, german in _AGENTS]
-    + [(kind, noun.extended("little", "n", *[german] * 2, german + "s", german)) for kind, noun, german in _SMALL]
+DERIVED_NOUNS = by_key(
+    [("person", noun.extend("female", "f", *[german] * 3, german + "nen")) for noun, german in _AGENTS]
+    + [(kind, noun.extend("little", "n", *[german] * 2, german + "s", german)) for kind, noun, german in _SMALL]
 )
 _FIRST = WORDS["modifier"] + [(noun.english[0], noun.linking) for kind in NOUNS for noun in NOUNS[kind] if noun.linking]
 MODIFIERS = {kind: _FIRST for kind in NOUNS if kind not in ("person", "animal", "topic")}
 MODIFIERS["animal"] = [(noun.english[0], noun.linking) for noun in NOUNS["place"]]
-ADJECTIVES = grouped(
+ADJECTIVES = by_key(
     [
         ((kind, adjective.degree), adjective)
         for groups, words in _SECTIONS["adjective"]
@@ -75,7 +75,7 @@ ADJECTIVES = grouped(
 # By their heading: definite or not, endings, weights of the singular and of the plural.
 _NUMBERS = WORDS["number"] + WORDS["ten"]
 _NUMBERS += [(f"{ten}-{one}", f"{eins}und{zehn}") for ten, zehn in WORDS["ten"] for one, eins in WORDS["number"]]
-DETERMINERS = grouped((heading, Determiner(*words, heading[1])) for heading, words in _SECTIONS["determiner"])
+DETERMINERS = by_key((heading, Determiner(*words, heading[1])) for heading, words in _SECTIONS["determiner"])
 DETERMINERS["definite", "bare", "8", "3"] = [Determiner(f"{name}_'s", f"{name}s", "bare") for name, _ in WORDS["name"]]
 DETERMINERS["indefinite", "bare", "0", "12"] = [Determiner(*number, "bare") for number in _NUMBERS]
 DETERMINERS["indefinite", "bare", "0", "8"] = [Determiner("", "", "bare")]

@@ -5,10 +5,9 @@ from functools import partial
 
 from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.help_texts import RESUMES
-from fairseq_capsule_lab.corpora.parallel_text import write_parallel
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.corpora.recipe import Options, Recipe, positive
-from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.splits import draw_splits, write_parallel
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 
 MOST = 10_000_000  # pairs of a split

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any, Dict, Iterator, Sequence, Tuple
 
-from fairseq_capsule_lab.corpora.dice import Dice
+from fairseq_capsule_lab.corpora.splits import Dice
 from fairseq_capsule_lab.corpora.toy import grammar, inflection, lexicon
-from fairseq_capsule_lab.corpora.toy.grammar import NOTHING, Clause, Phrase, Words, embedded, finished, pair, realise
+from fairseq_capsule_lab.corpora.toy.grammar import NOTHING, Clause, Phrase, Words, embed, finish, pair, realise
 from fairseq_capsule_lab.corpora.toy.inflection import Noun, Verb
 
 SHORTEST, LONGEST = 4, 22  # words of the English sentence
@@ -35,12 +35,12 @@ class Sampler:
         kind = self.dice.weigh(_SENTENCES)
         if kind == "question":
             clause = self._question()
-            return finished(realise(clause, grammar.VERB_SECOND if clause.front else grammar.VERB_FIRST), "?")
+            return finish(realise(clause, grammar.VERB_SECOND if clause.front else grammar.VERB_FIRST), "?")
         if kind == "statement":
             words = realise(self._main())
         elif kind == "purpose":
             words = realise(self._clause(self.dice.choose(("transitive", "dative"))))
-            words += embedded(pair("in_order", "um"), self._infinitive())
+            words += embed(pair("in_order", "um"), self._infinitive())
         elif kind == "joined":
             comma = pair(",", ",")
             joint = self.dice.choose((Words(comma.english) + pair("and", "und"), comma + pair("but", "aber")))
@@ -48,10 +48,10 @@ class Sampler:
         else:
             section = self.dice.weigh({"conjunction": 3, "conjunction same": 7})
             tense = self.dice.choose(("present", "past")) if section == "conjunction same" else ""
-            subordinate, clause = embedded(self._word(section), self._light(tense)), self._light(tense)
+            subordinate, clause = embed(self._word(section), self._light(tense)), self._light(tense)
             before = subordinate + pair(",", ",") + realise(clause, grammar.VERB_FIRST)
             words = before if kind == "before" else realise(clause) + subordinate
-        return finished(words, ".")
+        return finish(words, ".")
 
     def _question(self) -> Clause:
         front = self.dice.choose(("", "question", "subject", "object"))
@@ -69,7 +69,7 @@ class Sampler:
             frame = self.dice.weigh({"clausal": 5, "interrogative": 3, "infinitival": 4})
             word = self._word(f"complement {frame}")
             clause = self._infinitive() if frame == "infinitival" else self._light()
-            clause = _with(self._clause(frame), complement=embedded(word, clause))
+            clause = _with(self._clause(frame), complement=embed(word, clause))
         else:
             clause = self._adverbials(self._clause())
         # A reader would take an adverbial at the end as part of a relative clause before it.
@@ -77,7 +77,7 @@ class Sampler:
         role = "subject" if closed else self.dice.choose(("subject", "object"))
         phrase = clause.fields.get(role)
         if phrase and phrase.noun and "complement" not in clause.fields and self.dice.chance(0.2):
-            relative = embedded(NOTHING, self._relative(phrase.noun, phrase.agreement[1]))
+            relative = embed(NOTHING, self._relative(phrase.noun, phrase.agreement[1]))
             described = replace(phrase, words=lambda case: phrase.words(case) + relative)
             clause = _with(clause, **{"relative": relative} if role == "object" else {"subject": described})
         if "time" in clause.fields and ("relative" in clause.fields or self.dice.chance(0.4)):
@@ -103,10 +103,10 @@ class Sampler:
         if frame == "object":
             verb = self.dice.choose_early([verb for verb in lexicon.VERBS["transitive"] if kind in verb.objects])
             fields = {"subject": self._phrase(verb.subjects, _SUBJECTS), "object": pronoun}
-            return Clause(verb, fields, front=frame, **self._inflected(verb, kind, tense))
+            return Clause(verb, fields, front=frame, **self._inflect(verb, kind, tense))
         verb = self.dice.choose_early([verb for verb in lexicon.VERBS[frame] if kind in verb.subjects])
         fields = {"subject": pronoun, **self._constituents(verb, kind)}
-        return self._adverbials(Clause(verb, fields, **self._inflected(verb, kind, tense)), scale=0.3)
+        return self._adverbials(Clause(verb, fields, **self._inflect(verb, kind, tense)), scale=0.3)
 
     def _clause(self, frame: str = "", tense: str = "", positive: bool = False) -> Clause:
         """A clause without adverbials. `not` requires definite phrases: with others German says kein."""
@@ -114,7 +114,7 @@ class Sampler:
         passive = frame == "passive"
         verb = self.dice.choose_early(lexicon.VERBS["transitive" if passive else frame])
         kind = self.dice.choose(verb.objects if passive else verb.subjects)
-        inflected = self._inflected(verb, kind, tense, passive)
+        inflected = self._inflect(verb, kind, tense, passive)
         negatable = not positive and not any("positive" in helper.notes for helper in inflected["helpers"])
         negated = negatable and self.dice.chance(0.15)
         subject = grammar.IT if frame == "weather" else self._phrase((kind,), _SUBJECTS, negated)
@@ -123,7 +123,7 @@ class Sampler:
             fields["agent"] = self._prepositional([("by", "von", "dative")], ("person",), negated)
         return Clause(verb, {"subject": subject, **fields}, negated=negated, **inflected)
 
-    def _inflected(self, verb: Verb, kind: str, tense: str = "", passive: bool = False) -> Dict[str, Any]:
+    def _inflect(self, verb: Verb, kind: str, tense: str = "", passive: bool = False) -> Dict[str, Any]:
         """A tense and the verbs that express it. `kind` is that of the subject: a thing can and must."""
         tense = tense or self.dice.weigh(_TENSES)
         perfect = lexicon.VERBS["perfect"][passive or "sein" in verb.notes]
@@ -194,7 +194,7 @@ class Sampler:
         phrase = grammar.noun_phrase(determiner, noun, plural, tuple(dict.fromkeys(adjectives)))
         if determiner is _THE and noun.kind not in ("person", "animal", "food") and self.dice.chance(0.08):
             owner = self._noun(self.dice.choose(("person", "place")))
-            return grammar.owned(phrase, grammar.noun_phrase(self.dice.choose((_THE, _A)), owner))
+            return grammar.possession(phrase, grammar.noun_phrase(self.dice.choose((_THE, _A)), owner))
         return phrase
 
     def _noun(self, kind: str) -> Noun:

@@ -1,0 +1,201 @@
+"""Check of a folder of fairseq-preprocess without its text, in constant memory."""
+
+import re
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Optional
+
+import numpy as np
+from fairseq.data import Dictionary
+from fairseq.data.indexed_dataset import IndexedDataset
+
+from fairseq_capsule.data import binarised
+from fairseq_capsule.data.binarised import REMEDY, BinarisedText, BrokenFile
+from fairseq_capsule.data.dictionaries import read_dictionary
+from fairseq_capsule_lab.corpora import check_text
+from fairseq_capsule_lab.corpora.check_text import EMPTY, Fault, FolderCheck, Limits, is_train
+from fairseq_capsule_lab.errors import LabError
+
+NEEDED = ("train", "valid")  # fairseq-train does not start without these splits
+# SPLIT.SOURCE-TARGET.LANGUAGE with or without .idx, or SPLIT.idx for a single language without a name (--only-source).
+NAMED = re.compile(
+    r"(?P<split>[^.]+)\.(?P<pair>(?P<source>[^.-]+)-(?P<target>[^.-]+))\.(?P<lang>[^.]+?)(?P<index>\.idx)?"
+)
+NAMELESS = re.compile(r"(?P<split>[^.]+)\.idx")
+# Errors of fairseq's reader for damaged files in the older format.
+READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError, struct.error)
+UNSEEN = (
+    "there is no text with the binarised data: not checked are broken characters, whether the tokens are "
+    "those of the text, and whether the references are the same sentences"
+)
+
+
+class BinarisedFolder(FolderCheck):
+    """What fairseq-preprocess made, without its text. A language is None if it has no name."""
+
+    def __init__(self, folder: Path, limits: Limits):
+        super().__init__(folder, limits)
+        self.dictionaries: dict[Optional[str], Dictionary] = {
+            path.name[len("dict.") : -len(".txt")] or None: read_dictionary(path)
+            for path in sorted([*folder.glob("dict.*.txt"), *folder.glob("dict.txt")])
+        }
+        self.texts = self._texts()
+        if not self.dictionaries or not self.texts:
+            raise LabError(
+                f"{folder}: neither a folder that scripts/prepare-*.sh made nor one that fairseq-preprocess made, with "
+                "dict.LANG.txt and SPLIT.SOURCE-TARGET.LANG.idx; name one"
+            )
+        self.notes += [UNSEEN, *self._absent()]
+
+    def _texts(self) -> dict[str, list[tuple[Path, Optional[str]]]]:
+        """Return the files and languages of each split. Train comes last, as `RepeatedPairs` requires.
+
+        If the folder has several language pairs, the names of the splits contain the pair.
+        """
+        texts: dict[tuple[str, str], list[tuple[Path, Optional[str]]]] = {}
+        for path in sorted(self.folder.iterdir()):
+            named, nameless = NAMED.fullmatch(path.name), NAMELESS.fullmatch(path.name)
+            if named and named["lang"] in (named["source"], named["target"]):
+                texts.setdefault((named["split"], named["pair"]), []).append((path, named["lang"]))
+            elif nameless:
+                texts.setdefault((nameless["split"], ""), []).append((path, None))
+        several = len({pair for _, pair in texts}) > 1
+        ordered = sorted(texts, key=lambda key: (is_train(key[0]), *key))
+        return {f"{split}.{pair}" if several and pair else split: texts[split, pair] for split, pair in ordered}
+
+    def _absent(self) -> Iterator[str]:
+        """Yield notes on missing parts that a training needs but a test set does not."""
+        names = (NAMED.fullmatch(path.name) for files in self.texts.values() for path, _ in files)
+        languages = {language for name in names if name for language in (name["source"], name["target"])}
+        for language in sorted(languages - self.dictionaries.keys()):
+            yield f"there is no dict.{language}.txt, as with --only-source: {language} was not checked"
+        for split in NEEDED:
+            if not any(name.startswith(split) for name in self.texts):
+                yield f"there is no {split} set: a training needs one, but a translation does not"
+
+    def findings(self) -> Iterator[Fault]:
+        for language, dictionary in self.dictionaries.items():
+            yield from check_text.dictionary_order(_dictionary_name(language), dictionary)
+        for split, files in self.texts.items():
+            yield from self._split(split, files)
+        yield from self.overlaps({split: files[0][0].name for split, files in self.texts.items()})
+
+    def _split(self, split: str, files: list[tuple[Path, Optional[str]]]) -> Iterator[Fault]:
+        yield from self._missing(files)
+        names, languages, dictionaries, sentences = [], [], [], []
+        for path, language in files:
+            dictionary = self.dictionaries.get(language)
+            if dictionary is None:
+                yield Fault(path.name, None, f"its {_dictionary_name(language)} is missing: copy it here")
+                continue
+            try:
+                sentences.append(_sentences_in(path, dictionary))
+            except BrokenFile as error:
+                yield Fault(error.path.name, None, error.problem)
+                continue
+            names.append(path.name)
+            languages.append(language or "text")
+            dictionaries.append(dictionary)
+        if not names:
+            return
+        text = check_text.ParallelText(names)
+        try:
+            for number, pair in check_text.side_by_side(split, sentences):
+                if None in pair:
+                    longer = next(side for side, sentence in enumerate(pair) if sentence is not None)
+                    problem = f"no such sentence in {names[pair.index(None)]}, which has {text.pairs}; they are not "
+                    yield Fault(names[longer], number, f"{problem}parallel: {REMEDY}")
+                    break
+                text.pairs = number
+                bare = [_without_end(sentence, dictionary) for sentence, dictionary in zip(pair, dictionaries)]
+                if len(names) == len(files):  # otherwise a language of the pair is missing
+                    self.overlap.see(split, number, tuple(map(tuple, bare)))
+                for side, tokens in enumerate(bare):
+                    text.count(side, len(tokens), tokens.count(dictionaries[side].unk()))
+                    self.note_length(text, side, number, len(tokens), f"{EMPTY} and binarise again")
+            if not text.pairs:
+                yield Fault(names[0], None, f"no sentences: {REMEDY}")
+        except BrokenFile as error:
+            yield Fault(error.path.name, None, error.problem)
+        yield from text.findings()
+        shares = text.shares()
+        self.splits[split] = check_text.SplitCounts(text.pairs, dict(zip(languages, shares)))
+        for name, share in zip(names, shares):
+            if share > self.limits.most_unknown:
+                problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
+                yield Fault(name, None, f"{problem}prepare again")
+
+    def _missing(self, files: list[tuple[Path, Optional[str]]]) -> Iterator[Fault]:
+        name = NAMED.fullmatch(files[0][0].name)
+        for language in (name["source"], name["target"]) if name else ():
+            if name and language in self.dictionaries and language not in (language for _, language in files):
+                place = f"{name['split']}.{name['pair']}.{language}{name['index'] or ''}"
+                yield Fault(place, None, f"missing, but the other language is there: {REMEDY}")
+
+
+def _dictionary_name(language: Optional[str]) -> str:
+    return f"dict.{language}.txt" if language else "dict.txt"
+
+
+def _sentences_in(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
+    """Return the sentences of a file of any --dataset-impl, as numbers of tokens.
+
+    Raises:
+        BrokenFile: the file is incomplete. For the older formats this is raised when the sentence is read.
+    """
+    if path.suffix != ".idx":
+        return _raw_sentences(path, dictionary)
+    with open(path, "rb") as stream:
+        old = stream.read(len(binarised.OLD_MAGIC)) == binarised.OLD_MAGIC
+    if old:
+        return _old_sentences(path, dictionary)
+    tokens = BinarisedText(path)
+    tokens.require_known_tokens(len(dictionary))
+    return sentences_of(tokens)
+
+
+def sentences_of(text: BinarisedText) -> Iterator[list[int]]:
+    """Yield the sentences of binarised text in fairseq's present format (mmap)."""
+    start, some = 0, binarised.PIECE // 64
+    for first in range(0, text.sentences, some):
+        ends = np.cumsum(text.sizes(first, some), dtype=np.int64).tolist()
+        tokens = text.piece(start, ends[-1]).tolist()
+        yield from (tokens[begin:end] for begin, end in zip([0, *ends], ends))
+        start += ends[-1]
+
+
+def _old_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
+    """Yield the sentences of fairseq's older format (lazy, cached)."""
+    try:
+        sentences = IndexedDataset(str(path.with_suffix("")), fix_lua_indexing=True)
+        sizes, tokens = sentences.sizes, int(sentences.data_offsets[-1])
+        if len(sizes) != len(sentences) or min(sizes, default=0) < 0 or sum(map(int, sizes)) != tokens:
+            raise ValueError("sizes")
+        # fairseq reads a truncated index without an error, and the missing part is then uninitialised memory.
+        if path.stat().st_size != 48 + 8 * (2 * (len(sentences) + 1) + len(sizes)):
+            raise ValueError("index")
+        if path.with_suffix(".bin").stat().st_size != tokens * int(sentences.element_size):
+            raise ValueError("data")
+        for number in range(len(sentences)):
+            if sentences[number].dim() != 1:
+                raise ValueError("shape")
+            sentence = sentences[number].tolist()
+            if sentence and not 0 <= min(sentence) <= max(sentence) < len(dictionary):
+                raise BrokenFile(path, f"sentence {number + 1} has tokens that are not in the dictionary: {REMEDY}")
+            yield sentence
+    except READING_ERRORS as error:
+        raise BrokenFile(
+            path, f"incomplete, or not the index of its .bin file ({type(error).__name__}): {REMEDY}"
+        ) from error
+
+
+def _raw_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
+    """Yield the sentences of a text (raw), line by line: fairseq's own reader keeps all of them in memory."""
+    with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
+        for line in lines:
+            yield [dictionary.index(word) for word in line.split()]
+
+
+def _without_end(sentence: list[int], dictionary: Dictionary) -> list[int]:
+    return sentence[:-1] if sentence and sentence[-1] == dictionary.eos() else sentence
