@@ -20,7 +20,7 @@ from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.likelihood import negative_log_likelihood
 from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.scoring import Moses, tokenised_bleu
+from fairseq_capsule_lab.evaluation.scores import Moses, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 

@@ -7,7 +7,7 @@ from fairseq.hub_utils import GeneratorHubInterface
 from sacrebleu.metrics import BLEU, CHRF
 from torch import Tensor
 
-from fairseq_capsule_lab.evaluation.scoring import rules_of
+from fairseq_capsule_lab.evaluation.scores import rules_of
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 # sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
