@@ -17,8 +17,8 @@ from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.inspection.past_future import past_future
 from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule_lab.analysis.alignment import Links
-from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.charts import points
+from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import subwords_of

@@ -15,12 +15,11 @@ from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import mechanisms, parts_of
 from fairseq_capsule.options import option
-from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.charts import lines
-from fairseq_capsule_lab.analysis.likelihood import negative_log_likelihood
+from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
 from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.scoring import Moses, tokenised_bleu
+from fairseq_capsule_lab.evaluation.scores import Moses, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
-from fairseq_capsule_lab.evaluation.scoring import Measure
+from fairseq_capsule_lab.evaluation.scores import Measure
 
 EDGES = (10, 20, 30, 40, 50)
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from fairseq_capsule.checkpoints.models import load_with_data
 from fairseq_capsule.losses import bag_overlap_by_step
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
-from fairseq_capsule_lab.analysis.batches import batches
 from fairseq_capsule_lab.analysis.charts import lines
+from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
 

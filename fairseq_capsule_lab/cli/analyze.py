@@ -33,8 +33,8 @@ from fairseq_capsule_lab.cli.arguments import (
 )
 from fairseq_capsule_lab.cli.scoring_arguments import add_text
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.scoring import Measure, measures, require_own_reference
-from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs
+from fairseq_capsule_lab.evaluation.scores import Measure, measures
+from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs, require_own_reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

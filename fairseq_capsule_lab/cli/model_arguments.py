@@ -9,7 +9,7 @@ from fairseq_capsule.data.merges import bpe_options
 from fairseq_capsule.errors import one_line
 from fairseq_capsule.hub import CapsuleHub, load
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder
-from fairseq_capsule_lab.pages.inspection import Source
+from fairseq_capsule_lab.pages.sentences import SourceSentence
 
 MOST_LISTED = 10  # characters without a font
 
@@ -34,7 +34,7 @@ def load_model(args: argparse.Namespace, checkpoint: Path) -> CapsuleHub:
     return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)
 
 
-def note_unknown_words(args: argparse.Namespace, hub: CapsuleHub, sources: Sequence[Source]) -> None:
+def note_unknown_words(args: argparse.Namespace, hub: CapsuleHub, sources: Sequence[SourceSentence]) -> None:
     """Print a note if the text has words that are not in the dictionary, which the model reads as `<unk>`."""
     words = sum(len(source.tokens) - 1 for source in sources)  # without the end of the sentence
     unknown = sum(int(source.tokens.eq(hub.src_dict.unk()).sum()) for source in sources)

@@ -6,8 +6,7 @@ import warnings
 from pathlib import Path
 
 from fairseq_capsule.checkpoints.models import load_with_data
-from fairseq_capsule_lab.analysis.batches import batches
-from fairseq_capsule_lab.analysis.likelihood import negative_log_likelihood
+from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, label
 
 

@@ -9,7 +9,7 @@ import torch
 from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
 from fairseq_capsule.criterions import BagOfWordsProbe
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS
-from fairseq_capsule_lab.analysis.batches import batches
+from fairseq_capsule_lab.analysis.models import batches
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, label
 from fairseq_capsule_lab.errors import LabError
 

@@ -19,7 +19,8 @@ from fairseq_capsule_lab.cli.scoring_arguments import (
     read_scored,
     require_own_reference,
 )
-from fairseq_capsule_lab.evaluation import scoring
+from fairseq_capsule_lab.evaluation import translations
+from fairseq_capsule_lab.evaluation.scores import Moses, Score, evaluate, plain_sentences
 from fairseq_capsule_lab.files import write_whole
 
 
@@ -49,27 +50,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     systems = read_scored(args, [args.hypothesis, *([args.against] if args.against else [])])
     references = [read_lines(path) for path in args.references]
-    scoring.require_equal_counts(systems, list(zip(args.references, references)))
+    translations.require_equal_counts(systems, list(zip(args.references, references)))
     require_own_reference(args, systems, list(zip(args.references, references)))
-    for doubt in scoring.doubts(systems, references, args.lowercase):
+    for doubt in translations.doubts(systems, references, args.lowercase):
         print(f"fairseq-capsule score: note: {doubt}", file=sys.stderr)
 
     measures = measures_of(args, systems, references)
     if args.output:
-        sentences = (
-            systems[0].sentences if args.rouge else scoring.detokenised(systems[0], scoring.Moses(language(args)))
-        )
+        sentences = systems[0].sentences if args.rouge else plain_sentences(systems[0], Moses(language(args)))
         write_whole(args.output, "".join(sentence + "\n" for sentence in sentences).encode())
     scores = []
     for measure in tqdm(measures, desc="score", unit=" measures", disable=None):
-        score = scoring.evaluate(measure, args.samples, args.seed)
+        score = evaluate(measure, args.samples, args.seed)
         scores.append(score)
         tqdm.write(_report(score, args.against, measure.digits))
     if args.json:
         print(json.dumps(_as_json(args, len(systems[0].sentences), scores)))
 
 
-def _report(score: scoring.Score, other: Path, digits: int) -> str:
+def _report(score: Score, other: Path, digits: int) -> str:
     lines = [f"{score.label} = {score.score:.{digits}f}  ({score.text})", f"    {score.line}"]
     if score.against:
         against = score.against
@@ -82,7 +81,7 @@ def _report(score: scoring.Score, other: Path, digits: int) -> str:
     return "\n".join(lines)
 
 
-def _as_json(args: argparse.Namespace, sentences: int, scores: List[scoring.Score]) -> Dict[str, Any]:
+def _as_json(args: argparse.Namespace, sentences: int, scores: List[Score]) -> Dict[str, Any]:
     return {
         "hypothesis": str(args.hypothesis),
         "references": [str(path) for path in args.references],

@@ -7,9 +7,9 @@ from typing import Iterable, List, Sequence, Tuple
 
 from fairseq_capsule_lab.cli.arguments import MOST_SEED, label, language_code, language_of, whole_number
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation import scoring
+from fairseq_capsule_lab.evaluation import scores, translations
 from fairseq_capsule_lab.evaluation.external import external_measures
-from fairseq_capsule_lab.evaluation.summary_scores import rouge_measures
+from fairseq_capsule_lab.evaluation.scores import rouge_measures
 from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
 
 MOST_SAMPLES = 100_000
@@ -98,15 +98,15 @@ def require_own_reference(
     """Refuse references of another text, unless `--other-reference` is given.
 
     Raises:
-        LabError: the errors of `scoring.require_own_reference`.
+        LabError: the errors of `translations.require_own_reference`.
     """
     if not args.other_reference:
-        scoring.require_own_reference(systems, references)
+        translations.require_own_reference(systems, references)
 
 
 def measures_of(
     args: argparse.Namespace, systems: Sequence[Translations], references: Sequence[Sequence[str]]
-) -> Iterable[scoring.Measure]:
+) -> Iterable[scores.Measure]:
     """BLEU and chrF, or with `--rouge` ROUGE; then the external measures.
 
     Raises:
@@ -115,7 +115,7 @@ def measures_of(
     external = external_measures(args.external, systems)
     if args.rouge:
         return chain(rouge_measures(systems, references, args.lowercase), external)
-    return chain(scoring.measures(systems, references, language(args), args.lowercase), external)
+    return chain(scores.measures(systems, references, language(args), args.lowercase), external)
 
 
 def language(args: argparse.Namespace) -> str:

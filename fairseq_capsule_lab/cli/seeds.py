@@ -13,7 +13,7 @@ from fairseq_capsule.data.files import read_lines
 from fairseq_capsule_lab.cli.arguments import input_file
 from fairseq_capsule_lab.cli.scoring_arguments import add_scoring, measures_of, read_scored, require_own_reference
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation import scoring
+from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.seeds import SeedScores, compare_seeds
 
 
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> None:
         print(f"fairseq-capsule seeds: note: {note}", file=sys.stderr)
     outputs = read_scored(args, (path for group in groups for path in group))
     references = [(path, read_lines(path)) for path in args.references]
-    scoring.require_equal_counts(outputs, references)
+    translations.require_equal_counts(outputs, references)
     first, sentences = args.references[0], len(references[0][1])
     if sentences < 2:
         raise LabError(f"{first}: one sentence; the variation between sentences needs at least two")

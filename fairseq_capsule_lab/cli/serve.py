@@ -7,11 +7,13 @@ from contextlib import suppress
 
 from fairseq_capsule_lab.cli.arguments import input_file, label, whole_number
 from fairseq_capsule_lab.cli.model_arguments import add_model_arguments, load_model
-from fairseq_capsule_lab.pages.origin import describe_model
-from fairseq_capsule_lab.pages.server.bodies import MOST_BEAM
-from fairseq_capsule_lab.pages.server.translator import System, Translator
+from fairseq_capsule_lab.pages.sentences import describe_model
+from fairseq_capsule_lab.pages.server.requests import MOST_BEAM
+from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator
 
 LOOPBACK = "127.0.0.1"
+LOCAL = "made for this computer; if others shall use it, put a proxy before it (docs/serving-and-reports.md, Proxy)"
+OPEN = "whoever reaches this computer can translate here; there is no password and no encryption"
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -23,12 +25,12 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="a second model of the same data, shown beside the first",
     )
     parser.add_argument("--host", default=LOOPBACK, type=label, help="address to listen on (default: %(default)s)")
-    parser.add_argument(
-        "--port",
-        default=8000,
-        type=whole_number(0, 65535),
-        help="port to listen on; 0 takes any free port (default: %(default)s)",
-    )
+
+    def add_number(name: str, default: int, least: int, most: int, metavar: str | None, text: str) -> None:
+        kind = whole_number(least, most)
+        parser.add_argument(name, default=default, type=kind, metavar=metavar, help=f"{text} (default: %(default)s)")
+
+    add_number("--port", 8000, 0, 65535, None, "port to listen on; 0 takes any free port")
     parser.add_argument(
         "--name",
         action="append",
@@ -36,58 +38,31 @@ def add_arguments(parser: ArgumentParser) -> None:
         type=label,
         help="a host name that requests may use, besides localhost and numeric addresses; may be repeated",
     )
-    parser.add_argument(
-        "--beam",
-        type=whole_number(1, MOST_BEAM),
-        default=5,
-        help="beam size of a request without one (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--longest",
-        type=whole_number(1, 10_000),
-        default=256,
-        metavar="SUBWORDS",
-        help="maximum length of a sentence, with its end-of-sentence token (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--waiting",
-        type=whole_number(0, 1000),
-        default=64,
-        metavar="REQUESTS",
-        help="maximum length of the queue; the server answers one request at a time (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--rate",
-        type=whole_number(1, 1_000_000),
-        default=240,
-        metavar="REQUESTS",
-        help="maximum number of requests from one address in a minute (default: %(default)s)",
-    )
+    add_number("--beam", 5, 1, MOST_BEAM, None, "beam size of a request without one")
+    text = "maximum length of a sentence, with its end-of-sentence token"
+    add_number("--longest", 256, 1, 10_000, "SUBWORDS", text)
+    text = "maximum length of the queue; the server answers one request at a time"
+    add_number("--waiting", 64, 0, 1000, "REQUESTS", text)
+    text = "maximum number of requests from one address in a minute"
+    add_number("--rate", 240, 1, 1_000_000, "REQUESTS", text)
 
 
 def run(args: Namespace) -> None:
-    from fairseq_capsule_lab.pages.server import application, running  # they need the libraries of the extra "serve"
+    from fairseq_capsule_lab.pages.server import application, limits  # they need the libraries of the extra "serve"
 
-    with running.bound(args.host, args.port) as listening:
-        translator = _translator(args)
+    with limits.listen(args.host, args.port) as listening:
+        hubs = [load_model(args, path) for path in (args.checkpoint, args.against) if path is not None]
+        system, *others = [ServedModel(describe_model(hub).name, hub) for hub in hubs]
+        translator = Translator(system, others[0] if others else None, args.beam, args.longest)
         names = frozenset(name.lower() for name in args.name)
         app = application.application(translator, names, args.waiting, args.rate)
-        if not _is_loopback(args.host):
-            print(
-                f"fairseq-capsule serve: note: --host {args.host}: whoever reaches this computer can translate here; "
-                "there is no password and no encryption",
-                file=sys.stderr,
-            )
-        print(f"{running.address(listening)} (Ctrl-C stops the server)", flush=True)
+        notes = [LOCAL] if _is_loopback(args.host) else [f"--host {args.host}: {OPEN}", LOCAL]
+        for note in notes:
+            print(f"fairseq-capsule serve: note: {note}", file=sys.stderr)
+        print(f"{limits.address(listening)} (Ctrl-C stops the server)", flush=True)
         with suppress(KeyboardInterrupt):  # uvicorn raises it again after it has ended
-            running.run(app, listening)
+            limits.run(app, listening)
         print("stopped")
-
-
-def _translator(args: Namespace) -> Translator:
-    hubs = [load_model(args, path) for path in (args.checkpoint, args.against) if path is not None]
-    system, *others = [System(describe_model(hub).name, hub) for hub in hubs]
-    return Translator(system, others[0] if others else None, args.beam, args.longest)
 
 
 def _is_loopback(host: str) -> bool:

@@ -6,51 +6,16 @@ The score of a system is the mean over its sentences. So every test that samples
 import json
 import math
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
-
-from sacrebleu.metrics.base import Metric, Score, Signature
+from typing import Any, List, Sequence
 
 from fairseq_capsule.data.rouge import ROUGE_TYPES
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.scoring import Measure, letters
-from fairseq_capsule_lab.evaluation.translations import Translations
+from fairseq_capsule_lab.evaluation.scores import MeanOfSentences, Measure
+from fairseq_capsule_lab.evaluation.translations import Translations, letters
 
 OWN = ("tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf", *ROUGE_TYPES)
 DIGITS = 4  # many such metrics lie between 0 and 1
-
-
-class _Signature(Signature):
-    def __init__(self, args: Dict[str, Any]):
-        super().__init__(args)
-        self.info = {"version": None, "metric": args["name"], "mean": "sentences"}
-
-
-class MeanOfSentences(Metric):
-    """The mean of scores. The texts that it reads are the scores of the sentences, as numbers."""
-
-    _SIGNATURE_TYPE = _Signature
-
-    def __init__(self, name: str):
-        super().__init__()
-        self.name = name
-        self.num_refs = 0
-
-    def _preprocess_segment(self, sent):
-        return sent
-
-    def _extract_reference_info(self, refs):
-        return {}
-
-    def _compute_segment_statistics(self, hypothesis, ref_kwargs):
-        return [float(hypothesis), 1]
-
-    def _aggregate_and_compute(self, stats):
-        return self._compute_score_from_stats([sum(column) for column in zip(*stats)])
-
-    def _compute_score_from_stats(self, stats):
-        total, sentences = stats
-        return Score(self.name, total / sentences)
 
 
 def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
@@ -80,10 +45,10 @@ def external_measure(text: str, systems: Sequence[Translations]) -> Measure:
         LabError: the text has another form, the file has other contents or other numbers of systems or sentences, or
             it states other translations (`mt`).
     """
-    given, equals, file = text.partition("=")
-    if not equals or not file:
+    label, _, file = text.partition("=")
+    if not file:
         raise LabError(f"--external {errors.shown(text)}: not NAME=FILE; give a name and the file of its scores")
-    name = errors.name("--external", given)
+    name = errors.name("--external", label)
     lists = _lists(Path(file))
     if len(lists) != len(systems):
         raise LabError(
@@ -97,7 +62,8 @@ def external_measure(text: str, systems: Sequence[Translations]) -> Measure:
 def measure_of_scores(name: str, text: str, scores: Sequence[Sequence[float]]) -> Measure:
     """A measure whose figures are the means of the systems' scores, one for each sentence."""
     texts = [[repr(score) for score in system] for system in scores]
-    return Measure(name, name, text, MeanOfSentences(name), texts, [[""] * len(texts[0])], digits=DIGITS)
+    metric = MeanOfSentences(name, {"version": None, "nrefs": None, "metric": name, "mean": "sentences"})
+    return Measure(name, name, text, metric, texts, [[""] * len(texts[0])], digits=DIGITS)
 
 
 def read_scores(name: str, file: Path) -> List[float]:
@@ -150,9 +116,9 @@ def _require_own(file: str, entries: Sequence[Any], system: Translations) -> Non
 
 
 def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
-    values: List[Any] = [entry.get(name) if isinstance(entry, dict) else entry for entry in entries]
     numbers = []
-    for place, value in enumerate(values, 1):
+    for place, entry in enumerate(entries, 1):
+        value: Any = entry.get(name) if isinstance(entry, dict) else entry
         try:
             numbers.append(math.nan if isinstance(value, bool) else float(value))
         except (TypeError, ValueError):

@@ -23,7 +23,7 @@ from sacrebleu.metrics.base import Metric
 from scipy import optimize, stats
 from tqdm import tqdm
 
-from fairseq_capsule_lab.evaluation.scoring import Measure
+from fairseq_capsule_lab.evaluation.scores import Measure
 
 CONFIDENCE = 0.95
 POWER = 0.8
@@ -81,16 +81,16 @@ def compare_seeds(measure: Measure, seeds: int) -> List[SeedScores]:
         The scores of the baseline, then those of each system.
     """
     progress = tqdm(measure.systems, desc=measure.label, unit=" outputs", delay=2, disable=None, leave=False)
-    outputs = [jackknifed(measure.metric, system, measure.references) for system in progress]
+    outputs = [jackknife_scores(measure.metric, system, measure.references) for system in progress]
     groups = [np.stack(outputs[start : start + seeds]) for start in range(0, len(outputs), seeds)]
     baseline, *systems = groups
     differences = [group - baseline for group in systems]
-    effects = holm([effect(each[:, 0], jackknife_error(each[:, 1:].mean(0))) for each in differences])
-    found = [SeedScores(group[:, 0].tolist(), each) for group, each in zip(systems, effects)]
-    return [SeedScores(baseline[:, 0].tolist()), *found]
+    effects = holm([effect(values[:, 0], jackknife_error(values[:, 1:].mean(0))) for values in differences])
+    scores = [SeedScores(group[:, 0].tolist(), of_group) for group, of_group in zip(systems, effects)]
+    return [SeedScores(baseline[:, 0].tolist()), *scores]
 
 
-def jackknifed(metric: Metric, sentences: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
+def jackknife_scores(metric: Metric, sentences: Sequence[str], references: Sequence[Sequence[str]]) -> np.ndarray:
     """Compute the score of all `N` sentences, and the `N` scores without one of them: `[1 + N]`."""
     parts = np.array(metric._extract_corpus_statistics(sentences, references), dtype=float)
     total = parts.sum(0)

@@ -1,10 +1,12 @@
-"""Reading translations: outputs of `fairseq-generate` or `fairseq-interactive`, or plain text."""
+"""Reading of translations, outputs of fairseq or plain text, and checks that they belong to a reference."""
 
 import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence
+from typing import Dict, List, Optional, Tuple
 
 from fairseq.data.data_utils import post_process
 
@@ -70,12 +72,16 @@ def read_translations(
     if not any(re.match(r"[HD]-[0-9]+\t", line) for line in lines):
         return Translations(path, [post_process(line, remove_bpe) for line in lines], bool(tokenised))
 
-    found = _generated(path, lines)
+    generated = _generated(path, lines)
     subwords: Dict[str, str] = {}
     for kinds in ("S", "THD"):
-        side = [text for kind in kinds for text in found[kind].values()]
+        side = [text for kind in kinds for text in generated[kind].values()]
         subwords |= dict.fromkeys(kinds, remove_bpe or subwords_of(side, generated_bpe))
-    texts = {kind: [_joined(lines[i], subwords[kind]) for i in sorted(lines)] for kind, lines in found.items() if lines}
+    texts = {
+        kind: [_joined(text, subwords[kind]) for _, text in sorted(sentences.items())]
+        for kind, sentences in generated.items()
+        if sentences
+    }
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
         tokenised = subwords["H"] != "sentencepiece" and sentences == texts.get("H", sentences)
@@ -104,22 +110,21 @@ def read_outputs(
     """
     outputs: List[Outputs] = []
     for path in paths:
-        found = read_translations(path, remove_bpe, tokenised)
-        if found.sources is None or found.targets is None:
+        read = read_translations(path, remove_bpe, tokenised)
+        if read.sources is None or read.targets is None:
             raise LabError(f"{path}: no S- and T- lines; give an output of fairseq-generate")
-        output = Outputs(path, found.sentences, found.tokenised, found.targets, found.sources)
-        outputs.append(output)
+        outputs.append(Outputs(path, read.sentences, read.tokenised, read.targets, read.sources))
         first = outputs[0]
-        if len(output.sentences) != len(first.sentences):
+        if len(read.sentences) != len(first.sentences):
             raise LabError(
-                f"{output.path}: {len(output.sentences)} sentences, but {first.path} has {len(first.sentences)}; "
+                f"{path}: {len(read.sentences)} sentences, but {first.path} has {len(first.sentences)}; "
                 "give outputs of the same text"
             )
-        pairs = zip(output.sources, output.targets, first.sources, first.targets)
-        other = next((i for i, (*ours, s, t) in enumerate(pairs) if ours != [s, t]), None)
-        if other is not None:
+        pairs = zip(zip(read.sources, read.targets), zip(first.sources, first.targets))
+        differing = next((number for number, (pair, other) in enumerate(pairs) if pair != other), None)
+        if differing is not None:
             raise LabError(
-                f"{output.path}: sentence {other} (S-, T-) differs from {first.path}; give outputs of the same text, "
+                f"{path}: sentence {differing} (S-, T-) differs from {first.path}; give outputs of the same text, "
                 "generated with the same --remove-bpe and --tokenizer"
             )
     return outputs
@@ -133,14 +138,14 @@ def _joined(line: str, subwords: str) -> str:
 
 def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
     """Kind of line → number of the sentence → text. Each kind that occurs has every sentence."""
-    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
+    texts: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
     for number, line in enumerate(lines, start=1):
         match = GENERATED_LINE.fullmatch(line)
         if not match:
             continue
         if len(match["id"]) > LONGEST_ID:
             raise LabError(f"{path}, line {number}: {line[:40]!r} is not a line of a sentence; generate the file again")
-        sentences, sentence, text = found[match["kind"]], int(match["id"]), match["text"]
+        sentences, sentence, text = texts[match["kind"]], int(match["id"]), match["text"]
         if match["kind"] in "ST":
             if sentence in sentences:
                 raise LabError(
@@ -153,8 +158,8 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
             if not tab:
                 raise LabError(f"{path}, line {number}: truncated after the score {score}; generate the file again")
             sentences.setdefault(sentence, text)  # fairseq scores the first of several hypotheses
-    count = 1 + max(sentence for sentences in found.values() for sentence in sentences)
-    for kind, sentences in found.items():
+    count = 1 + max(sentence for sentences in texts.values() for sentence in sentences)
+    for kind, sentences in texts.items():
         missing = count - len(sentences)
         if sentences and missing:
             # Name only a few: a single line can claim that there are 10^18 sentences.
@@ -164,4 +169,83 @@ def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
                 f"{path}: {missing} of {count} sentences missing ({shown}): interrupted, one shard of several, or "
                 "--skip-invalid-size-inputs-valid-test; generate all sentences"
             )
-    return found
+    return texts
+
+
+# --- do they belong to the reference? --------------------------------------------------------------------------------
+
+
+def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]], lowercase: bool) -> Iterator[str]:
+    """Notes on inputs that make a score meaningless but are not errors."""
+    for system in systems:
+        if not lowercase and _is_lower(system.sentences) and not all(map(_is_lower, references)):
+            yield f"{system.path}: lower-cased, but the reference is not; use --lowercase to ignore case"
+
+
+def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
+    """Refuse files that cannot belong to the same text.
+
+    Raises:
+        LabError: a reference or another system has a different number of sentences than the first system.
+    """
+    first, *others = systems
+    count = len(first.sentences)
+    for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
+        if len(lines) != count:
+            raise LabError(
+                f"{path}: {len(lines)} sentences, but {first.path} has {count}; give files of the same text, "
+                "one sentence per line"
+            )
+
+
+def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
+    """Refuse references that belong to another text than the outputs.
+
+    A T- line is the reference that the model read: tokenised, often in lower case, without diacritics, with unknown
+    words. It has the same letters as the reference, or as one of several references.
+
+    Raises:
+        LabError: more than half of the T- lines of an output differ from all references.
+    """
+    for system in systems:
+        count = disagreements(system, [lines for _, lines in references])
+        if 2 * count > len(system.targets or []):
+            raise LabError(
+                f"{references[0][0]}: {count} of the {len(system.targets or [])} T- lines of {system.path} differ from "
+                "it; give the reference of the translated text, or --other-reference to use this one"
+            )
+
+
+def disagreements(system: Translations, references: Sequence[Sequence[str]]) -> int:
+    """The number of T- lines of an output that differ from every reference; 0 if it has no T- lines."""
+    pairs = zip(system.targets or [], zip(*references))
+    return sum(not any(_agrees(target, line) for line in lines) for target, lines in pairs)
+
+
+def letters(line: str) -> str:
+    """The part of a line that tokenising, lower-casing, escaping and the removal of diacritics do not change."""
+    return re.sub(r"&#?\w+;|[\W_]", "", without_marks(unicodedata.normalize("NFKC", line)).lower())
+
+
+def without_marks(line: str) -> str:
+    """The line without diacritics."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", line) if not unicodedata.combining(letter))
+
+
+def _agrees(target: str, reference: str) -> bool:
+    """Whether a T- line can belong to a reference: it has the letters between the unknown words, in the same order."""
+    text = letters(reference)
+    pieces = [letters(piece) for piece in target.split("<<unk>>")]
+    if len(pieces) == 1:
+        return pieces[0] == text
+    place = 0
+    for piece in pieces:
+        place = text.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return True
+
+
+def _is_lower(sentences: Sequence[str]) -> bool:
+    return all(sentence == sentence.lower() for sentence in sentences)

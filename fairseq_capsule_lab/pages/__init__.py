@@ -4,10 +4,10 @@ from typing import List, Optional, Union
 
 from fairseq.hub_utils import GeneratorHubInterface
 
-from fairseq_capsule_lab.pages.inspection import Inspection, inspect_sources
+from fairseq_capsule_lab.pages.inspection import InspectedSentence, inspect_sources
 from fairseq_capsule_lab.pages.sentences import sentences_of_text
 
-__all__ = ["Inspection", "inspect"]
+__all__ = ["InspectedSentence", "inspect"]
 
 
 def inspect(
@@ -15,7 +15,7 @@ def inspect(
     sentences: Union[str, List[str]],
     beam: int = 5,
     against: Optional[GeneratorHubInterface] = None,
-) -> List[Inspection]:
+) -> List[InspectedSentence]:
     """Inspect what a model routes while it translates sentences.
 
     Args:
@@ -25,7 +25,7 @@ def inspect(
         against: another model with the same dictionaries, which reads the same translation.
 
     Returns:
-        An `Inspection` for each sentence: its arrays by name, `.plot()`, `.save()` and `.save_html()`.
+        For each sentence its arrays by name, with `.plot()`, `.save()` and `.save_html()`.
 
     Raises:
         LabError: a sentence is empty or too long, or the models have different dictionaries.

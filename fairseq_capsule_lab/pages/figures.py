@@ -1,5 +1,7 @@
 """Pictures of views as matplotlib figures. The caller saves them."""
 
+import base64
+import io
 import re
 import warnings
 from contextlib import contextmanager
@@ -11,7 +13,9 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import imsave
 
+from fairseq_capsule.inspection import is_plain
 from fairseq_capsule.inspection.views import NamedArray, Panel, View, take
 from fairseq_capsule_lab.errors import LabError
 
@@ -20,6 +24,7 @@ SHARES, SIGNED = "cividis", "PuOr"  # readable with colour blindness; the first 
 CELL, SMALLEST, LARGEST = 0.19, 2.0, 6.0  # inches: one cell, the smallest and the largest side of a panel
 TITLE, GAP, BAR_ROOM, LETTER, MOST_ROOM = 0.35, 0.12, 0.75, 0.08, 2.0  # inches
 POINTS, SMALLEST_FONT = 72, 3.5  # points per inch; labels with a smaller font are left out
+MOST_CELLS = 40  # of a side of a thumbnail; longer sides are averaged
 # Fonts for characters that matplotlib's default font does not have, if they are installed.
 FURTHER_FONTS = ("Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen Hei", "PingFang SC", "Microsoft YaHei")
 
@@ -193,3 +198,37 @@ def missing_characters() -> Iterator[Dict[str, None]]:
 def _fonts() -> List[str]:
     installed = {font.name for font in font_manager.fontManager.ttflist}
     return ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]
+
+
+def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
+    """An image as a `data:` URL, and its description.
+
+    The image shows the attention panel of the view, or else its first panel, in the last layer and iteration, averaged
+    over the heads.
+    """
+    panels = [panel for panel in view.of(arrays) if not panel.other] or list(view.of(arrays))
+    panel = next((panel for panel in panels if is_plain(panel.array)), panels[0])
+    values = _shrink(_head_mean(arrays[panel.array], panel, view.last(arrays)))
+    bound = float(np.abs(values).max()) or 1.0
+    signed = panel.scale.startswith("±")
+    picture = io.BytesIO()
+    imsave(picture, values, cmap=SIGNED if signed else SHARES, vmin=-bound if signed else 0, vmax=bound, format="png")
+    return f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}", f"{view.title}: {panel.title}"
+
+
+def _head_mean(array: NamedArray, panel: Panel, last: Mapping[str, str]) -> np.ndarray:
+    places = {axis: last.get(axis, labels[-1]) for axis, labels in array.axes.items()}
+    places = {axis: label if label in array.axes[axis] else array.axes[axis][-1] for axis, label in places.items()}
+    if "head" in panel.shown or "head" not in array.axes:
+        return take(array, panel, places)
+    return np.mean([take(array, panel, {**places, "head": head}) for head in array.axes["head"]], axis=0)
+
+
+def _shrink(values: np.ndarray) -> np.ndarray:
+    for axis, size in enumerate(values.shape):
+        if size > MOST_CELLS:
+            starts = np.arange(MOST_CELLS) * size // MOST_CELLS
+            sums = np.add.reduceat(values, starts, axis=axis)
+            counts = np.diff([*starts, size])
+            values = sums / (counts[:, None] if axis == 0 else counts)
+    return values

@@ -13,10 +13,10 @@ from typing import Any, Dict, List, Optional
 from urllib.parse import quote
 
 from fairseq_capsule_lab.files import write_whole
-from fairseq_capsule_lab.pages.inspection import Inspection
-from fairseq_capsule_lab.pages.page import INDEX, SENTENCES, breakable, page_html, read
-from fairseq_capsule_lab.pages.template import embedded, fill
-from fairseq_capsule_lab.pages.thumbnail import thumbnail
+from fairseq_capsule_lab.pages.figures import thumbnail
+from fairseq_capsule_lab.pages.inspection import InspectedSentence
+from fairseq_capsule_lab.pages.page import INDEX, SENTENCES, breakable, page_html
+from fairseq_capsule_lab.pages.template import content_policy, embedded, fill, read
 
 LISTED = 90  # characters of a sentence in a list
 # A summary is at the beginning of its page: the maximum number of bytes to read for it.
@@ -31,7 +31,7 @@ TEXTS = (
 )
 
 
-def write_inspection(folder: Path, inspection: Inspection) -> Path:
+def write_inspection(folder: Path, inspection: InspectedSentence) -> Path:
     """Write the page, the arrays and a picture of each view. Call `write_lists` afterwards to list the page.
 
     The names begin with the split and the number of the sentence, such as `test-3`. If another sentence or another
@@ -62,23 +62,25 @@ def write_lists(folder: Path) -> Path:
     files = sorted((path for path in folder.glob("*.html") if path.is_file()), key=_natural)
     summaries = {path.name: _read_summary(path) for path in files}
     pages = {name: summary for name, summary in summaries.items() if summary is not None}
-    listed = [
+    entries = [
         {"file": quote(name), "text": f"{summary['sentence']}: {summary['source'][:LISTED]}"}
         for name, summary in pages.items()
     ]
-    write_whole(folder / SENTENCES, f"window.sentences = {embedded(listed)};\n".encode())
+    write_whole(folder / SENTENCES, f"window.sentences = {embedded(entries)};\n".encode())
+    script = f"\n{read('index.js')}\n"
     index = fill(
         read("index.html"),
+        policy=content_policy(script, images="data:"),
         style=read("page.css"),
         rows="\n".join(_row(name, summary) for name, summary in pages.items()),
         count=str(len(pages)),
-        script=read("index.js"),
+        script=script,
     )
     write_whole(folder / INDEX, index.encode())
     return folder / INDEX
 
 
-def summary_of(inspection: Inspection) -> Dict[str, Any]:
+def summary_of(inspection: InspectedSentence) -> Dict[str, Any]:
     """The summary of a page for lists, as for `page_html`: texts, and numbers or None."""
     origin = inspection.origin
     score = inspection.score()
@@ -112,8 +114,8 @@ def _name(folder: Path, summary: Dict[str, Any]) -> str:
         path = folder / f"{name}.html"
         if not path.exists():
             return True
-        there = _read_summary(path)
-        return there is not None and [there[key] for key in IDENTITY] == identity
+        other = _read_summary(path)
+        return other is not None and [other[key] for key in IDENTITY] == identity
 
     return next(filter(is_free, names))
 

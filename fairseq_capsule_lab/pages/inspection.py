@@ -2,10 +2,9 @@
 
 import io
 import warnings
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 import numpy as np
 from fairseq.hub_utils import GeneratorHubInterface
@@ -17,32 +16,11 @@ from fairseq_capsule.inspection.views import OTHER, Sentence
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import plot_view
-from fairseq_capsule_lab.pages.origin import Origin, describe_model
 from fairseq_capsule_lab.pages.page import page_html
-from fairseq_capsule_lab.pages.routed_sentence import RoutedSentence
-from fairseq_capsule_lab.pages.text import text_of
+from fairseq_capsule_lab.pages.sentences import Origin, RoutedSentence, SourceSentence, describe_model, text_of
 
 
-@dataclass(frozen=True)
-class Source:
-    """A sentence to inspect.
-
-    Attributes:
-        number: its number in the text or split.
-        tokens: `[I]`, end of sentence included.
-        words: the subwords as text; the model reads `<unk>` for one that is not in the dictionary.
-        reference: a translation to show beside the model's, or None.
-        collection: what the number refers to: `text`, `line` of a file, or the name of a split.
-    """
-
-    number: int
-    tokens: Tensor
-    words: Tuple[str, ...]
-    reference: Optional[str] = None
-    collection: str = "text"
-
-
-class Inspection(RoutedSentence):
+class InspectedSentence(RoutedSentence):
     """One sentence, its translation and everything that was routed, with methods to plot and save it."""
 
     def plot(self, view: Optional[str] = None, **choices: Union[int, str]) -> Figure:
@@ -55,8 +33,8 @@ class Inspection(RoutedSentence):
         Raises:
             LabError: the view or the choice does not exist.
         """
-        chosen = self.view(view or "view") if view or not self.views else self.views[0]
-        return plot_view(chosen, self.arrays, {axis: str(label) for axis, label in choices.items()})
+        shown = self.view(view or "view") if view or not self.views else self.views[0]
+        return plot_view(shown, self.arrays, {axis: str(label) for axis, label in choices.items()})
 
     def save(self, path: Union[str, Path]) -> None:
         """Write an `.npz` of every array.
@@ -69,9 +47,9 @@ class Inspection(RoutedSentence):
             content[name] = array.values
             content[f"{name}.axes"] = np.array(list(array.axes))
             content.update({f"{name}.{axis}": np.array(labels) for axis, labels in array.axes.items()})
-        written = io.BytesIO()
-        np.savez_compressed(written, **content)
-        write_whole(path, written.getvalue())
+        archive = io.BytesIO()
+        np.savez_compressed(archive, **content)
+        write_whole(path, archive.getvalue())
 
     def save_html(self, path: Union[str, Path]) -> None:
         """Write the page of the sentence as one self-contained file, which needs no network."""
@@ -80,11 +58,11 @@ class Inspection(RoutedSentence):
 
 def inspect_sources(
     hub: GeneratorHubInterface,
-    sources: Sequence[Source],
+    sources: Sequence[SourceSentence],
     *,
     beam: int = 5,
     against: Optional[GeneratorHubInterface] = None,
-) -> Iterator[Inspection]:
+) -> Iterator[InspectedSentence]:
     """Translate sentences one by one, and yield what was routed.
 
     Args:
@@ -97,9 +75,9 @@ def inspect_sources(
             dictionaries differ.
     """
     hubs = [hub] if against is None else [hub, against]
-    if any(len(one.models) > 1 for one in hubs):
+    if any(len(loaded.models) > 1 for loaded in hubs):
         raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
-    longest = min(one.models[0].max_positions()[0] for one in hubs)
+    longest = min(loaded.models[0].max_positions()[0] for loaded in hubs)
     for source in sources:
         if len(source.tokens) < 2:
             raise LabError(f"sentence {source.number} is empty; remove it")
@@ -109,10 +87,17 @@ def inspect_sources(
             )
     if against is not None and (against.src_dict != hub.src_dict or against.tgt_dict != hub.tgt_dict):
         raise LabError("--against: the two models have different dictionaries; compare models of one data folder")
-    origin = _origin(hub, against, beam)
+    origin = Origin(
+        model=describe_model(hub),
+        against=None if against is None else describe_model(against),
+        data=getattr(hub, "data", None) or getattr(hub.task.cfg, "data", None),
+        language=getattr(hub.task.cfg, "target_lang", None) or "",
+        beam=beam,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
     for source in sources:
         tokens = source.tokens.to(hub.device)
-        target = generated(hub, tokens, beam)[0]["tokens"]
+        target = generate(hub, tokens, beam)[0]["tokens"]
         if against is not None and len(target) > against.models[0].max_positions()[1]:
             raise LabError(
                 f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
@@ -128,7 +113,7 @@ def inspect_sources(
         if against is not None:
             others = gather_arrays(against.models[0], sentence)
             arrays.update({OTHER + name: array for name, array in others.items()})
-        yield Inspection(
+        yield InspectedSentence(
             source.number,
             source.collection,
             source.words,
@@ -137,24 +122,12 @@ def inspect_sources(
             source.reference,
             arrays,
             origin,
-            None if against is None else text_of(against, generated(against, tokens, beam)[0]["tokens"]),
+            None if against is None else text_of(against, generate(against, tokens, beam)[0]["tokens"]),
         )
 
 
-def generated(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:
+def generate(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:
     """Return the hypotheses of fairseq's beam search for a source `[L]`, the best first."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's loader requests it also without a GPU
         return hub.generate(tokens, beam=beam)
-
-
-def _origin(hub: GeneratorHubInterface, against: Optional[GeneratorHubInterface], beam: int) -> Origin:
-    task = hub.task.cfg
-    return Origin(
-        model=describe_model(hub),
-        against=None if against is None else describe_model(against),
-        data=getattr(hub, "data", None) or getattr(task, "data", None),
-        language=getattr(task, "target_lang", None) or "",
-        beam=beam,
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    )

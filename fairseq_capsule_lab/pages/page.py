@@ -5,9 +5,10 @@ import html
 import math
 import re
 import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
-from importlib.resources import files
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from functools import cache
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import matplotlib
 import numpy as np
@@ -15,10 +16,8 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap
 
 from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel, View
 from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
-from fairseq_capsule_lab.pages.origin import InspectedModel
-from fairseq_capsule_lab.pages.routed_sentence import RoutedSentence
-from fairseq_capsule_lab.pages.template import embedded, fill
-from fairseq_capsule_lab.pages.text import SentenceScore
+from fairseq_capsule_lab.pages.sentences import InspectedModel, RoutedSentence, SentenceScore
+from fairseq_capsule_lab.pages.template import content_policy, embedded, fill, read
 
 LARGEST = 4_800_000  # maximum bytes of a page
 DIGITS = (3, 2)  # digits of an array's largest number; the second value if the page is too large with the first
@@ -27,6 +26,7 @@ SIGNED_ON_DARK = ("#ffb45c", "#9c5500", "#26292e", "#6450a8", "#c9bcff")  # oran
 SCRIPTS = ("numbers.js", "entropy.js", "pictures.js", "reading.js", "figures.js", "steps.js", "page.js")
 WORDS = ("source", "target", "query", "key")  # axes whose labels are subwords of the sentence or its translation
 INDEX, SENTENCES = "index.html", "sentences.js"  # beside the pages of a folder
+LIST_SOURCES = ("'self'", "file:")  # where a page of a folder finds SENTENCES; a browser may not take a file as 'self'
 DIFFERENCE = (
     "{what} of this model minus that of the other{heads}. Purple: this model has more; orange: the other has more. "
     "A picture without both colours means that the models are similar."
@@ -47,9 +47,18 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
     return page
 
 
-def read(name: str) -> str:
-    """The text of a file of this package."""
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+def page_policy(*sources: str) -> str:
+    """The Content-Security-Policy of a page, which contains all that it shows.
+
+    Args:
+        sources: where scripts may come from besides the page.
+    """
+    return content_policy(_script(), *sources, images="data: blob:", fonts="data:")
+
+
+@cache
+def _script() -> str:
+    return "\n" + "\n".join(map(read, SCRIPTS)) + "\n"
 
 
 def breakable(name: str) -> str:
@@ -79,6 +88,7 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
     return fill(
         read("page.html"),
         title=html.escape(f"{inspection.collection} {inspection.number}: {inspection.text}"),
+        policy=page_policy(*LIST_SOURCES) if listed else page_policy(),
         summary=f'<script type="application/json" id="summary">{embedded(summary)}</script>' if listed else "",
         style=read("page.css"),
         navigation=read("navigation.html") if listed else "",
@@ -87,20 +97,20 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
         about=_rows(_about(inspection)),
         data=embedded(content),
         sentences=f'<script src="{SENTENCES}"></script>' if listed else "",
-        script="\n".join(map(read, SCRIPTS)),
+        script=_script(),
     )
 
 
 def _texts(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
     """The entries of the header for the sentence: names and HTML."""
-    yield "translation", _scored(inspection, inspection.translation)
+    yield "translation", _with_score(inspection, inspection.translation)
     if inspection.other_translation is not None:
-        yield "other translation", _scored(inspection, inspection.other_translation)
+        yield "other translation", _with_score(inspection, inspection.other_translation)
     if inspection.reference is not None:
         yield "reference", f"<bdi>{html.escape(inspection.reference)}</bdi>"
 
 
-def _scored(inspection: RoutedSentence, translation: str) -> str:
+def _with_score(inspection: RoutedSentence, translation: str) -> str:
     score = inspection.score(translation)
     shown = "" if score is None else f' <span class="score">{score_text(score)}</span>'
     return f"<bdi>{html.escape(translation)}</bdi>{shown}"
@@ -121,14 +131,12 @@ def _about(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
 
 
 def _model(model: InspectedModel) -> str:
-    said = [f"<strong>{html.escape(model.architecture)}</strong> {html.escape(model.summary)}."]
-    said.append(f"{model.parameters:,} parameters.")
-    if model.checkpoint:
-        said.append(f"Checkpoint: {breakable(model.checkpoint)}")
-    return " ".join(said)
+    name = f"<strong>{html.escape(model.architecture)}</strong> {html.escape(model.summary)}."
+    checkpoint = f" Checkpoint: {breakable(model.checkpoint)}" if model.checkpoint else ""
+    return f"{name} {model.parameters:,} parameters.{checkpoint}"
 
 
-def _rows(pairs: Iterator[Tuple[str, str]]) -> str:
+def _rows(pairs: Iterable[Tuple[str, str]]) -> str:
     return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in pairs)
 
 

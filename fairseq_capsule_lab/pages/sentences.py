@@ -1,22 +1,62 @@
-"""The sentences to inspect: raw text, or sentences of binarised data by number."""
+"""Sentences to inspect, and the data of an inspection: a sentence, what was routed in it, and where it comes from."""
 
-from typing import List, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Dict, List, NamedTuple, Optional, Tuple
 
+from fairseq.data.data_utils import post_process
 from fairseq.hub_utils import GeneratorHubInterface
 from fairseq.tokenizer import tokenize_line
+from sacrebleu.metrics import BLEU, CHRF
+from torch import Tensor
 
-from fairseq_capsule_lab.analysis.batches import load_split
+from fairseq_capsule.inspection import is_plain, views_of
+from fairseq_capsule.inspection.views import OTHER, NamedArray, View
+from fairseq_capsule.mechanisms.base import active_mechanisms
+from fairseq_capsule_lab.analysis.models import load_split
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.pages.inspection import Source
-from fairseq_capsule_lab.pages.text import text_of
+from fairseq_capsule_lab.evaluation.scores import rules_of
+from fairseq_capsule_lab.evaluation.translations import subwords_of
+
+# sacrebleu's tokenisers for languages without spaces that need no other package. Other languages use its default.
+TOKENIZERS = {"zh": "zh", "ja": "char", "ko": "char"}
+PLAIN = "routes nothing: it has only fairseq's attention"
 
 
-def sentences_of_text(hub: GeneratorHubInterface, lines: Sequence[str], collection: str = "text") -> List[Source]:
-    """Lines of raw text, numbered from 1; `collection` as in `Source`."""
-    return [_of_text(hub, number, line, collection) for number, line in enumerate(lines, start=1)]
+@dataclass(frozen=True)
+class SourceSentence:
+    """A sentence to inspect.
+
+    Attributes:
+        number: its number in the text or split.
+        tokens: `[I]`, end of sentence included.
+        words: the subwords as text; the model reads `<unk>` for one that is not in the dictionary.
+        reference: a translation to show beside the model's, or None.
+        collection: what the number refers to: `text`, `line` of a file, or the name of a split.
+    """
+
+    number: int
+    tokens: Tensor
+    words: Tuple[str, ...]
+    reference: Optional[str] = None
+    collection: str = "text"
 
 
-def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[int]) -> List[Source]:
+def sentences_of_text(
+    hub: GeneratorHubInterface, lines: Sequence[str], collection: str = "text"
+) -> List[SourceSentence]:
+    """Lines of raw text, numbered from 1; `collection` as in `SourceSentence`."""
+    sentences = []
+    for number, line in enumerate(lines, start=1):
+        subwords = tokenize_line(hub.apply_bpe(hub.tokenize(line)))
+        tokens = hub.src_dict.encode_line(" ".join(subwords), add_if_not_exist=False).long()
+        words = [word if word in hub.src_dict else f"{hub.src_dict.unk_word}:{word}" for word in subwords]
+        words.append(hub.src_dict.eos_word)
+        sentences.append(SourceSentence(number, tokens, tuple(words), collection=collection))
+    return sentences
+
+
+def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[int]) -> List[SourceSentence]:
     """Sentences of a split of the binarised data, by the numbers of `fairseq-generate`.
 
     Raises:
@@ -24,24 +64,177 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     """
     load_split(hub.task, split)
     dataset = hub.task.dataset(split)
+    count = len(dataset.src)
+    sentences = []
     for number in numbers:
-        if not 0 <= number < len(dataset.src):
-            raise LabError(
-                f"--ids {number}: split {split} has {len(dataset.src)} sentences; give numbers from 0 to "
-                f"{len(dataset.src) - 1}"
-            )
-    return [_of_data(hub, dataset, number, split) for number in numbers]
+        if not 0 <= number < count:
+            raise LabError(f"--ids {number}: split {split} has {count} sentences; give numbers from 0 to {count - 1}")
+        tokens = dataset.src[number]
+        reference = None if dataset.tgt is None else text_of(hub, dataset.tgt[number])
+        words = tuple(hub.src_dict[token] for token in tokens.tolist())
+        sentences.append(SourceSentence(number, tokens, words, reference, split))
+    return sentences
 
 
-def _of_text(hub: GeneratorHubInterface, number: int, line: str, collection: str) -> Source:
-    subwords = tokenize_line(hub.apply_bpe(hub.tokenize(line)))
-    tokens = hub.src_dict.encode_line(" ".join(subwords), add_if_not_exist=False).long()
-    known = ("" if subword in hub.src_dict else f"{hub.src_dict.unk_word}:" for subword in subwords)
-    words = (*(mark + subword for mark, subword in zip(known, subwords)), hub.src_dict.eos_word)
-    return Source(number, tokens, words, collection=collection)
+# --- texts and scores ------------------------------------------------------------------------------------------------
 
 
-def _of_data(hub: GeneratorHubInterface, dataset, number: int, split: str) -> Source:
-    tokens = dataset.src[number]
-    reference = None if dataset.tgt is None else text_of(hub, dataset.tgt[number])
-    return Source(number, tokens, tuple(hub.src_dict[token] for token in tokens.tolist()), reference, split)
+class SentenceScore(NamedTuple):
+    """sacrebleu's scores of one sentence, from 0 to 100: BLEU with effective order, and chrF."""
+
+    bleu: float
+    chrf: float
+
+
+def score_of(translation: str, reference: str, language: str) -> SentenceScore:
+    """The scores of a translation into a language such as `de` or `zh_CN`."""
+    bleu = BLEU(effective_order=True, tokenize=TOKENIZERS.get(rules_of(language), "13a"))
+    return SentenceScore(*(metric.sentence_score(translation, [reference]).score for metric in (bleu, CHRF())))
+
+
+def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
+    """Target tokens as text. Subwords are joined also if the hub has no subword settings."""
+    return _join(hub.decode(tokens))
+
+
+def plain(words: Sequence[str]) -> str:
+    """A line of subwords, with end of sentence, as text."""
+    return _join(" ".join(words[:-1]))
+
+
+def _join(line: str) -> str:
+    """A line of subwords of subword-nmt or SentencePiece as text."""
+    return post_process(line, subwords_of([line]))
+
+
+# --- the data of an inspection ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InspectedModel:
+    """A description of a model for the reader.
+
+    Attributes:
+        architecture: the name of the preset, or of the class.
+        parameters: the number of parameters.
+        mechanisms: the `Mechanism.summary` of each mechanism, one sentence each.
+        checkpoint: the file, as given; None if the hub does not know it.
+    """
+
+    architecture: str
+    parameters: int
+    mechanisms: Tuple[str, ...]
+    checkpoint: Optional[str]
+
+    @property
+    def summary(self) -> str:
+        """The mechanisms of the model in one sentence."""
+        return "; ".join(self.mechanisms) or PLAIN
+
+    @property
+    def name(self) -> str:
+        """The folder and file of the checkpoint, or the architecture."""
+        return "/".join(self.checkpoint.split("/")[-2:]) if self.checkpoint else self.architecture
+
+
+def describe_model(hub: GeneratorHubInterface) -> InspectedModel:
+    """Describe the model of a hub."""
+    model, config = hub.models[0], hub.cfg.model
+    architecture = getattr(config, "_name", None) or getattr(config, "arch", None) or type(model).__name__
+    return InspectedModel(
+        architecture=str(architecture),
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        mechanisms=tuple(mechanism.summary for mechanism in active_mechanisms(config)),
+        checkpoint=getattr(hub, "checkpoint", None),
+    )
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The origin of an inspection.
+
+    Attributes:
+        model: the model that translated.
+        against: the model that it is compared with.
+        data: the folder of the dictionaries, as given.
+        language: the target language, such as `de`; empty if unknown.
+        beam: the beam size.
+        date: the time in UTC, such as `2024-01-31 12:00 UTC`.
+    """
+
+    model: InspectedModel
+    against: Optional[InspectedModel]
+    data: Optional[str]
+    language: str
+    beam: int
+    date: str
+
+
+@dataclass(frozen=True, repr=False)
+class RoutedSentence:
+    """One sentence, its translation, and everything that was routed.
+
+    Attributes:
+        number, collection: the number and collection of the sentence, as in `SourceSentence`.
+        source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
+        translation: the translation of the model, as text.
+        reference: the reference in the data, or None.
+        arrays: the arrays of `gather_arrays` by name. Those of a second model begin with `against.`; it reads the same
+            translation.
+        origin: models, data, beam and date.
+        other_translation: the translation of the second model.
+    """
+
+    number: int
+    collection: str
+    source: Tuple[str, ...]
+    target: Tuple[str, ...]
+    translation: str
+    reference: Optional[str]
+    arrays: Dict[str, NamedArray]
+    origin: Origin
+    other_translation: Optional[str] = None
+
+    def __repr__(self) -> str:
+        lines = [
+            f"sentence {self.number}: {len(self.source)} subwords, {len(self.target)} of the translation",
+            f"source       {self.text}",
+            f"translation  {self.translation}",
+            f"views        {', '.join(view.name for view in self.views) or 'none'}",
+            f"arrays       {', '.join(self.arrays)}",
+        ]
+        if self.reference is not None:
+            lines.insert(3, f"reference    {self.reference}")
+        return "\n".join(lines)
+
+    @property
+    def views(self) -> Tuple[View, ...]:
+        """The views to plot. The views of the model's own mechanisms come first."""
+        return views_of(self.arrays)
+
+    @property
+    def routed(self) -> bool:
+        """Whether the model routes anything. A model that does not has only attention."""
+        return any(not is_plain(name) for name in self.arrays if not name.startswith(OTHER))
+
+    @property
+    def text(self) -> str:
+        """The source sentence with subwords joined."""
+        return plain(self.source)
+
+    def score(self, translation: Optional[str] = None) -> Optional[SentenceScore]:
+        """BLEU and chrF of a translation, by default the model's; None without a reference."""
+        if self.reference is None:
+            return None
+        return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
+
+    def view(self, name: str) -> View:
+        """The view with this name.
+
+        Raises:
+            LabError: the model does not have this view.
+        """
+        views = {view.name: view for view in self.views}
+        if name not in views:
+            raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
+        return views[name]

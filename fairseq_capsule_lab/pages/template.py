@@ -1,10 +1,16 @@
-"""Parts of a page in one file: a filled template, JSON in a script element, and the hash of a script."""
+"""Parts of a page in one file: a filled template, JSON in a script element, and its Content-Security-Policy."""
 
 import base64
 import hashlib
 import json
 import re
+from importlib.resources import files
 from typing import Any
+
+
+def read(name: str) -> str:
+    """The text of a file of this package."""
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
 def fill(template: str, **parts: str) -> str:
@@ -20,3 +26,17 @@ def embedded(content: Any) -> str:
 def script_hash(script: str) -> str:
     """The source of a script in a Content-Security-Policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
+def content_policy(script: str, *sources: str, images: str, fonts: str = "'none'") -> str:
+    """The Content-Security-Policy of a page that runs one script, has its own styles and sends nothing.
+
+    Args:
+        script: the text of the script element.
+        sources: where further scripts may come from.
+        images, fonts: the schemes of their addresses.
+    """
+    return (
+        f"default-src 'none'; script-src {' '.join([script_hash(script), *sources])}; style-src 'unsafe-inline'; "
+        f"img-src {images}; font-src {fonts}; base-uri 'none'; form-action 'none'"
+    )

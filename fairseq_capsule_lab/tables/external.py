@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
-from fairseq_capsule_lab.evaluation.scoring import Measure as Scored
-from fairseq_capsule_lab.evaluation.scoring import evaluate
+from fairseq_capsule_lab.evaluation.scores import Measure as Scored
+from fairseq_capsule_lab.evaluation.scores import evaluate
 from fairseq_capsule_lab.evaluation.seeds import compare_seeds
 from fairseq_capsule_lab.tables.measures import Measure
 from fairseq_capsule_lab.tables.runs import Places, Run

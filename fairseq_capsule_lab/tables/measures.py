@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
-from fairseq_capsule_lab.evaluation.scoring import DIACRITICS_OPTIONAL
+from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.tables.configurations import composed
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run

@@ -7,7 +7,7 @@ import torch
 from fairseq.data import Dictionary
 
 from fairseq_capsule_lab.analysis import iterations
-from fairseq_capsule_lab.evaluation.scoring import tokenised_bleu
+from fairseq_capsule_lab.evaluation.scores import tokenised_bleu
 
 WORDS = {  # the same sentences with both kinds of subwords: translations, then references
     "sentencepiece": [

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 
 from fairseq_capsule_lab.analysis.lengths import by_length, equal_groups, intervals, longer_than
-from fairseq_capsule_lab.evaluation.scoring import measures
+from fairseq_capsule_lab.evaluation.scores import measures
 from fairseq_capsule_lab.evaluation.translations import Translations
 
 LENGTHS = [3, 10, 11, 20, 21, 55]

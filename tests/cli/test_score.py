@@ -7,7 +7,7 @@ import re
 import pytest
 import sacrebleu
 
-from fairseq_capsule_lab.evaluation.scoring import split_compounds
+from fairseq_capsule_lab.evaluation.scores import split_compounds
 from tests.cli.scored import GENERATED, REFERENCES, TRANSLATIONS, write
 
 MEASURES = ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]

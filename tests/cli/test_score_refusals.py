@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from fairseq_capsule_lab.evaluation.scoring import _agrees
+from fairseq_capsule_lab.evaluation.translations import _agrees
 from tests.cli.scored import GENERATED, REFERENCES, write
 
 

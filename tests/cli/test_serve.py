@@ -11,7 +11,7 @@ import pytest
 
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.pages import server
-from fairseq_capsule_lab.pages.server import bodies
+from fairseq_capsule_lab.pages.server import requests
 
 
 def arguments(world, *more):
@@ -40,6 +40,7 @@ def test_the_server_runs_until_it_is_stopped(world, end, status):
         process.kill()
     assert process.returncode == status
     assert output == ("stopped\n" if status == 0 else "") and "Traceback" not in errors
+    assert "note: made for this computer" in errors and "proxy" in errors
 
 
 def test_a_busy_port_is_refused(refused, world):
@@ -65,7 +66,7 @@ def test_a_second_model_that_does_not_load_is_named(refused, world, tmp_path):
     [
         ("--port", "65536"),
         ("--port", "-1"),
-        ("--beam", str(bodies.MOST_BEAM + 1)),
+        ("--beam", str(requests.MOST_BEAM + 1)),
         ("--rate", "0"),
         ("--waiting", "-1"),
         ("--longest", "0"),
@@ -79,6 +80,6 @@ def test_values_out_of_range_are_refused(world, capsys, option, value):
 
 def test_a_missing_framework_is_named(refused, world, monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delattr(server, "running", raising=False)
-    monkeypatch.delitem(sys.modules, "fairseq_capsule_lab.pages.server.running", raising=False)
+    monkeypatch.delattr(server, "limits", raising=False)
+    monkeypatch.delitem(sys.modules, "fairseq_capsule_lab.pages.server.limits", raising=False)
     assert "pip install 'fairseq-capsule[serve]'" in refused(*arguments(world))

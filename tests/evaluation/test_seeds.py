@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from fairseq_capsule.data.rouge import CharacterRouge
-from fairseq_capsule_lab.evaluation.scoring import Measure, tokenised_bleu
+from fairseq_capsule_lab.evaluation.scores import Measure, Rouge, tokenised_bleu
 from fairseq_capsule_lab.evaluation.seeds import (
     Effect,
     compare_seeds,
@@ -17,10 +17,9 @@ from fairseq_capsule_lab.evaluation.seeds import (
     half_width,
     holm,
     jackknife_error,
-    jackknifed,
+    jackknife_scores,
     variance_quantiles,
 )
-from fairseq_capsule_lab.evaluation.summary_scores import Rouge
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REFERENCES = [f"the {animal} sees a {colour} ball in the {number} garden ." for animal, colour, number in zip(
@@ -37,7 +36,7 @@ def outputs(seed: int, errors: float):
 @pytest.mark.parametrize("lowercase", [False, True])
 def test_a_jackknifed_score_is_the_score_of_the_other_sentences(lowercase):
     metric, system = tokenised_bleu(lowercase), outputs(1, 0.2)
-    whole, *without = jackknifed(metric, system, [REFERENCES])
+    whole, *without = jackknife_scores(metric, system, [REFERENCES])
     assert whole == pytest.approx(metric.corpus_score(system, [REFERENCES]).score)
     for index, score in enumerate(without):
         rest = [[*lines[:index], *lines[index + 1 :]] for lines in (system, REFERENCES)]
@@ -46,7 +45,7 @@ def test_a_jackknifed_score_is_the_score_of_the_other_sentences(lowercase):
 
 def test_the_error_over_sentences_of_a_mean_is_the_standard_error():
     system = outputs(2, 0.3)
-    whole, *without = jackknifed(Rouge("rouge1"), system, [REFERENCES])
+    whole, *without = jackknife_scores(Rouge("rouge1"), system, [REFERENCES])
     each = [100 * CharacterRouge().f1(*pair)["rouge1"] for pair in zip(system, [[line] for line in REFERENCES])]
     # Equal differences of the seeds leave only the variation over sentences.
     found = effect(np.array([whole, whole]), jackknife_error(np.array(without)))

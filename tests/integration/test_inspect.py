@@ -86,14 +86,14 @@ def test_a_second_run_adds_its_pages(inspect, tmp_path, plain):
 def test_what_was_written_before_an_error_is_listed(inspect, tmp_path, monkeypatch, capsys):
     from fairseq_capsule_lab.pages import inspection
 
-    written = inspection.Inspection.save
+    written = inspection.InspectedSentence.save
 
     def save(self, path):
         if self.number == 2:
             raise UserError("no space")
         written(self, path)
 
-    monkeypatch.setattr(inspection.Inspection, "save", save)
+    monkeypatch.setattr(inspection.InspectedSentence, "save", save)
     assert inspect("--ids", "1,2") == 1
     assert "no space" in capsys.readouterr().err
     assert 'href="test-1.html"' in (tmp_path / "out/index.html").read_text(encoding="utf-8")

@@ -1,9 +1,12 @@
 """Inspections of tiny random models, with words of every kind."""
 
+import html
+import re
+
 from fairseq_capsule.inspection import Sentence, gather_arrays
 from fairseq_capsule.inspection.views import OTHER
-from fairseq_capsule_lab.pages.inspection import Inspection
-from fairseq_capsule_lab.pages.origin import InspectedModel, Origin
+from fairseq_capsule_lab.pages.inspection import InspectedSentence
+from fairseq_capsule_lab.pages.sentences import InspectedModel, Origin
 from tests.zoo import build, make_sentences
 
 EVERYTHING = {"past_future": "gdr", "guided_heads": "both", "global_representation": "capsule"}
@@ -33,6 +36,17 @@ def make_inspection(
     other = None if against is None else InspectedModel(against, 1, (), None)
     origin = Origin(**{**dict(model=model, against=other, data=HOSTILE, language="de", beam=5, date="2024"), **origin})
     translation = " ".join(target)
-    return Inspection(
+    return InspectedSentence(
         number, "test", source, target, translation, reference, arrays, origin, None if other is None else "other one"
     )
+
+
+def scripts_of(page):
+    """Return the scripts that a page contains. Blocks of data are not scripts."""
+    scripts = re.findall(r"<script\b([^>]*)>(.*?)</script>", page, re.DOTALL)
+    return [text for attributes, text in scripts if "json" not in attributes and "src" not in attributes]
+
+
+def policy_of(page):
+    """Return the Content-Security-Policy that a page states."""
+    return html.unescape(re.search(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', page)[1])

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_capsule_lab.pages.folder import SUMMARY, summary_of, write_inspection, write_lists
-from fairseq_capsule_lab.pages.origin import InspectedModel
 from fairseq_capsule_lab.pages.page import page_html
+from fairseq_capsule_lab.pages.sentences import InspectedModel
 from tests.pages.inspections import HOSTILE, make_inspection
 
 PLAIN = {"arch": "capsnmt", "options": {}, "source": ("a", "b@@", "c", "</s>"), "target": ("d", "</s>")}

@@ -14,8 +14,13 @@ from fairseq_capsule.checkpoints.readings import in_words, readings, readings_of
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.scoring import disagreements
-from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED, Translations, read_translations
+from fairseq_capsule_lab.evaluation.translations import (
+    SUBWORDS,
+    TOKENISED,
+    Translations,
+    disagreements,
+    read_translations,
+)
 from fairseq_capsule_lab.runs import RunFolder, read_report
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.settings import Settings

@@ -2,10 +2,8 @@
 
 | module | |
 |---|---|
-| `bodies` | validates requests; an invalid request gets a 4xx status |
+| `requests` | validates requests; an invalid request gets a 4xx status |
 | `translator` | the loaded models; answers a valid request |
-| `limits` | one translation at a time, a bounded queue, a rate for each address |
-| `guards` | checks of host and origin, and the headers of every answer |
+| `limits` | the port, hosts and origins, headers, one translation at a time, a bounded queue, a rate for each address |
 | `application` | the routes |
-| `running` | the port, and the start and end of the server |
 """

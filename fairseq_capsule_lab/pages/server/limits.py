@@ -1,17 +1,131 @@
-"""Limits of the server: one task at a time, a bounded queue, and a rate for each address."""
+"""What the server allows: its port and connections, hosts and origins, one task at a time, a rate for each address."""
 
 import asyncio
+import ipaddress
 import math
+import os
+import re
+import socket
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Tuple
+from typing import Any, FrozenSet, Tuple
 
-from fairseq_capsule_lab.pages.server.bodies import Refusal
+import uvicorn
+from starlette.applications import Starlette
 
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.pages.server.requests import Refusal
+
+MOST_CONNECTIONS = 200
+MOST_HEADER_BYTES = 64 * 1024  # a character in a URL takes up to nine bytes
+SECONDS_TO_END = 10  # for the translation in progress when the server is stopped
 MOST_ADDRESSES = 10_000  # addresses with a stored rate
 CLOSED = 499  # the status that other servers log if the client has disconnected
+
+# The headers of every answer. There are no CORS headers: other origins cannot read answers.
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+}
+# The page with the text box: only files of this server.
+LIVE_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
+
+# --- the port ---------------------------------------------------------------------------------------------------------
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket. The port is bound before a model is loaded.
+
+    Raises:
+        LabError: the address does not belong to this computer, or the port is not available.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (socket.gaierror, UnicodeError):  # UnicodeError: an invalid host name, such as a very long one
+        raise LabError(
+            f"--host {host[:100]}: no such host; give an address of this computer, such as 127.0.0.1"
+        ) from None
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise LabError(
+            f"port {port} of {host}: {reason}; choose another, such as --port {min(port + 1, 65535)}"
+        ) from None
+
+
+def address(listening: socket.socket) -> str:
+    """The URL of the server for a browser."""
+    host, port, *_ = listening.getsockname()
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def run(app: Starlette, listening: socket.socket) -> None:
+    """Serve until Ctrl-C or SIGTERM. A translation in progress is finished first."""
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,  # the log would store the text of users
+        server_header=False,
+        limit_concurrency=MOST_CONNECTIONS,
+        h11_max_incomplete_event_size=MOST_HEADER_BYTES,
+        timeout_graceful_shutdown=SECONDS_TO_END,
+        lifespan="off",
+        ws="none",
+        http="h11",
+    )
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+# --- hosts and origins ------------------------------------------------------------------------------------------------
+
+
+def require_host(host: str, names: FrozenSet[str]) -> None:
+    """Refuse a request by another host name that resolves to this computer (DNS rebinding).
+
+    A numeric address cannot be rebound. Of host names, only the names of this computer are allowed.
+
+    Args:
+        host: the Host header of the request.
+        names: the allowed names of the server besides `localhost` and numeric addresses.
+
+    Raises:
+        Refusal: 421.
+    """
+    match = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", host)
+    name = match[1].strip("[]").lower() if match else ""
+    if name in ("localhost", *names):
+        return
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        raise Refusal(
+            421, "unknown Host; use the numeric address of the server, or start it with --name NAME"
+        ) from None
+
+
+def require_own_origin(headers: Mapping[str, str]) -> None:
+    """Refuse requests that a browser sends for a page of another site.
+
+    Raises:
+        Refusal: 403.
+    """
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
+    own = origin is None or origin in (f"{scheme}://{headers.get('host')}" for scheme in ("http", "https"))
+    if not own or site not in ("none", "same-origin"):
+        raise Refusal(403, "the request comes from a page of another site; open the page of this server")
+
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
 
 
 class Queue:

@@ -3,25 +3,22 @@
 import math
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 from fairseq.hub_utils import GeneratorHubInterface
 
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.pages.inspection import Inspection, Source, generated, inspect_sources
-from fairseq_capsule_lab.pages.origin import describe_model
+from fairseq_capsule_lab.pages.inspection import InspectedSentence, generate, inspect_sources
 from fairseq_capsule_lab.pages.page import page_html
-from fairseq_capsule_lab.pages.sentences import sentences_of_text
-from fairseq_capsule_lab.pages.server.bodies import ALL, Asked, Refusal
-from fairseq_capsule_lab.pages.server.guards import scripts_of
-from fairseq_capsule_lab.pages.text import text_of
+from fairseq_capsule_lab.pages.sentences import SourceSentence, describe_model, sentences_of_text, text_of
+from fairseq_capsule_lab.pages.server.requests import ALL, Refusal, SentenceRequest
 
 SHORTEST = 2  # minimum subwords of a sentence, with end of sentence
 DIGITS = 6  # significant digits of a number in an answer
 
 
 @dataclass(frozen=True)
-class System:
+class ServedModel:
     """A loaded model, named by its checkpoint."""
 
     name: str
@@ -42,8 +39,8 @@ class System:
 class Translator:
     """Translates and inspects sentences with one or two models.
 
-    The constructor inspects one word. This checks that the models are compatible, makes the first request as fast as
-    the others, and gives the scripts of a page without text of a user.
+    The constructor inspects one word. This checks that the models are compatible, and makes the first request as fast
+    as the others.
 
     Args:
         system, against: the model, and a second model with the same dictionaries.
@@ -54,17 +51,15 @@ class Translator:
         LabError: the models are not compatible, or the limit is too low for any sentence.
     """
 
-    def __init__(self, system: System, against: Optional[System] = None, beam: int = 5, longest: int = 256):
+    def __init__(self, system: ServedModel, against: Optional[ServedModel] = None, beam: int = 5, longest: int = 256):
         self.systems = [system] if against is None else [system, against]
         self.beam = beam
-        self.longest = min(longest, *(each.hub.models[0].max_positions()[0] for each in self.systems))
+        self.longest = min(longest, *(system.hub.models[0].max_positions()[0] for system in self.systems))
         if self.longest < SHORTEST:
             raise LabError(
                 f"--longest {longest}: a sentence has at least {SHORTEST} subwords with its end; give a larger number"
             )
-        inspection = self._inspection(Asked("a"))
-        self.views: Tuple[str, ...] = tuple(view.title for view in inspection.views)
-        self.page_scripts = scripts_of(page_html(inspection)) if self.views else ()
+        self.views = tuple(view.title for view in self._inspection(SentenceRequest("a")).views)
 
     def facts(self) -> Dict[str, Any]:
         """Facts about the models and the limits of requests."""
@@ -75,30 +70,30 @@ class Translator:
             "views": list(self.views),
         }
 
-    def translate(self, asked: Asked) -> Dict[str, Any]:
+    def translate(self, request: SentenceRequest) -> Dict[str, Any]:
         """The n-best lists of every model, the best hypothesis first."""
-        beam = asked.beam or self.beam
-        source = self._source(asked.text)
+        beam = request.beam or self.beam
+        source = self._source(request.text)
         return {
-            "text": asked.text,
+            "text": request.text,
             "source": list(source.words),
             "systems": [self._translated(system, source, beam) for system in self.systems],
         }
 
-    def inspect(self, asked: Asked) -> Dict[str, Any]:
+    def inspect(self, request: SentenceRequest) -> Dict[str, Any]:
         """The best translation, the views of the model, and the requested arrays.
 
         Raises:
             Refusal: 422 if the model does not have a requested array.
         """
-        inspection = self._inspection(asked)
-        names = inspection.arrays.keys() if asked.arrays == (ALL,) else asked.arrays
+        inspection = self._inspection(request)
+        names = inspection.arrays.keys() if request.arrays == (ALL,) else request.arrays
         missing = sorted(set(names) - inspection.arrays.keys())
         if missing:
-            there = ", ".join(inspection.arrays) or "none"
-            raise Refusal(422, f"no array {missing[0][:40]!r}; choose from: {there}")
+            known = ", ".join(inspection.arrays) or "none"
+            raise Refusal(422, f"no array {missing[0][:40]!r}; choose from: {known}")
         return {
-            "text": asked.text,
+            "text": request.text,
             "source": list(inspection.source),
             "target": list(inspection.target),
             "translation": inspection.translation,
@@ -106,7 +101,7 @@ class Translator:
             "arrays": {name: _as_json(inspection.arrays[name]) for name in names},
         }
 
-    def page(self, asked: Asked) -> str:
+    def page(self, request: SentenceRequest) -> str:
         """The page of the inspector for a sentence.
 
         Raises:
@@ -114,16 +109,16 @@ class Translator:
         """
         if not self.views:
             raise Refusal(404, "this model has no attention or capsules to show; use POST /translate")
-        return page_html(self._inspection(asked))
+        return page_html(self._inspection(request))
 
-    def _inspection(self, asked: Asked) -> Inspection:
+    def _inspection(self, request: SentenceRequest) -> InspectedSentence:
         hub, *others = [system.hub for system in self.systems]
-        source = self._source(asked.text)
-        beam = asked.beam or self.beam
+        source = self._source(request.text)
+        beam = request.beam or self.beam
         (inspection,) = inspect_sources(hub, [source], beam=beam, against=others[0] if others else None)
         return inspection
 
-    def _source(self, text: str) -> Source:
+    def _source(self, text: str) -> SourceSentence:
         (source,) = sentences_of_text(self.systems[0].hub, [text])
         if len(source.tokens) < SHORTEST:
             raise Refusal(422, "the text is empty after tokenising; type a sentence")
@@ -133,21 +128,21 @@ class Translator:
             )
         return source
 
-    def _translated(self, system: System, source: Source, beam: int) -> Dict[str, Any]:
+    def _translated(self, system: ServedModel, source: SourceSentence, beam: int) -> Dict[str, Any]:
         start = time.perf_counter()
-        hypotheses = generated(system.hub, source.tokens.to(system.hub.device), beam)
+        hypotheses = generate(system.hub, source.tokens.to(system.hub.device), beam)
         listed = [_hypothesis(system.hub, hypothesis) for hypothesis in hypotheses]
         seconds = time.perf_counter() - start
         return {"name": system.name, "milliseconds": round(1000 * seconds), "hypotheses": listed}
 
 
-def _hypothesis(hub: GeneratorHubInterface, found: Dict[str, Any]) -> Dict[str, Any]:
-    tokens = found["tokens"]
+def _hypothesis(hub: GeneratorHubInterface, hypothesis: Dict[str, Any]) -> Dict[str, Any]:
+    tokens = hypothesis["tokens"]
     return {
         "translation": text_of(hub, tokens),
-        "score": _short(float(found["score"])),
+        "score": _short(float(hypothesis["score"])),
         "subwords": [hub.tgt_dict[token] for token in tokens.tolist()],
-        "log_probabilities": [_short(value) for value in found["positional_scores"].tolist()],
+        "log_probabilities": [_short(value) for value in hypothesis["positional_scores"].tolist()],
     }
 
 

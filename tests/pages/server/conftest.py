@@ -17,7 +17,7 @@ uvicorn = library("uvicorn")
 
 from fairseq_capsule.hub import load  # noqa: E402
 from fairseq_capsule_lab.pages.server.application import application  # noqa: E402
-from fairseq_capsule_lab.pages.server.translator import System, Translator  # noqa: E402
+from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator  # noqa: E402
 from tests.cli.world import make_world  # noqa: E402
 
 
@@ -36,7 +36,7 @@ def translator(model):
     for hub in hubs:
         with open_dict(hub.cfg):
             hub.cfg.generation.max_len_b = 6
-    return Translator(System("model.pt", hubs[0]), System("other.pt", hubs[1]), beam=3, longest=30)
+    return Translator(ServedModel("model.pt", hubs[0]), ServedModel("other.pt", hubs[1]), beam=3, longest=30)
 
 
 @contextmanager

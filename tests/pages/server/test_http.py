@@ -9,11 +9,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_lab.pages.server import application as routes
-from fairseq_capsule_lab.pages.server.bodies import MOST_BEAM, MOST_BYTES, MOST_CHARACTERS
-from fairseq_capsule_lab.pages.server.guards import HEADERS, scripts_of
+from fairseq_capsule_lab.pages.server import requests
+from fairseq_capsule_lab.pages.server.limits import HEADERS
+from fairseq_capsule_lab.pages.server.requests import MOST_BEAM, MOST_BYTES, MOST_CHARACTERS, SentenceRequest
+from fairseq_capsule_lab.pages.template import script_hash
+from tests.pages.inspections import scripts_of
 from tests.pages.server.conftest import serving
 
+POLICY = "content-security-policy"
 POSTS = ("/translate", "/inspect")
 
 
@@ -38,10 +41,10 @@ class TestAnswers:
         for system in found["systems"]:
             assert len(system["hypotheses"]) == 4
             assert system["hypotheses"][0]["translation"] == hub.translate("a b c d", beam=4)
-            scores = [each["score"] for each in system["hypotheses"]]
+            scores = [hypothesis["score"] for hypothesis in system["hypotheses"]]
             assert scores == sorted(scores, reverse=True)
-            for each in system["hypotheses"]:
-                assert len(each["subwords"]) == len(each["log_probabilities"])
+            for hypothesis in system["hypotheses"]:
+                assert len(hypothesis["subwords"]) == len(hypothesis["log_probabilities"])
 
     def test_inspect_returns_arrays_and_views(self, server, translator):
         found = server.post("/inspect", {"text": "a b c", "arrays": ["assignment"]}).json
@@ -69,8 +72,8 @@ class TestAnswers:
     def test_every_answer_has_the_headers(self, server, method, path):
         headers = server.ask(method, path).headers
         assert HEADERS.keys() <= set(headers.keys()) | {name.title() for name in headers}
-        assert "default-src 'none'" in headers["content-security-policy"]
-        assert "unsafe-eval" not in headers["content-security-policy"]
+        assert "default-src 'none'" in headers[POLICY]
+        assert "unsafe-eval" not in headers[POLICY]
         assert not any(name.lower().startswith("access-control") for name in headers)
 
 
@@ -82,8 +85,9 @@ class TestHostileText:
     def test_a_page_runs_no_script_of_the_text(self, server, translator, text):
         if not text.split():
             return
-        page = translator.page(routes.Asked(" ".join(text.split())))
-        assert scripts_of(page) == translator.page_scripts
+        own = scripts_of(translator.page(SentenceRequest("a")))
+        page = translator.page(SentenceRequest(" ".join(text.split())))
+        assert scripts_of(page) == own and script_hash(own[0]) in server.ask("GET", "/page?text=a").headers[POLICY]
 
 
 class TestManyRequests:
@@ -235,7 +239,7 @@ class TestMalformed:
         assert server.translate("a").status == 200
 
     def test_a_slow_body_is_refused(self, translator, monkeypatch):
-        monkeypatch.setattr(routes, "SECONDS_FOR_A_BODY", 0.1)
+        monkeypatch.setattr(requests, "SECONDS_FOR_A_BODY", 0.1)
         with serving(translator) as own, socket.create_connection(("127.0.0.1", own.port), timeout=10) as connection:
             head = f"POST /translate HTTP/1.1\r\nHost: {own.host}\r\nContent-Type: application/json\r\n"
             connection.sendall(head.encode() + b"Content-Length: 20\r\n\r\n{")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_capsule_lab.pages.server.bodies import Refusal
 from fairseq_capsule_lab.pages.server.limits import MOST_ADDRESSES, Queue, Rate
+from fairseq_capsule_lab.pages.server.requests import Refusal
 
 
 async def there():

@@ -1,15 +1,20 @@
-"""Validation of requests. One function reads each kind of request; an invalid request raises a `Refusal`."""
+"""Reading and validation of requests. An invalid request raises a `Refusal`."""
 
+import asyncio
 import json
 import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Dict, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Tuple
+
+if TYPE_CHECKING:  # the help of the command needs no extra library
+    from starlette.requests import Request
 
 MOST_BYTES = 64 * 1024  # maximum size of a body
 MOST_CHARACTERS = 5_000  # maximum length of a sentence
 MOST_BEAM = 20
+SECONDS_FOR_A_BODY = 10.0
 ALL = "all"
 
 
@@ -23,7 +28,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class SentenceRequest:
     """A valid request.
 
     Attributes:
@@ -37,7 +42,33 @@ class Asked:
     arrays: Tuple[str, ...] = ()
 
 
-def read_body(body: bytes, fields: Tuple[str, ...]) -> Asked:
+async def receive_body(request: "Request") -> bytes:
+    """Receive the JSON body of a request, within the limits of size and time.
+
+    Raises:
+        Refusal: 415 if it is not declared as JSON, 413 if it is too long, 408 if it is too slow.
+    """
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":  # pages of other sites cannot send JSON without a preflight
+        raise Refusal(415, "the content type is not JSON; send Content-Type: application/json")
+    # The rest of a body that is too long is not read, so the connection must close.
+    too_long = Refusal(413, f"the body has more than {MOST_BYTES} bytes; send one sentence", {"Connection": "close"})
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) > MOST_BYTES:
+        raise too_long
+    body = b""
+    try:
+        async with asyncio.timeout(SECONDS_FOR_A_BODY):
+            async for part in request.stream():
+                body += part
+                if len(body) > MOST_BYTES:
+                    raise too_long
+    except TimeoutError:
+        raise Refusal(408, f"the body took more than {SECONDS_FOR_A_BODY:g} s; send it again") from None
+    return body
+
+
+def read_body(body: bytes, fields: Tuple[str, ...]) -> SentenceRequest:
     """Read the JSON body of a request.
 
     Args:
@@ -47,46 +78,44 @@ def read_body(body: bytes, fields: Tuple[str, ...]) -> Asked:
         Refusal: 400 if the body is not such an object, 413 if the text is too long, 422 if it is not a sentence.
     """
     try:
-        found = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        content = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError:
         raise Refusal(400, "the body is not UTF-8; send JSON in UTF-8") from None
     except (ValueError, RecursionError):  # a number with thousands of digits also raises ValueError
         raise Refusal(400, 'the body is not JSON; send an object such as {"text": "a sentence"}') from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise Refusal(400, 'the body is not a JSON object; send one such as {"text": "a sentence"}')
-    unknown = sorted(found.keys() - {"text", *fields})
+    unknown = sorted(content.keys() - {"text", *fields})
     if unknown:
         raise Refusal(400, f"unknown field {unknown[0][:40]!r}; the fields are: text, {', '.join(fields)}")
-    return _asked(found)
+    return _validate(content)
 
 
-def read_query(query: Mapping[str, str]) -> Asked:
+def read_query(query: Mapping[str, str]) -> SentenceRequest:
     """Read the query parameters `text` and `beam`.
 
     Raises:
         Refusal: the same as for `read_body`.
     """
-    found: Dict[str, Any] = dict(query)
-    if not found.keys() <= {"text", "beam"}:
+    content: Dict[str, Any] = dict(query)
+    if not content.keys() <= {"text", "beam"}:
         raise Refusal(400, "unknown parameter; the parameters are text and beam")
-    if "beam" in found:
-        if not re.fullmatch(r"\d{1,6}", found["beam"], re.ASCII):
-            raise Refusal(400, f"beam is not a whole number from 1 to {MOST_BEAM}; correct it")
-        found["beam"] = int(found["beam"])
-    return _asked(found)
+    if re.fullmatch(r"\d{1,6}", content.get("beam", ""), re.ASCII):
+        content["beam"] = int(content["beam"])
+    return _validate(content)
 
 
-def _asked(found: Mapping[str, Any]) -> Asked:
-    if "text" not in found:
+def _validate(content: Mapping[str, Any]) -> SentenceRequest:
+    if "text" not in content:
         raise Refusal(400, "text is missing; give the sentence to translate")
-    beam, arrays = found.get("beam"), found.get("arrays", [])
+    beam, arrays = content.get("beam"), content.get("arrays", [])
     if beam is not None and (type(beam) is not int or not 1 <= beam <= MOST_BEAM):  # isinstance accepts True as an int
         raise Refusal(400, f"beam is not a whole number from 1 to {MOST_BEAM}; correct it")
     if arrays == ALL:
         arrays = [ALL]
     if type(arrays) is not list or any(type(name) is not str for name in arrays):
         raise Refusal(400, 'arrays is not "all" or a list of names; correct it')
-    return Asked(_sentence(found["text"]), beam, tuple(arrays))
+    return SentenceRequest(_sentence(content["text"]), beam, tuple(arrays))
 
 
 def _sentence(text: Any) -> str:

@@ -1,10 +1,13 @@
-"""Loading of the splits of binarised data through a task."""
+"""Batches of the splits of binarised data, and the likelihood of their references under a model."""
 
+import math
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Tuple
 
 import torch
 from fairseq import utils
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from tqdm import tqdm
 
@@ -45,6 +48,19 @@ def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[st
     load_split(task, split)
     dataset = task.dataset(split)
     tokens = max(TOKENS, int(dataset.sizes.max()))
-    found = task.get_batch_iterator(dataset, max_tokens=tokens, max_sentences=200)
-    for sample in tqdm(found.next_epoch_itr(shuffle=False), desc=description, disable=None, leave=False):
+    samples = task.get_batch_iterator(dataset, max_tokens=tokens, max_sentences=200).next_epoch_itr(shuffle=False)
+    for sample in tqdm(samples, desc=description, disable=None, leave=False):
         yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample
+
+
+@torch.no_grad()
+def negative_log_likelihood(model: BaseFairseqModel, sample: Dict[str, Any], padding: int) -> Tuple[float, int]:
+    """Sum over the target tokens of a batch, with teacher forcing, and their number.
+
+    The sum is in bits. The end of sentence is a token, padding is not.
+    """
+    logprobs = model.get_normalized_probs(model(**sample["net_input"]), log_probs=True, sample=sample)
+    target = sample["target"]
+    valid = target.ne(padding)
+    of_target = logprobs.gather(-1, target.unsqueeze(-1)).squeeze(-1)
+    return -float(of_target[valid].double().sum()) / math.log(2), int(valid.sum())

@@ -1,0 +1,288 @@
+"""BLEU, chrF and ROUGE, each with a description of the compared text, and sacrebleu's significance test."""
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import sacremoses
+from sacrebleu.metrics import BLEU, CHRF, base
+from sacrebleu.significance import PairedTest, Result
+from tqdm import tqdm
+
+from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
+
+SEED_VARIABLE = "SACREBLEU_SEED"
+# Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
+DIACRITICS_OPTIONAL = {"ro"}
+CHINESE = {"zho", "chi", "cmn", "yue"}
+ROUGE_LABELS = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+
+# --- what is measured ------------------------------------------------------------------------------------------------
+
+
+def rules_of(language: str) -> str:
+    """The name of a language in Moses and sacrebleu: `pt` for `pt_BR`, `zh` for `zh_CN` and `cmn`."""
+    name = re.split("[_-]", language)[0].lower()
+    return "zh" if name in CHINESE else name
+
+
+class Moses:
+    """Moses' normaliser, tokeniser and detokeniser of one language, with the settings of the training data."""
+
+    def __init__(self, language: str):
+        self.language = rules_of(language)
+        self._normalizer = sacremoses.MosesPunctNormalizer(self.language)
+        self._tokenizer = sacremoses.MosesTokenizer(self.language)
+        self._detokenizer = sacremoses.MosesDetokenizer(self.language)
+
+    def tokenise(self, line: str) -> str:
+        return self._tokenizer.tokenize(self._normalizer.normalize(line), return_str=True)
+
+    def detokenise(self, line: str) -> str:
+        """Detokenise a line, and convert XML escapes such as `&apos;` to characters."""
+        return self._detokenizer.detokenize(line.split())
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A metric and the texts that it compares.
+
+    `text` describes the compared text. BLEUs of different text are not comparable, and a signature does not show the
+    difference. `systems` has a list of sentences for each file of translations, `references` one for each reference.
+    `digits` is the number of decimals to print.
+    """
+
+    name: str
+    label: str
+    text: str
+    metric: base.Metric
+    systems: List[List[str]]
+    references: List[List[str]]
+    digits: int = 2
+
+
+def measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
+) -> Iterator[Measure]:
+    """The four measures of systems against the raw references. Romanian has each also without diacritics."""
+    for measure in _measures(systems, references, Moses(language), lowercase):
+        yield measure
+        if rules_of(language) in DIACRITICS_OPTIONAL:
+            yield _without_diacritics(measure)
+
+
+def rouge_measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], lowercase: bool = False
+) -> Iterator[Measure]:
+    """ROUGE-1, ROUGE-2 and ROUGE-L of one or more systems against the raw references."""
+    texts = [system.sentences for system in systems], [list(reference) for reference in references]
+    for name in ROUGE_TYPES:
+        yield Measure(name, f"{ROUGE_LABELS[name]} F1", "characters", Rouge(name, lowercase), *texts)
+
+
+def _measures(
+    systems: Sequence[Translations], references: Sequence[Sequence[str]], moses: Moses, lowercase: bool
+) -> Iterator[Measure]:
+    """Tokenised BLEU, compound-split BLEU, detokenised BLEU, chrF.
+
+    The references of tokenised BLEU are the T- lines if all systems have the same T- lines and there is one reference.
+    fairseq-generate scores against them too. Otherwise the references are tokenised as the training data is.
+    """
+
+    def tokens(lines: Sequence[str]) -> List[str]:
+        return _progress(moses.tokenise, lines, "tokenise")
+
+    own = [system.sentences if system.tokenised else tokens(system.sentences) for system in systems]
+    targets = systems[0].targets
+    if targets and len(references) == 1 and all(system.tokenised and system.targets == targets for system in systems):
+        text, expected = "the output's own tokens, against its T- lines", [targets]
+    else:
+        text, expected = f"Moses tokens of {moses.language}", [tokens(reference) for reference in references]
+    bleu = tokenised_bleu(lowercase)
+    yield Measure("tokenised_bleu", "tokenised BLEU", text, bleu, own, expected)
+    split = [split_compounds(lines) for lines in own], [split_compounds(lines) for lines in expected]
+    bleu, text = tokenised_bleu(lowercase), f"{text}, split at hyphens"
+    yield Measure("compound_split_bleu", "compound-split BLEU", text, bleu, *split)
+    plain = [plain_sentences(system, moses) for system in systems], [list(reference) for reference in references]
+    try:
+        bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
+    except RuntimeError as error:  # Japanese and Korean need more packages
+        raise LabError(" ".join(str(error).split())) from error
+    text = "plain text, against the references as they are"
+    yield Measure("detokenised_bleu", "detokenised sacreBLEU", text, bleu, *plain)
+    yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *plain)
+
+
+def _without_diacritics(measure: Measure) -> Measure:
+    """The measure, with another name and label, on texts without diacritics: `ș`, `ş` → `s`."""
+    return replace(
+        measure,
+        name=f"{measure.name}_without_diacritics",
+        label=f"{measure.label} without diacritics",
+        text=f"{measure.text}, diacritics removed from both",
+        systems=[list(map(without_marks, system)) for system in measure.systems],
+        references=[list(map(without_marks, reference)) for reference in measure.references],
+    )
+
+
+def plain_sentences(translations: Translations, moses: Moses) -> List[str]:
+    if not translations.tokenised:
+        return translations.sentences
+    return _progress(moses.detokenise, translations.sentences, "detokenise")
+
+
+def split_compounds(sentences: Sequence[str]) -> List[str]:
+    """`Rot-Kreuz` → `Rot ##AT##-##AT## Kreuz`, as fairseq's and tensor2tensor's scripts do before BLEU."""
+    return [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", sentence) for sentence in sentences]
+
+
+def _progress(function: Callable[[str], str], sentences: Sequence[str], description: str) -> List[str]:
+    return [function(line) for line in tqdm(sentences, desc=description, unit=" lines", delay=2, disable=None)]
+
+
+# --- metrics of sacrebleu --------------------------------------------------------------------------------------------
+
+
+def tokenised_bleu(lowercase: bool) -> BLEU:
+    """BLEU over the given tokens, without smoothing, as in multi-bleu and fairseq-generate."""
+    return BLEU(lowercase=lowercase, tokenize="none", smooth_method="none", force=True)
+
+
+class SentenceSignature(base.Signature):
+    """The signature of a `MeanOfSentences`, with the items of its `described`."""
+
+    def __init__(self, args: Dict[str, Any]):
+        super().__init__(args)
+        self.info |= args["described"]
+
+
+class MeanOfSentences(base.Metric):
+    """The mean of scores of sentences. Here a text that it reads is the score itself, as a number.
+
+    Args:
+        name: the name in a report.
+        described: items of the signature; None removes one that sacrebleu adds.
+    """
+
+    _SIGNATURE_TYPE = SentenceSignature
+
+    def __init__(self, name: str, described: Mapping[str, Optional[str]]):
+        super().__init__()
+        self.name = name
+        self.described = described
+        self.num_refs = 0
+
+    def _preprocess_segment(self, sent):
+        return sent
+
+    def _extract_reference_info(self, refs):
+        return {"references": [self._preprocess_segment(reference) for reference in refs]}
+
+    def _compute_segment_statistics(self, hypothesis, ref_kwargs):
+        return [float(hypothesis), 1]
+
+    def _aggregate_and_compute(self, stats):
+        return self._compute_score_from_stats([sum(column) for column in zip(*stats)])
+
+    def _compute_score_from_stats(self, stats):
+        total, sentences = stats
+        return base.Score(self.name, total / sentences)
+
+
+class Rouge(MeanOfSentences):
+    """F1 of one ROUGE type over characters: the mean over sentences, times 100."""
+
+    def __init__(self, rouge_type: str, lowercase: bool = False):
+        case, library = "lc" if lowercase else "mixed", f"rouge-score-{version('rouge-score')}"
+        described = {"type": rouge_type, "case": case, "tok": "char", "version": library}
+        super().__init__(ROUGE_LABELS[rouge_type], described)
+        self.rouge_type = rouge_type
+        self.lowercase = lowercase
+        self._rouge = CharacterRouge()
+
+    def _preprocess_segment(self, sent):
+        return sent.lower() if self.lowercase else sent
+
+    def _compute_segment_statistics(self, hypothesis, ref_kwargs):
+        return [self._rouge.f1(hypothesis, ref_kwargs["references"])[self.rouge_type], 1]
+
+    def _compute_score_from_stats(self, stats):
+        f1, sentences = stats
+        return base.Score(self.name, 100 * f1 / sentences)
+
+
+# --- scores and their differences ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ScoreDifference:
+    """The score of another system, and the p-value of the difference.
+
+    `p` is None if the scores are equal. In that case, such as for equal texts or two texts without a match, sacrebleu
+    reports its smallest possible p, 1 / (samples + 1).
+    """
+
+    score: float
+    difference: float
+    p: Optional[float]
+    samples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """One score. `line` is the report of sacrebleu: signature, score and its parts."""
+
+    name: str
+    label: str
+    text: str
+    score: float
+    signature: str
+    line: str
+    against: Optional[ScoreDifference] = None
+
+
+def evaluate(measure: Measure, samples: int, seed: int) -> Score:
+    """The score of the first system and, if there is a second, the paired bootstrap against it."""
+    score = measure.metric.corpus_score(measure.systems[0], measure.references)
+    signature = str(measure.metric.get_signature())
+    line = score.format(width=measure.digits, signature=signature)
+    against = None
+    if len(measure.systems) > 1:
+        other, own = bootstrap(replace(measure, systems=measure.systems[::-1]), samples, seed)
+        p = None if own.score == other.score else own.p_value
+        against = ScoreDifference(other.score, own.score - other.score, p, samples, seed)
+    return Score(measure.name, measure.label, measure.text, score.score, signature, line, against)
+
+
+def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
+    """sacrebleu's paired bootstrap of every system against the first one.
+
+    Returns:
+        For each system, in order: `score`, `mean`, `ci` (half the width of the 95% interval around the mean) and
+        `p_value`, which is None for the first system.
+    """
+    systems: List[Tuple[str, Sequence[str]]] = [(f"system {i}", system) for i, system in enumerate(measure.systems)]
+    metrics = {measure.name: measure.metric}
+    with _sacrebleu_seed(seed):
+        _, columns = PairedTest(systems, metrics, measure.references, test_type="bs", n_samples=samples)()
+    return [result for column in columns.values() for result in column if isinstance(result, Result)]
+
+
+@contextmanager
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
+    """Set the seed of sacrebleu, which reads it only from the environment."""
+    before = os.environ.get(SEED_VARIABLE)
+    os.environ[SEED_VARIABLE] = str(seed)
+    try:
+        yield
+    finally:
+        del os.environ[SEED_VARIABLE]
+        if before is not None:
+            os.environ[SEED_VARIABLE] = before
