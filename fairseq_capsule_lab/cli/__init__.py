@@ -1,7 +1,8 @@
 """`fairseq-capsule <command>`, the same as `python -m fairseq_capsule_lab.cli <command>`.
 
-A command is one module of this package with `add_arguments(parser)` and `run(args)`. It is imported only when it is
-called, so that `doctor` also runs in an environment where the libraries of another command are missing.
+A command is a module of this package with `add_arguments(parser)` and `run(args)`. Commands that share a module have
+`add_NAME_arguments` and `run_NAME` there. A module is imported only when its command is called, so that `doctor` also
+runs in an environment where the libraries of another command are missing.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import os
 import re
 import sys
 import traceback
-from typing import List, Optional, Tuple
+from typing import Callable, List, Optional, Tuple
 
 from fairseq_capsule.errors import UserError, missing_library, one_line
 from fairseq_capsule.root_logger import keep_root_logger
@@ -40,6 +41,8 @@ COMMANDS = {
     "toy-corpus": "write an embedded corpus: English-German sentences, or Chinese news with headlines",
 }
 
+# Commands that share a module.
+SHARED = {"nll": "measure", "probe": "measure", "score": "score", "seeds": "score", "size": "measure"}
 
 # Commands that scripts of the repository call. They read their own words. Their help is the docstring of their module.
 SCRIPTS = {
@@ -66,10 +69,18 @@ def build_parser(command: Optional[str] = None, program: Optional[str] = None) -
             prog=program if name == command else None,
         )
         if name == command:
-            module = importlib.import_module("fairseq_capsule_lab.cli." + name.replace("-", "_"))
-            module.add_arguments(subparser)
-            subparser.set_defaults(run=module.run)
+            add_arguments, run = _functions(name)
+            add_arguments(subparser)
+            subparser.set_defaults(run=run)
     return parser
+
+
+def _functions(command: str) -> Tuple[Callable[..., None], Callable[..., Optional[int]]]:
+    if command in SHARED:
+        module = importlib.import_module(f"fairseq_capsule_lab.cli.{SHARED[command]}")
+        return getattr(module, f"add_{command}_arguments"), getattr(module, f"run_{command}")
+    module = importlib.import_module("fairseq_capsule_lab.cli." + command.replace("-", "_"))
+    return module.add_arguments, module.run
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -138,8 +149,8 @@ def _user_dir(argv: List[str]) -> Tuple[Optional[str], List[str]]:
     """The value of `--user-dir`, at any position, and the other arguments."""
     parser = argparse.ArgumentParser(prog="fairseq-capsule", add_help=False, allow_abbrev=False)
     parser.add_argument("--user-dir")
-    found, rest = parser.parse_known_args(argv)
-    return found.user_dir, rest
+    known, rest = parser.parse_known_args(argv)
+    return known.user_dir, rest
 
 
 def _import_plugin(folder: str) -> None:

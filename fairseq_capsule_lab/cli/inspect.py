@@ -9,18 +9,16 @@ from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule_lab.cli.arguments import (
     MOST,
+    add_model_arguments,
     beam_size,
     input_file,
     label,
-    output_folder,
-    unicode_text,
-    whole_numbers,
-)
-from fairseq_capsule_lab.cli.model_arguments import (
-    add_model_arguments,
     load_model,
     note_missing_characters,
     note_unknown_words,
+    output_folder,
+    unicode_text,
+    whole_numbers,
 )
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.pages.figures import missing_characters

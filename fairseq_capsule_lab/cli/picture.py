@@ -4,12 +4,14 @@ import io
 from argparse import ArgumentParser, Namespace
 
 from fairseq_capsule.inspection import all_views
-from fairseq_capsule_lab.cli.arguments import label, output_file, unicode_text
-from fairseq_capsule_lab.cli.model_arguments import (
+from fairseq_capsule_lab.cli.arguments import (
     add_model_arguments,
+    label,
     load_model,
     note_missing_characters,
     note_unknown_words,
+    output_file,
+    unicode_text,
 )
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
