@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 import uvicorn
 from measure import alternate
 
-from fairseq_capsule_lab.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule_lab.cli.arguments import add_model_arguments, load_model
 from fairseq_capsule_lab.pages.server.application import application
 from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator
 

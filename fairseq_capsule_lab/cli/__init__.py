@@ -42,7 +42,15 @@ COMMANDS = {
 }
 
 # Commands that share a module.
-SHARED = {"inspect": "inspect", "picture": "inspect"}
+SHARED = {
+    "inspect": "inspect",
+    "nll": "measure",
+    "picture": "inspect",
+    "probe": "measure",
+    "score": "score",
+    "seeds": "score",
+    "size": "measure",
+}
 
 # Commands that scripts of the repository call. They read their own words. Their help is the docstring of their module.
 SCRIPTS = {
@@ -149,8 +157,8 @@ def _user_dir(argv: List[str]) -> Tuple[Optional[str], List[str]]:
     """The value of `--user-dir`, at any position, and the other arguments."""
     parser = argparse.ArgumentParser(prog="fairseq-capsule", add_help=False, allow_abbrev=False)
     parser.add_argument("--user-dir")
-    found, rest = parser.parse_known_args(argv)
-    return found.user_dir, rest
+    known, rest = parser.parse_known_args(argv)
+    return known.user_dir, rest
 
 
 def _import_plugin(folder: str) -> None:

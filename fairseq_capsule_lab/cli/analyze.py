@@ -18,6 +18,7 @@ from fairseq_capsule_lab.analysis.overlap import overlap_report
 from fairseq_capsule_lab.analysis.reports import Report
 from fairseq_capsule_lab.cli.arguments import (
     MOST,
+    add_text,
     beam_size,
     input_file,
     input_folder,
@@ -31,7 +32,6 @@ from fairseq_capsule_lab.cli.arguments import (
     whole_number,
     whole_numbers,
 )
-from fairseq_capsule_lab.cli.scoring_arguments import add_text
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Measure, measures
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs, require_own_reference

@@ -1,25 +1,28 @@
-"""Types of command-line arguments: numbers, sets of numbers, texts, files and folders.
+"""Types of command-line arguments, groups of options that commands share, and the words of the commands of scripts.
 
-argparse reports a wrong number or text, with the option's name. A wrong file or folder raises a `LabError` that names
-it, before the command does anything.
+argparse reports a wrong number or text, with the option's name. A wrong file or folder raises a `LabError` or an
+`OSError` that names it, before the command does anything. What needs torch is imported where it is called.
 """
 
-import argparse
 import math
 import os
 import re
-import stat
+import sys
 import unicodedata
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Callable, List, Optional, Sequence
+from typing import TYPE_CHECKING, Any, Optional
 
+from fairseq_capsule.errors import one_line
 from fairseq_capsule.options import number_ranges
 from fairseq_capsule_lab.errors import LabError
 
+if TYPE_CHECKING:
+    from fairseq_capsule.hub import CapsuleHub
+
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
-MOST_NUMBERS = 10_000  # in a set of numbers
-LONGEST_LANGUAGE = 40
 DECIMAL = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -30,7 +33,7 @@ def whole_number(least: int, most: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         if not re.fullmatch(r"-?\d{1,18}", text, re.ASCII) or not least <= int(text) <= most:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} to {most}")
+            raise ArgumentTypeError(f"{text[:40]!r} is not a whole number from {least} to {most}")
         return int(text)
 
     return parse
@@ -40,28 +43,25 @@ def number(least: float, most: float) -> Callable[[str], float]:
     """An argparse type: a number from `least` to `most`; not NaN."""
 
     def parse(text: str) -> float:
-        found = float(text) if re.fullmatch(DECIMAL, text, re.ASCII) else math.nan
-        if not least <= found <= most:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a number from {least:g} to {most:g}")
-        return found
+        value = float(text) if re.fullmatch(DECIMAL, text, re.ASCII) else math.nan
+        if not least <= value <= most:
+            raise ArgumentTypeError(f"{text[:40]!r} is not a number from {least:g} to {most:g}")
+        return value
 
     return parse
 
 
-def whole_numbers(least: int, most: int, most_numbers: int = MOST_NUMBERS) -> Callable[[str], List[int]]:
-    """An argparse type: a set of whole numbers from `least` to `most`, such as `1-5` or `1,3,5-7`, sorted.
+def whole_numbers(least: int, most: int, most_numbers: int = 10_000) -> Callable[[str], list[int]]:
+    """An argparse type: a set of whole numbers from `least` to `most`, such as `1-5` or `1,3,5-7`, sorted."""
 
-    A range is expanded only after its length is checked.
-    """
-
-    def parse(text: str) -> List[int]:
-        ranges = number_ranges(text, least, most)
+    def parse(text: str) -> list[int]:
+        ranges = number_ranges(text, least, most)  # not expanded before their length is checked
         if ranges is None:
-            raise argparse.ArgumentTypeError(
+            raise ArgumentTypeError(
                 f"{text[:40]!r} is not a set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
             )
         if sum(map(len, ranges)) > most_numbers:
-            raise argparse.ArgumentTypeError(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set")
+            raise ArgumentTypeError(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set")
         return sorted(set().union(*ranges))
 
     return parse
@@ -79,21 +79,21 @@ def unicode_text(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError(f"{text!r} is not UTF-8") from error
+        raise ArgumentTypeError(f"{text!r} is not UTF-8") from error
     return text
 
 
 def label(text: str) -> str:
     """An argparse type: a name on one line, such as a split or a system."""
-    if not _is_plain(text):
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a name: it is empty, or has control characters")
+    if not _is_printable(text):
+        raise ArgumentTypeError(f"{text[:40]!r} is not a name: it is empty, or has control characters")
     return text
 
 
 def language_code(text: str) -> str:
     """An argparse type: `de`, `pt_BR`, `zh-Hans`. Moses applies general rules to a language that it does not know."""
-    if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > LONGEST_LANGUAGE:
-        raise argparse.ArgumentTypeError(f"{text[:40]!r} is not a language code such as de or pt_BR")
+    if not re.fullmatch("[A-Za-z]+([_-][A-Za-z0-9]+)*", text) or len(text) > 40:
+        raise ArgumentTypeError(f"{text[:40]!r} is not a language code such as de or pt_BR")
     return text
 
 
@@ -109,66 +109,7 @@ def language_of(reference: Path) -> str:
     return ending
 
 
-# --- files and folders -----------------------------------------------------------------------------------------------
-
-
-def input_file(text: str) -> Path:
-    """An argparse type: a readable file or pipe."""
-    path = _existing(text)
-    kind = path.stat().st_mode
-    if stat.S_ISDIR(kind):
-        raise LabError(f"{path}: a folder; name a file")
-    if not stat.S_ISREG(kind) and not stat.S_ISFIFO(kind):
-        raise LabError(f"{path}: a device; name a file")
-    _require(os.R_OK, path, "read")
-    return path
-
-
-def input_folder(text: str) -> Path:
-    """An argparse type: a readable folder."""
-    path = _existing(text)
-    if not path.is_dir():
-        raise LabError(f"{path}: not a folder; name a folder")
-    _require(os.R_OK | os.X_OK, path, "read")
-    return path
-
-
-def input_path(text: str) -> Path:
-    """An argparse type: a readable file or folder."""
-    return input_folder(text) if _existing(text).is_dir() else input_file(text)
-
-
-def output_folder(text: str) -> Path:
-    """An argparse type: a writable folder that exists or can be created."""
-    path = _path(text)
-    above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
-    if not above.is_dir():
-        raise LabError(f"{above}: not a folder; name a folder, or a new name")
-    _require(os.W_OK | os.X_OK, above, "written")
-    return path
-
-
-def output_file(text: str) -> Path:
-    """An argparse type: a file in an existing writable folder, or a writable device.
-
-    A file is written under a temporary name in its folder, also if it exists.
-    """
-    path = _path(text)
-    if path.is_dir():
-        raise LabError(f"{path}: a folder; name a file")
-    if not path.parent.is_dir():
-        raise LabError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
-    if path.exists() and not path.is_file():
-        _require(os.W_OK, path, "written")
-        return path
-    folder = Path(os.path.realpath(path)).parent
-    if not folder.is_dir():
-        raise LabError(f"{path}: a link to a folder that does not exist; create it or choose another")
-    _require(os.W_OK | os.X_OK, folder, "written")
-    return path
-
-
-def system_names(given: Optional[List[str]], paths: Sequence[Path], parts: int = 1) -> List[str]:
+def system_names(given: Optional[list[str]], paths: Sequence[Path], parts: int = 1) -> list[str]:
     """The names of --names for files or folders, or by default the last `parts` parts of their paths.
 
     A file's name is without its suffix if this leaves different names. If names are equal, they have more parts.
@@ -182,9 +123,9 @@ def system_names(given: Optional[List[str]], paths: Sequence[Path], parts: int =
     return names
 
 
-def _different_ends(paths: Sequence[Path], parts: int) -> List[str]:
-    for number in range(parts, parts + max(len(path.parts) for path in paths)):
-        ends = [Path(*path.parts[-number:]) for path in paths]
+def _different_ends(paths: Sequence[Path], parts: int) -> list[str]:
+    for length in range(parts, parts + max(len(path.parts) for path in paths)):
+        ends = [Path(*path.parts[-length:]) for path in paths]
         stems = [end if path.is_dir() else end.with_suffix("") for end, path in zip(ends, paths)]
         for names in (list(map(str, stems)), list(map(str, ends))):
             if len(set(names)) == len(names):
@@ -192,17 +133,68 @@ def _different_ends(paths: Sequence[Path], parts: int) -> List[str]:
     return names
 
 
+def _is_printable(text: str) -> bool:
+    """Whether a name can be printed on one line and encoded in UTF-8."""
+    return bool(text) and not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
+
+
+# --- files and folders -----------------------------------------------------------------------------------------------
+
+
+def input_file(text: str) -> Path:
+    """An argparse type: a file or pipe."""
+    path = _existing(text)
+    if not path.is_file() and not path.is_fifo():
+        raise LabError(f"{path}: a {'folder' if path.is_dir() else 'device'}; name a file")
+    return _allowed(os.R_OK, path, path)
+
+
+def input_folder(text: str) -> Path:
+    """An argparse type: a readable folder."""
+    path = _existing(text)
+    if not path.is_dir():
+        raise LabError(f"{path}: not a folder; name a folder")
+    return _allowed(os.R_OK | os.X_OK, path, path)
+
+
+def input_path(text: str) -> Path:
+    """An argparse type: a readable file or folder."""
+    return input_folder(text) if _existing(text).is_dir() else input_file(text)
+
+
+def output_folder(text: str) -> Path:
+    """An argparse type: a writable folder that exists or can be created."""
+    path = _path(text)
+    above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
+    if not above.is_dir():
+        raise LabError(f"{above}: not a folder; name a folder, or a new name")
+    return _allowed(os.W_OK | os.X_OK, above, path)
+
+
+def output_file(text: str) -> Path:
+    """An argparse type: a file in an existing writable folder, or a writable device.
+
+    A file is written under a temporary name in its folder, also if it exists.
+    """
+    path = _path(text)
+    folder = Path(os.path.realpath(path)).parent
+    if path.is_dir():
+        raise LabError(f"{path}: a folder; name a file")
+    if not path.parent.is_dir():
+        raise LabError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
+    if path.exists() and not path.is_file():
+        return _allowed(os.W_OK, path, path)
+    if not folder.is_dir():
+        raise LabError(f"{path}: a link to a folder that does not exist; create it or choose another")
+    return _allowed(os.W_OK | os.X_OK, folder, path)
+
+
 def _path(text: str) -> Path:
-    if not _is_plain(text):
+    if not _is_printable(text):
         raise LabError(
             f"{text[:200]!r} is not a file name: it is empty, not UTF-8, or has control characters; choose another"
         )
     return Path(text)
-
-
-def _is_plain(text: str) -> bool:
-    """Whether a name can be printed on one line and encoded in UTF-8."""
-    return bool(text) and not any(unicodedata.category(character) in ("Cc", "Cs") for character in text)
 
 
 def _existing(text: str) -> Path:
@@ -213,6 +205,139 @@ def _existing(text: str) -> Path:
     return path
 
 
-def _require(access: int, path: Path, what: str) -> None:
-    if not os.access(path, access):
-        raise LabError(f"{path}: cannot be {what}; change its permissions, or name another")
+def _allowed(access: int, place: Path, path: Path) -> Path:
+    if not os.access(place, access):
+        action = "written" if access & os.W_OK else "read"
+        raise LabError(f"{place}: cannot be {action}; change its permissions, or name another")
+    return path
+
+
+# --- options of texts and scores -------------------------------------------------------------------------------------
+
+
+def add_text(parser: ArgumentParser) -> None:
+    """Add the options that state how the text of outputs is written."""
+    from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED
+
+    parser.add_argument(
+        "--tokenized",
+        choices=TOKENISED,
+        default="auto",
+        help="whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
+        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text",
+    )
+    parser.add_argument(
+        "--remove-bpe",
+        choices=SUBWORDS,
+        help="how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
+        "it has such pieces or characters, otherwise subword_nmt)",
+    )
+
+
+def add_external(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--external",
+        type=label,
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
+        "TSV with a column for each output; may be repeated",
+    )
+
+
+def add_bootstrap(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--samples",
+        type=whole_number(1, 100_000),
+        default=1000,
+        help="samples of the paired bootstrap (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed",
+        type=whole_number(1, MOST_SEED),
+        default=12345,
+        help="seed of the paired bootstrap (default: %(default)s, as in sacrebleu)",
+    )
+
+
+# --- trained models --------------------------------------------------------------------------------------------------
+
+
+def add_model_arguments(parser: ArgumentParser) -> None:
+    """Add the arguments that name a trained model and the preprocessing of raw text. `load_model` reads them."""
+    parser.add_argument("checkpoint", type=input_file, help="a trained model")
+    parser.add_argument("data", type=input_folder, help="binarised data with the dictionaries of its training")
+    parser.add_argument(
+        "--codes", type=input_file, help="subword-nmt codes, or a SentencePiece model, to apply to raw text"
+    )
+    parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
+
+
+def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
+    """Load a checkpoint with the dictionaries and the preprocessing that the arguments name.
+
+    Raises:
+        UserError: a file is broken, or the files do not fit together.
+    """
+    from fairseq_capsule.data.merges import bpe_options
+    from fairseq_capsule.hub import load
+
+    bpe = bpe_options(args.codes) if args.codes else {}
+    return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)
+
+
+def note_unknown_words(args: Namespace, hub: "CapsuleHub", sources: Sequence[Any]) -> None:
+    """Print a note if the text has words that are not in the dictionary, which the model reads as `<unk>`."""
+    words = sum(len(source.tokens) - 1 for source in sources)  # without the end of the sentence
+    unknown = sum(int(source.tokens.eq(hub.src_dict.unk()).sum()) for source in sources)
+    advice = "" if args.codes else "; was the data prepared with --codes and --tokenizer?"
+    if unknown:
+        note(args, f"{unknown} of {words} words are unknown{advice}")
+
+
+def note_missing_characters(args: Namespace, missing: Collection[str]) -> None:
+    """Print a note if the pictures have characters that no font has."""
+    if missing:
+        more = ", ..." if len(missing) > 10 else ""
+        listed = ", ".join(list(missing)[:10])
+        note(args, f"no font for {listed}{more}: install one (for Chinese in Debian: apt install fonts-noto-cjk)")
+
+
+def note(args: Namespace, text: str) -> None:
+    print(f"fairseq-capsule {args.command}: note: {one_line(text)}", file=sys.stderr)
+
+
+def read_words(
+    words: Sequence[str], options: Sequence[str], flags: Sequence[str] = (), repeated: Sequence[str] = ()
+) -> tuple[dict[str, str], list[str]]:
+    """Split the words of a command that a script calls (`scripts/train.sh` is `fairseq-capsule train`).
+
+    Args:
+        words: the words after the command.
+        options: names of options with a value.
+        flags: names of options without one; their value is "yes".
+        repeated: those of `options` whose values are joined by commas.
+
+    Returns:
+        The values by name, empty for what is not given; and the other words.
+
+    Raises:
+        LabError: an unknown option, or one without its value.
+    """
+    values, places = dict.fromkeys([*options, *flags], ""), []
+    rest = iter(words)
+    for word in rest:
+        name = word.removeprefix("--")
+        if not word.startswith("-"):
+            places.append(word)
+        elif name == word or name not in values:
+            raise LabError(f"unknown option {word} (see --help)")
+        elif name in flags:
+            values[name] = "yes"
+        else:
+            value = next(rest, "")
+            if not value:
+                raise LabError(f"{word} requires a value (see --help)")
+            values[name] = f"{values[name]},{value}" if name in repeated and values[name] else value
+    return values, places

@@ -24,7 +24,7 @@ The same command resumes an interrupted run. It does nothing after a finished ru
 
 from collections.abc import Sequence
 
-from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.cli.arguments import read_words
 from fairseq_capsule_lab.errors import LabError
 
 DEFAULTS = {"beam": "8", "lenpen": "0.8", "shards": "32", "processes": "", "max-tokens": "4096", "user-dir": ""}

@@ -1,41 +1,104 @@
 """`fairseq-capsule doctor`: one line for each requirement of the package, and how to fix what is wrong."""
 
-import argparse
 import contextlib
+import functools
 import json
 import logging
+import platform
 import sys
 import warnings
-from dataclasses import asdict
-from typing import Iterator, List
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from fairseq_capsule_lab.environment import checks as environment
+from fairseq_capsule import __version__
+from fairseq_capsule_lab import environment
+from fairseq_capsule_lab.environment import FIX_CUDA, FIX_PLUGIN, FORKS, NAME
+
+FIX_TORCH = "pip install 'torch{}' (for the CPU build only: https://pytorch.org/get-started/locally)"
+FIX_PYTHON = "install a Python of the tested versions and create a new environment with it"
+FIX_BUILD = "in a clone of fairseq: python setup.py build_ext --inplace"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+class Diagnosis(NamedTuple):
+    """A line of the report; `status` is ok, warn or FAIL."""
+
+    name: str
+    status: str
+    detail: str
+    fix: str = ""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
 
 
-def run(args: argparse.Namespace) -> int:
-    findings: List[environment.Finding] = []
-    for check in environment.checks():
+def run(args: Namespace) -> int:
+    findings = []
+    for check in checks():
         with _quiet_imports():
-            finding = environment.examine(check)
+            finding = diagnose(*check)
         findings.append(finding)
         if not args.json:
             print(_line(finding), flush=True)  # the next check may take seconds
-    failed = [finding.name for finding in findings if finding.status == environment.FAIL]
-    versions = environment.versions()
+    failed = [finding.name for finding in findings if finding.status == "FAIL"]
     if args.json:
-        print(json.dumps({"ok": not failed, "findings": [asdict(f) for f in findings], "versions": versions}))
+        report = {"ok": not failed, "findings": [row._asdict() for row in findings], "versions": versions()}
+        print(json.dumps(report))
     else:
-        found = ", ".join(f"{name} {version}" for name, version in versions.items())
-        print(f"\nversions, to copy into a bug report: {found}")
+        listed = ", ".join(f"{name} {version}" for name, version in versions().items())
+        print(f"\nversions, to copy into a bug report: {listed}")
         print(f"{len(failed)} to fix: {', '.join(failed)}" if failed else "nothing to fix")
     return 1 if failed else 0
 
 
-def _line(finding: environment.Finding) -> str:
+def checks() -> list[tuple[str, Callable[[], str], str]]:
+    """What is checked, its check, and the command that fixes it, in the order of the report."""
+    required = environment.requirements()
+    libraries = [(name, version) for name, version in required.items() if name not in ("Python", "torch")]
+    library = environment.library
+    return [
+        (NAME, environment.installation, FIX_PLUGIN),
+        ("Python", environment.python_version, FIX_PYTHON),
+        ("torch", environment.torch_build, FIX_TORCH.format(required.get("torch", ""))),
+        ("GPU", environment.gpus, FIX_CUDA),
+        ("threads", environment.thread_count, ""),
+        ("checkpoints", environment.weights_only, f"unset {environment.UNSAFE}"),
+        ("fairseq", environment.fairseq_interface, fix_fairseq()),
+        ("compiled modules", environment.compiled_modules, f"{fix_fairseq()} ({FIX_BUILD})"),
+        *((name, functools.partial(library, name), f"pip install '{name}{version}'") for name, version in libraries),
+        ("plugin", environment.plugin, FIX_PLUGIN),
+    ]
+
+
+def diagnose(name: str, check: Callable[[], str], fix: str) -> Diagnosis:
+    try:
+        return Diagnosis(name, "ok", check())
+    except environment.Trouble as trouble:
+        return Diagnosis(name, trouble.status, str(trouble), trouble.fix or fix)
+    except Exception as error:  # importing a broken package can raise anything
+        reason = next(iter(str(error).splitlines()), "")
+        return Diagnosis(name, "FAIL", f"{type(error).__name__}: {reason}", fix)
+
+
+def fix_fairseq() -> str:
+    """Install the one fork that the extra `fairseq` names for this machine. Another fork would delete its files."""
+    forks = ((name, version) for name, version in environment.requirements("fairseq").items() if name in FORKS)
+    fork, version = next(forks, ("fairseq-fixed", ""))
+    install = f"pip install --no-cache-dir --no-build-isolation {fork}{version}"
+    if fork != "ve-fairseq":
+        install = f"pip install torch numpy cython setuptools wheel && {install} (needs a C++ compiler and Python.h)"
+    return f"pip uninstall -y {' '.join(FORKS)} && {install}"
+
+
+def versions() -> dict[str, str]:
+    """The versions of a bug report: the machine and the installed packages."""
+    machine = {"python": platform.python_version(), "platform": platform.platform(), NAME: __version__}
+    names = (*FORKS, "torch", *environment.requirements())
+    return machine | {name: version for name in names if (version := environment.version_of(name))}
+
+
+def _line(finding: Diagnosis) -> str:
     line = f"{finding.status:<4}  {finding.name:<22}  {finding.detail}"
     return f"{line}\n{'':<28}  fix: {finding.fix}" if finding.fix else line
 

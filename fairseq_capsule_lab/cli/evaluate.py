@@ -30,7 +30,7 @@ options score again, but do not translate again.
 
 from collections.abc import Sequence
 
-from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.cli.arguments import read_words
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.evaluate import evaluate
 from fairseq_capsule_lab.runs.plugins import OWN

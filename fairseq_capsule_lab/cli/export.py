@@ -34,9 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--quantization", choices=QUANTIZATIONS, help="ctranslate2: the type of the weights (default: float32)"
     )
     parser.add_argument(
-        "--license",
-        type=licence,
-        help="transformers: the licence that the model card states (default: unknown)",
+        "--license", type=licence, help="transformers: the licence that the model card states (default: unknown)"
     )
     parser.add_argument(
         "--scores",

@@ -7,12 +7,19 @@ from tqdm import tqdm
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.inspection import all_views
-from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.model_arguments import (
+from fairseq_capsule_lab.cli.arguments import (
+    MOST,
     add_model_arguments,
+    beam_size,
+    input_file,
+    label,
     load_model,
     note_missing_characters,
     note_unknown_words,
+    output_file,
+    output_folder,
+    unicode_text,
+    whole_numbers,
 )
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
@@ -30,20 +37,20 @@ SHORT = {"attention": ("encoder_attention",), "assignment": ("past_future", "pas
 def add_inspect_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     sentences = parser.add_mutually_exclusive_group(required=True)
-    numbers = arguments.whole_numbers(0, arguments.MOST)
+    numbers = whole_numbers(0, MOST)
     text = "sentences of the data by the numbers of fairseq-generate, such as 3,17"
     sentences.add_argument("--ids", type=numbers, help=text)
     text = "one source sentence; --codes and --tokenizer say how to split it"
-    sentences.add_argument("--text", type=arguments.unicode_text, help=text)
+    sentences.add_argument("--text", type=unicode_text, help=text)
     text = "a file with one source sentence per line; the line number names the page"
-    sentences.add_argument("--file", type=arguments.input_file, help=text)
+    sentences.add_argument("--file", type=input_file, help=text)
     text = "the split that --ids refers to (default: %(default)s)"
-    parser.add_argument("--split", type=arguments.label, default="test", help=text)
-    parser.add_argument("--beam", type=arguments.beam_size, default=5, help="beam size (default: %(default)s)")
+    parser.add_argument("--split", type=label, default="test", help=text)
+    parser.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")
     text = "a second model, shown beside the first on the same translation"
-    parser.add_argument("--against", type=arguments.input_file, metavar="CHECKPOINT", help=text)
+    parser.add_argument("--against", type=input_file, metavar="CHECKPOINT", help=text)
     text = "folder for pages, pictures and arrays; existing pages stay, and index.html lists all pages"
-    parser.add_argument("--out", type=arguments.output_folder, required=True, help=text)
+    parser.add_argument("--out", type=output_folder, required=True, help=text)
 
 
 def run_inspect(args: Namespace) -> None:
@@ -78,7 +85,7 @@ def run_inspect(args: Namespace) -> None:
 def add_picture_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
     text = "the source sentence; --codes and --tokenizer say how to split it"
-    parser.add_argument("--text", type=arguments.unicode_text, required=True, help=text)
+    parser.add_argument("--text", type=unicode_text, required=True, help=text)
     views = [view.name for view in all_views()]
     text = (
         "attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
@@ -86,9 +93,9 @@ def add_picture_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--show", choices=[*SHORT, *views], metavar="VIEW", default="attention", help=text)
     text = "a layer, from 1 (default: the top layer, as in the paper)"
-    parser.add_argument("--layer", type=arguments.label, help=text)
+    parser.add_argument("--layer", type=label, help=text)
     text = "picture to write: .png, .svg or .pdf"
-    parser.add_argument("--out", type=arguments.output_file, required=True, help=text)
+    parser.add_argument("--out", type=output_file, required=True, help=text)
 
 
 def run_picture(args: Namespace) -> None:

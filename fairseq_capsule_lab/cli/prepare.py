@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
-from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.cli.arguments import read_words
 from fairseq_capsule_lab.corpora.preparation import prepare
 from fairseq_capsule_lab.errors import LabError
 

@@ -9,6 +9,8 @@ from fairseq_capsule_lab.analysis.coverage import CoverageRow, coverage_report
 from fairseq_capsule_lab.analysis.lengths import EDGES
 from fairseq_capsule_lab.cli.arguments import (
     MOST,
+    add_bootstrap,
+    add_external,
     input_folder,
     label,
     output_folder,
@@ -16,7 +18,6 @@ from fairseq_capsule_lab.cli.arguments import (
     whole_number,
     whole_numbers,
 )
-from fairseq_capsule_lab.cli.scoring_arguments import add_bootstrap, add_external
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import external_measures
 from fairseq_capsule_lab.evaluation.translations import read_outputs

@@ -5,8 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
-from fairseq_capsule_lab.cli.arguments import input_file, label, whole_number
-from fairseq_capsule_lab.cli.model_arguments import add_model_arguments, load_model
+from fairseq_capsule_lab.cli.arguments import add_model_arguments, input_file, label, load_model, whole_number
 from fairseq_capsule_lab.pages.sentences import describe_model
 from fairseq_capsule_lab.pages.server.requests import MOST_BEAM
 from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator

@@ -31,7 +31,7 @@ training.
 import re
 from collections.abc import Sequence
 
-from fairseq_capsule_lab.cli.script_words import read_words
+from fairseq_capsule_lab.cli.arguments import read_words
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.plugins import OWN
 

@@ -14,10 +14,9 @@ from types import SimpleNamespace
 import pytest
 
 import fairseq_capsule
-from fairseq_capsule_lab import stages
-from fairseq_capsule_lab.environment import checks as environment
-from fairseq_capsule_lab.environment.checks import Check, Finding, Trouble, examine
-from fairseq_capsule_lab.environment.requirements import FORKS, requirements
+from fairseq_capsule_lab import environment, stages
+from fairseq_capsule_lab.cli.doctor import FIX_TORCH, Diagnosis, checks, diagnose, fix_fairseq, versions
+from fairseq_capsule_lab.environment import FORKS, Trouble, requirements
 from fairseq_capsule_lab.runs.machine import PACKAGES
 
 HIDE = """
@@ -63,7 +62,7 @@ def test_this_environment_is_sound(command):
     assert f"python {sys.version.split()[0]}, " in lines[-2]
     assert f"torch {importlib.import_module('torch').__version__}" in lines[-2]
     checked = [line[6:].split("  ")[0] for line in lines if line.startswith(("ok  ", "warn"))]
-    assert checked == [check.name for check in environment.checks()]
+    assert checked == [name for name, _, _ in checks()]
 
 
 def test_the_plugin_registers_its_models_in_a_process_of_its_own(doctor):
@@ -74,7 +73,7 @@ def test_the_plugin_registers_its_models_in_a_process_of_its_own(doctor):
 def test_the_output_is_only_json(command):
     report = json.loads(command("doctor", "--json").out)
     assert report["ok"] is True
-    assert [finding["name"] for finding in report["findings"]] == [check.name for check in environment.checks()]
+    assert [finding["name"] for finding in report["findings"]] == [name for name, _, _ in checks()]
     assert report["versions"]["sacrebleu"] == importlib.import_module("sacrebleu").__version__
 
 
@@ -90,7 +89,7 @@ def test_it_runs_without_torch_and_fairseq(doctor, tmp_path):
     table = doctor().stdout.splitlines()
     place = next(number for number, line in enumerate(table) if line.startswith("FAIL  torch "))
     assert table[place].endswith("ModuleNotFoundError: No module named 'torch'")
-    assert table[place + 1].strip() == f"fix: {environment.fix_torch()}"
+    assert table[place + 1].strip() == f"fix: {FIX_TORCH.format(requirements()['torch'])}"
     assert any(line.startswith("FAIL  compiled") and "cannot be checked without fairseq" in line for line in table)
     assert table[-1].endswith(f"to fix: {', '.join(name for name in found if name in failed)}")
 
@@ -103,7 +102,7 @@ def test_other_commands_name_it_if_a_library_is_missing(refused, monkeypatch):
 
 
 def test_every_requirement_of_the_metadata_is_checked():
-    names = [check.name for check in environment.checks()]
+    names = [name for name, _, _ in checks()]
     for text in metadata.requires("fairseq-capsule"):
         if "extra ==" not in text:
             assert re.match(r"[\w-]+", text)[0] in names
@@ -111,8 +110,8 @@ def test_every_requirement_of_the_metadata_is_checked():
 
 def test_a_package_that_is_not_installed_fails(monkeypatch):
     monkeypatch.setattr(environment, "version_of", lambda distribution: None)
-    finding = examine(Check("sacrebleu", environment.library("sacrebleu"), "pip install sacrebleu"))
-    assert finding == Finding("sacrebleu", "FAIL", "not installed", "pip install sacrebleu")
+    finding = diagnose("sacrebleu", lambda: environment.library("sacrebleu"), "pip install sacrebleu")
+    assert finding == Diagnosis("sacrebleu", "FAIL", "not installed", "pip install sacrebleu")
 
 
 def changed(before, after):
@@ -147,7 +146,7 @@ def test_a_package_that_is_used_by_its_path_is_one_warning(command, monkeypatch)
 
 def test_metadata_of_another_version_fails(monkeypatch):
     monkeypatch.setattr(environment, "version_of", lambda distribution: "0.1.0")
-    finding = examine(environment.checks()[0])
+    finding = diagnose(*checks()[0])
     code = fairseq_capsule.__version__
     assert finding.detail == f"the code is version {code}, its metadata version 0.1.0: install it again"
 
@@ -157,7 +156,7 @@ def test_metadata_of_another_version_fails(monkeypatch):
 )
 def test_only_required_and_tested_pythons_are_accepted(monkeypatch, version, status):
     monkeypatch.setattr("platform.python_version", lambda: version)
-    assert examine(Check("Python", environment.python_version, "fix")).status == status
+    assert diagnose("Python", environment.python_version, "fix").status == status
 
 
 @pytest.mark.parametrize(
@@ -199,12 +198,12 @@ def test_two_installed_fairseqs_are_refused(monkeypatch, names):
     """Also where fairseq cannot be imported, because removing one of them deleted files of the other."""
     monkeypatch.setattr(environment, "version_of", dict.fromkeys(names, "0.12").get)
     monkeypatch.setitem(sys.modules, "fairseq", None)
-    (check,) = (check for check in environment.checks() if check.name == "fairseq")
-    finding = examine(check)
+    (check,) = (check for check in checks() if check[0] == "fairseq")
+    finding = diagnose(*check)
     assert finding.status == "FAIL"
     assert finding.detail == f"{' and '.join(f'{name} 0.12' for name in names)} overwrite each other: keep one"
     assert finding.fix.startswith("pip uninstall -y fairseq fairseq-fixed ve-fairseq && pip install ")
-    assert environment.versions().items() >= dict.fromkeys(names, "0.12").items()
+    assert versions().items() >= dict.fromkeys(names, "0.12").items()
 
 
 def test_the_manifests_record_every_fairseq():
@@ -220,8 +219,8 @@ def test_the_extra_names_the_fairseq_of_the_machine(monkeypatch, compared, fork)
     text["Requires-Dist"] = f've-fairseq==0.12.3; sys_platform {compared} "{sys.platform}" and extra == "fairseq"'
     text["Requires-Dist"] = f'fairseq-fixed==0.12.3.1; sys_platform {other} "{sys.platform}" and extra == "fairseq"'
     monkeypatch.setattr(metadata, "metadata", lambda name: text)
-    assert f"pip install --no-cache-dir --no-build-isolation {fork}" in environment.fix_fairseq()
-    assert ("Python.h" in environment.fix_fairseq()) == fork.startswith("fairseq-fixed")  # it is compiled
+    assert f"pip install --no-cache-dir --no-build-isolation {fork}" in fix_fairseq()
+    assert ("Python.h" in fix_fairseq()) == fork.startswith("fairseq-fixed")  # it is compiled
     assert [*requirements()] == ["Python", "torch"]
 
 
@@ -239,11 +238,11 @@ def test_a_fairseq_with_another_interface_is_reported(monkeypatch):
 
 @pytest.mark.parametrize("module", environment.COMPILED)
 def test_a_module_that_is_not_compiled_is_reported(monkeypatch, module):
-    (check,) = (check for check in environment.checks() if check.name == "compiled modules")
+    (check,) = (check for check in checks() if check[0] == "compiled modules")
     monkeypatch.setitem(sys.modules, module, None)
-    finding = examine(check)
+    finding = diagnose(*check)
     assert finding.status == "FAIL" and module in finding.detail
-    assert finding.fix.startswith(environment.fix_fairseq())
+    assert finding.fix.startswith(fix_fairseq())
 
 
 def test_a_plugin_that_registers_nothing_is_reported(monkeypatch):
@@ -254,9 +253,9 @@ def test_a_plugin_that_registers_nothing_is_reported(monkeypatch):
 
 def test_a_package_that_is_too_old_fails(monkeypatch):
     monkeypatch.setattr(environment, "version_of", lambda distribution: "1.5.1")
-    finding = examine(next(check for check in environment.checks() if check.name == "sacrebleu"))
+    finding = diagnose(*next(check for check in checks() if check[0] == "sacrebleu"))
     detail = "1.5.1; fairseq-capsule requires >=2.3"
-    assert finding == Finding("sacrebleu", "FAIL", detail, "pip install 'sacrebleu>=2.3'")
+    assert finding == Diagnosis("sacrebleu", "FAIL", detail, "pip install 'sacrebleu>=2.3'")
 
 
 def fake_torch(cuda=None, available=False, error=None):
@@ -290,7 +289,7 @@ def fake_torch(cuda=None, available=False, error=None):
 def test_unusable_gpus_are_reported(monkeypatch, torch, driver, status, detail):
     monkeypatch.setitem(sys.modules, "torch", torch)
     monkeypatch.setattr("shutil.which", lambda name: driver)
-    finding = examine(Check("GPU", environment.gpus, "fix"))
+    finding = diagnose("GPU", environment.gpus, "fix")
     assert finding.status == status
     assert detail in finding.detail
 
@@ -309,4 +308,4 @@ def test_an_old_torch_and_too_many_threads_are_reported(monkeypatch):
 @pytest.mark.parametrize("value, status", [("1", "warn"), ("0", "ok")])
 def test_unsafe_loading_of_checkpoints_is_reported(monkeypatch, value, status):
     monkeypatch.setenv("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", value)
-    assert examine(Check("checkpoints", environment.weights_only, "")).status == status
+    assert diagnose("checkpoints", environment.weights_only, "").status == status

@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from fairseq import checkpoint_utils
 
-from fairseq_capsule_lab.environment.requirements import FORKS
+from fairseq_capsule_lab.environment import FORKS
 from fairseq_capsule_lab.runs import RunFolder
 from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
