@@ -24,7 +24,7 @@ demo: install-train-plot    ## train a small capsule-Transformer on the embedded
 	@scripts/demo.sh demo
 
 demo-summarization: install-train-summarization ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
-	@scripts/demo-summarization.sh demo-summarization
+	@scripts/demo.sh --summarize demo-summarization
 
 test: install-test    ## the test suite, without whole commands; the tests of pages are skipped where there is no browser
 	$(PYTEST) -m "not slow" --ignore tests/integration

@@ -8,18 +8,14 @@
 
 source "$(dirname "$0")/common.sh"
 
-take_options "" "$@"
-take_folder
+take_folder "$@"
 [[ ! -e $out || -d $out ]] || die "$out is not a folder: name a folder, or a new name"
 out=$(realpath -m "$out")
-cd "$scripts/.."
+cd "$root"
 
 say() { echo "$program: $*"; }
 
-failed() { # MESSAGE LOG: prints the end of the log and exits
-    tail -n 20 "$2" >&2
-    die "$1"
-}
+quiet() { "${@:2}" >"$work/log" 2>&1 || { tail -n 20 "$work/log" >&2; die "$1 failed"; }; } # NAME COMMAND...
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -27,13 +23,13 @@ python=$PWD/.venv/bin/python
 export OMP_NUM_THREADS=1
 
 say "build the sdist, and the wheel from it"
-"$python" -m build --no-isolation --outdir "$work/dist" . >"$work/log" 2>&1 || failed "python -m build failed" "$work/log"
+quiet "python -m build" "$python" -m build --no-isolation --outdir "$work/dist" .
 "$python" -m twine check --strict "$work"/dist/*
 
 say "compare the wheel with the sources"
 sources() { find fairseq_capsule* -name '*.egg-info' -prune -o -type f ! -name '*.pyc' -print | LC_ALL=C sort; }
 packed() { "$python" -m zipfile --list "$work"/dist/*.whl | awk '$1 ~ /^fairseq_capsule[^.]*\// {print $1}' | LC_ALL=C sort; }
-diff <(sources) <(packed) >"$work/diff" || failed "the wheel's files (>) differ from the checkout's (<)" "$work/diff"
+quiet "the comparison of the checkout's files (<) with the wheel's (>)" diff <(sources) <(packed)
 
 # The dependencies come from .venv, by a path file: installing torch again would take minutes. What .venv has of this
 # package itself is found there only after what the wheel installs.
@@ -41,8 +37,9 @@ say "install the wheel in an environment of its own"
 "$python" -m venv --without-pip "$work/env"
 site() { "$1" -c 'import sysconfig; print(sysconfig.get_path("purelib"))'; }
 site "$python" >"$(site "$work/env/bin/python")/dependencies.pth"
-"$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" install --quiet --no-index --no-deps "$work"/dist/*.whl
-"$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" check
+pip() { "$python" -m pip --disable-pip-version-check --python "$work/env/bin/python" "$@"; }
+pip install --quiet --no-index --no-deps "$work"/dist/*.whl
+pip check
 cd "$work"
 PATH=$work/env/bin:$PATH
 package=$(python -c 'import fairseq_capsule; print(*fairseq_capsule.__path__)')
@@ -51,11 +48,10 @@ fairseq-capsule doctor
 
 say "train one step by --user-dir $package, and inspect a sentence"
 fairseq-capsule toy-corpus --train 20 --valid 8 --test 8 text
-python -m fairseq_cli.preprocess -s en -t de --trainpref text/train --validpref text/valid --testpref text/test \
-    --joined-dictionary --destdir bin >log 2>&1 || failed "fairseq-preprocess failed" log
-python -m fairseq_cli.train bin --user-dir "$package" --arch capsule_transformer_tiny --criterion label_smoothed_cross_entropy \
-    --optimizer adam --max-tokens 400 --max-update 1 --num-workers 0 --cpu --save-dir run >log 2>&1 ||
-    failed "fairseq-train failed" log
+quiet fairseq-preprocess python -m fairseq_cli.preprocess -s en -t de --trainpref text/train --validpref text/valid \
+    --testpref text/test --joined-dictionary --destdir bin
+quiet fairseq-train python -m fairseq_cli.train bin --user-dir "$package" --arch capsule_transformer_tiny --optimizer adam \
+    --criterion label_smoothed_cross_entropy --max-tokens 400 --max-update 1 --num-workers 0 --cpu --save-dir run
 fairseq-capsule inspect run/checkpoint_last.pt bin --ids 0 --beam 1 --out pages
 [ -s pages/index.html ] || die "inspect wrote no pages/index.html"
 mkdir -p "$out"
