@@ -47,7 +47,7 @@ docs: install-docs ## build the site in site/, warnings are errors; npm installs
 	@scripts/docs.sh site
 
 package: install-package ## build the wheel and the sdist in dist/, check them, train a step with the installed wheel
-	@scripts/check-package.sh dist
+	@.venv/bin/python scripts/check_package.py dist
 
 lint: lint-python lint-types lint-shell lint-prose  ## the static checks, which pre-commit runs too
 
