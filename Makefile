@@ -24,7 +24,7 @@ demo: install-train-plot    ## train a small capsule-Transformer on the embedded
 	@scripts/demo.sh demo
 
 demo-summarization: install-train-summarization ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
-	@scripts/demo-summarization.sh demo-summarization
+	@scripts/demo.sh --summarize demo-summarization
 
 test: install-test    ## the test suite, without whole commands; the tests of pages are skipped where there is no browser
 	$(PYTEST) -m "not slow" --ignore tests/integration
@@ -47,7 +47,7 @@ docs: install-docs ## build the site in site/, warnings are errors; npm installs
 	@scripts/docs.sh site
 
 package: install-package ## build the wheel and the sdist in dist/, check them, train a step with the installed wheel
-	@scripts/check-package.sh dist
+	@.venv/bin/python scripts/check_package.py dist
 
 lint: lint-python lint-types lint-shell lint-prose  ## the static checks, which pre-commit runs too
 

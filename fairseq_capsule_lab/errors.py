@@ -30,11 +30,12 @@ def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
     Raises:
         LabError: another value, or a number outside of low to high.
     """
-    found = int(value) if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value, re.ASCII) else value
-    if type(found) is int and low <= found <= high:
-        return found
+    written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value, re.ASCII)
+    count = int(value) if written else value
+    if type(count) is int and low <= count <= high:
+        return count
     kind = "a positive whole number" if low == 1 else f"a whole number from {low} on"
-    bound = f" up to {high}" if type(found) is int and found > high else ""
+    bound = f" up to {high}" if type(count) is int and count > high else ""
     raise LabError(f"{name} must be {kind}{bound}, not '{shown(value)}'")
 
 
@@ -45,12 +46,12 @@ def number(name: str, value: Any) -> float:
         LabError: another value.
     """
     written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{0,18}\.?[0-9]{1,18}", value, re.ASCII)
-    found = float(value) if written else value
-    if type(found) not in (int, float) or not math.isfinite(found):
+    read = float(value) if written else value
+    if type(read) not in (int, float) or not math.isfinite(read):
         raise LabError(f"{name} must be a number, not '{shown(value)}'")
-    if abs(found) > LARGEST:
+    if abs(read) > LARGEST:
         raise LabError(f"{name} must be a number from {-LARGEST} to {LARGEST}, not '{shown(value)}'")
-    return found
+    return read
 
 
 def name(what: str, value: Any) -> str:
@@ -75,14 +76,14 @@ def place(what: str, path: str) -> Path:
     """
     if not path:
         raise LabError(f"{what}: empty; give a path")
-    found = os.path.abspath(path)
-    for character in found:
+    absolute = os.path.abspath(path)
+    for character in absolute:
         if not (character in PLAIN or (character > "\x7f" and character.isprintable())):
             raise LabError(
-                f"{what} {shown(found)}: fairseq cannot open a path with {ascii(character)}; "
+                f"{what} {shown(absolute)}: fairseq cannot open a path with {ascii(character)}; "
                 "rename it with letters, digits, spaces and -._+=,@%#~()[]&!"
             )
-    return Path(found)
+    return Path(absolute)
 
 
 def quoted(path: Path) -> str:

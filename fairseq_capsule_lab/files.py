@@ -4,11 +4,13 @@ import contextlib
 import itertools
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, Union
+from typing import BinaryIO, TypeVar, Union
 
 from fairseq_capsule_lab.errors import LabError
+
+Made = TypeVar("Made")
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -24,13 +26,7 @@ def replace_file(path: Path, content: bytes) -> None:
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open a new file that is moved to `path` at the end. After an error, an older file of that name is unchanged."""
-    for number in itertools.count():
-        part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
-        try:
-            stream = open(part, "xb")  # never a file or a link that is already there
-            break
-        except FileExistsError:
-            continue
+    part, stream = _beside(path, lambda part: open(part, "xb"))  # never a file or a link that is already there
     try:
         with stream:
             yield stream
@@ -50,13 +46,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     Raises:
         OSError: `path` is a file or a folder with files, or a file could not be written.
     """
-    for number in itertools.count():
-        part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
-        try:
-            part.mkdir(parents=True)
-            break
-        except FileExistsError:
-            continue
+    part, _ = _beside(path, lambda part: part.mkdir(parents=True))
     try:
         yield part
         for file in part.iterdir():
@@ -66,6 +56,15 @@ def new_folder(path: Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _beside(path: Path, make: Callable[[Path], Made]) -> tuple[Path, Made]:
+    """Make something under a new temporary name beside `path`."""
+    for number in itertools.count():
+        part = path.with_name(f".{path.name}.{os.getpid()}-{number}.part")
+        with contextlib.suppress(FileExistsError):
+            return part, make(part)
+    raise AssertionError
 
 
 def write_whole(path: Union[str, Path], content: bytes) -> None:

@@ -1,50 +1,74 @@
 #!/usr/bin/env bash
-# Translation on the embedded corpus: data, training, averaging, translation, scores, a picture of the attention.
+# Train a small model on an embedded corpus: data, training, averaging, translation, scores, a picture of the attention.
 #
-#     demo.sh [--train N] [--test N] [--updates N] [--at-least BLEU] OUT
+#     demo.sh [--summarize] [--train N] [--test N] [--updates N] [--at-least SCORE] OUT
 #
+#   --summarize       write headlines of Chinese news by GRET, instead of translating English by a capsule-Transformer
 #   --train N         training pairs of the corpus (30,000)
 #   --test N          unseen test pairs (500)
-#   --updates N       updates of the training (2,000)
-#   --at-least BLEU   fail below this detokenised BLEU on the unseen test sentences (80)
-#   OUT               the folder for the data, the run, the translations and the picture
+#   --updates N       updates of the training (2,000; headlines: 600)
+#   --at-least SCORE  fail below this detokenised BLEU, for headlines ROUGE-L F1, on the unseen test texts (80)
+#   OUT               the folder for the data, the run and the picture
 #
 # The same command resumes an interrupted run.
 
 source "$(dirname "$0")/common.sh"
-source "$scripts/demo_common.sh"
 
-train=30000 test=500 updates=2000 at_least=80
-take_options "train test updates at-least" "$@"
-take_folder
-need_positive --train "$train" 10000000
-need_positive --test "$test" 10000000
-need_positive --updates "$updates"
-[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least must be a number, not '$at_least'"
+corpus=toy config=toy/capsule_transformer model=capsule-Transformer updates=2000
+source=en target=de output=translation measure=detokenised_bleu label=BLEU steps=5
+if [[ ${1:-} == --summarize ]]; then
+    corpus=headlines config=headlines/gret_transformer model=GRET updates=600
+    source=text target=summary output=headline measure=rougeL label=ROUGE-L steps=4
+    shift
+fi
+train=30000 test=500 at_least=80 places=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        -h | --help) print_help ;;
+        --train | --test | --updates | --at-least)
+            [[ ${2:-} ]] || die "$1 requires a value (see --help)"
+            name=${1#--}
+            printf -v "${name//-/_}" %s "$2"
+            shift ;;
+        -*) die "unknown option $1 (see --help)" ;;
+        *) places+=("$1") ;;
+    esac
+    shift
+done
+take_folder "${places[@]}"
+results=$out/run/evaluation/test
+[[ $updates =~ ^[1-9][0-9]{0,8}$ ]] || die "--updates must be a positive whole number, not '$updates'"
 [ "$updates" -ge 60 ] || die "--updates $updates: give at least 60, so that there are three checkpoints to average"
-need_tools fairseq-capsule fairseq-generate fairseq-train
+[[ $at_least =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--at-least must be a number, not '$at_least'"
+export CUDA_VISIBLE_DEVICES=
 
-step "1 of 6: preparing the corpus"
-"$scripts/prepare-toy.sh" --train "$train" --test "$test" "$out/data"
+say() { printf '\n== %s\n' "$*"; }
+first() { sed -n "1,5s/^/  $(printf %-12s "$1") /p" "$2"; } # LABEL FILE
 
-step "2 of 6: training a capsule-Transformer of 2+2 layers for $updates updates"
-train "$updates" "$out/train.log" "$out/data/bin" --arch capsule_transformer_tiny --warmup-updates 400 --max-tokens 1024 \
-    --save-dir "$out/run"
+say "1 of $steps: preparing the corpus"
+"$root/scripts/prepare-$corpus.sh" --train "$train" --test "$test" "$out/data"
 
-step "3 of 6: averaging the last checkpoints"
-fairseq-capsule average "$out/run" --updates --last 3 --output "$out/average.pt"
+say "2 of $steps: training a $model of 2+2 layers for $updates updates"
+"$root/scripts/train.sh" "$root/configs/$config.yaml" "$out/data/bin" "$out/run" "optimization.max_update=$updates" \
+    dataset.disable_validation=true checkpoint.no_epoch_checkpoints=true "checkpoint.save_interval_updates=$((updates / 20))" \
+    checkpoint.keep_interval_updates=3 "common.log_interval=$((updates / 20))" |
+    sed -uE 's/.* loss=([0-9.]+),.* num_updates=([0-9]+),.*/  update \2: loss \1/'
 
-step "4 of 6: translating the test sentences"
-generate "$out/generate.out" "$out/data/bin" "$out/average.pt"
+say "3 of $steps: averaging the last checkpoints; ${output}s of the test texts, and their scores"
+"$root/scripts/evaluate.sh" --checkpoints last:3 --beam 5 "$out/run" "$out/data"
 
-step "5 of 6: scores, and some translations with their references"
-fairseq-capsule score "$out/generate.out" "$out/data/raw/test.de" --output "$out/translations.de" --json | tee "$out/scores" |
-    grep -v '^{'
-show source "$out/data/raw/test.en" reference "$out/data/raw/test.de" translation "$out/translations.de"
+say "4 of $steps: some ${output}s with their references"
+paste -d '\n' <(first source "$out/data/raw/test.$source") <(first reference "$out/data/raw/test.$target") \
+    <(first "$output" "$results/translations.$target") /dev/null
 
-step "6 of 6: attention before and after routing"
-fairseq-capsule picture "$out/average.pt" "$out/data/bin" --codes "$out/data/codes" --tokenizer moses \
-    --text "$(head -n 1 "$out/data/raw/test.en")" --out "$out/attention.png"
+if [ $corpus = toy ]; then
+    say "5 of $steps: attention before and after routing"
+    fairseq-capsule picture "$out/run/checkpoint_avg_last3_updates.pt" "$out/data/bin" --codes "$out/data/codes" --tokenizer moses \
+        --text "$(sed -n 1p "$out/data/raw/test.en")" --out "$out/attention.png"
+    echo "The picture: $out/attention.png"
+fi
 
-verdict detokenised_bleu BLEU "$at_least" "$out/scores"
-echo "The picture: $out/attention.png"
+score=$(python -c 'import json, sys; print(json.load(open(sys.argv[2]))["scores"][sys.argv[1]]["score"])' $measure "$results/scores.json")
+awk -v "score=$score" -v "least=$at_least" 'BEGIN {exit score < least}' ||
+    die "$label $score on unseen sentences is below $at_least: the model has not learnt; give more --updates"
+printf '\n%s %.1f on unseen sentences is at least %s: the model has learnt.\n' $label "$score" "$at_least"

@@ -7,18 +7,17 @@
 
 source "$(dirname "$0")/common.sh"
 
-take_options "" "$@"
-[ ${#places[@]} -le 1 ] || die "name one folder OUT, not ${#places[@]} (see --help)"
-need_tools fairseq-capsule
-results=$scripts/../results
+take_places "$@"
+[ $# -le 1 ] || die "name one folder OUT, not $# (see --help)"
+need fairseq-capsule
 runs=$(mktemp -d)
 trap 'rm -rf "$runs"' EXIT
-for archive in "$results"/*.tar.xz; do
+for archive in "$root"/results/*.tar.xz; do
     fairseq-capsule share unpack "$archive" "$runs/$(basename "$archive" .tar.xz)"
 done
-for curves in "$results"/*-curves.md; do
+for curves in "$root"/results/*-curves.md; do
     table=$(basename "$curves" -curves.md)
     own=${table%%-*} # readings-lstm is in readings.tar.xz, tables without an archive of their own in multi30k.tar.xz
     [[ -d $runs/$own ]] || own=multi30k
-    fairseq-capsule table "$table" --runs "$runs/$own" --figure --curves --out "${places[0]:-$results}"
+    fairseq-capsule table "$table" --runs "$runs/$own" --figure --curves --out "${1:-$root/results}"
 done

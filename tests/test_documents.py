@@ -10,9 +10,13 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from fairseq.dataclass.initialize import hydra_init
+from hydra import compose, initialize_config_dir
+from hydra.core.config_store import ConfigStore
+from hydra.errors import HydraException
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures that commands name
-from fairseq_capsule_lab.runs.configuration import OWN, configured
+from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
@@ -192,8 +196,10 @@ def test_a_training_is_configured(name, words):
     places, overrides = [word for word in rest if "=" not in word], [word for word in rest if "=" in word]
     assert len(places) == 3, f"{name}: {places}"
     if "--like-baseline" in words:
-        overrides.append("task.init_from_baseline=baseline.pt")
-    configured((ROOT / places[0]).resolve(), overrides, OWN)
+        overrides.append("++task.init_from_baseline=baseline.pt")
+    path = (ROOT / places[0]).resolve()
+    read_configuration(path, overrides, OWN)
+    require_settings_of_fairseq(path, overrides)
 
 
 @of("fairseq-hydra-train")
@@ -201,7 +207,25 @@ def test_a_hydra_training_is_configured(name, words):
     chosen = dict(zip(words[1::2], words[2::2]))
     path = ROOT / chosen["--config-dir"] / f"{chosen['--config-name']}.yaml"
     own = {key: setter for key, setter in OWN.items() if key == "hydra"}
-    assert configured(path, [word for word in words if re.match(r"\+?[a-z_.]+=", word)], own)
+    overrides = [word for word in words if re.match(r"\+?[a-z_.]+=", word)]
+    assert read_configuration(path, overrides, own)
+    require_settings_of_fairseq(path, overrides)
+
+
+def require_settings_of_fairseq(path, overrides):
+    """Compose a configuration as fairseq-hydra-train does: settings that fairseq does not have are refused."""
+    hydra_init(path.stem)
+    try:
+        with initialize_config_dir(str(path.parent), version_base="1.1"):
+            compose(path.stem, overrides)
+    finally:
+        del ConfigStore.instance().repo[f"{path.stem}.yaml"]  # otherwise later compositions have all of its settings
+
+
+@pytest.mark.parametrize("word", ["model.nosuch=1", "dataset.max_token=9", "+model.dropout=0", "nosuch.beam=4"])
+def test_a_document_cannot_name_a_setting_that_fairseq_does_not_have(word):
+    with pytest.raises(HydraException):
+        require_settings_of_fairseq(ROOT / "configs/toy/transformer.yaml", [word])
 
 
 @of("fairseq-(train|generate|interactive|validate)")

@@ -1,6 +1,5 @@
 """scripts/install.sh, in a checkout whose Python is a stub. Nothing is installed."""
 
-import hashlib
 import os
 import shutil
 import subprocess
@@ -10,17 +9,17 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE = "fairseq_capsule/__init__.py"
-WHEELS = REPOSITORY / "scripts/fairseq-wheels.sha256"
-WHEEL = WHEELS.read_text().split()[1]
+MISSING = "ERROR: No matching distribution found for ve-fairseq==0.12.3"
+WHEEL = "--requirement scripts/fairseq-wheels.txt"
 
-# PLACE is where the package is installed, SYSTEM_WHEEL what fits this system, INSTALLED which distributions there are.
+# PLACE is where the package is installed, INSTALLED which distributions there are, REFUSAL what pip says of the wheel.
 PYTHON = """#!/bin/bash
 case "$*" in
     -I*) echo "$PLACE" ;;
-    "- "*) cat >/dev/null; echo "$SYSTEM_WHEEL" ;;
     *" show "*) [[ " $INSTALLED " == *" ${!#} "* ]] ;;
-    *" download "*) while [ "$1" != --dest ]; do shift; done; echo "a wheel" >"$2/$SYSTEM_WHEEL" ;;
-    *" install "* | *" uninstall "*) echo "$*" >>pip.log ;;
+    *" install "* | *" uninstall "*)
+        echo "$*" >>pip.log
+        [[ -z $REFUSAL || $* != *--requirement* ]] || { echo "$REFUSAL" >&2; exit 1; } ;;
 esac
 """
 
@@ -28,11 +27,9 @@ esac
 @pytest.fixture
 def checkout(tmp_path):
     """A checkout with a stub as the Python of .venv. It writes the calls of pip to pip.log."""
-    for name in ("scripts/install.sh", "constraints.txt", "pyproject.toml", PACKAGE):
+    for name in ("scripts/install.sh", "constraints.txt", "pyproject.toml", "scripts/fairseq-wheels.txt", PACKAGE):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(REPOSITORY / name, tmp_path / name)
-    digest = hashlib.sha256(b"a wheel\n").hexdigest()  # the wheel that the stub downloads
-    (tmp_path / "scripts" / WHEELS.name).write_text(f"{digest}  {WHEEL}\n")
     for name, program in {"python": PYTHON, "fairseq-capsule": "#!/bin/sh\n"}.items():
         path = tmp_path / ".venv/bin" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -41,9 +38,9 @@ def checkout(tmp_path):
     return tmp_path
 
 
-def install(checkout, *sets, place=None, wheel=WHEEL, there="", **variables):
+def install(checkout, *sets, place=None, refusal="", installed="", **variables):
     place = str(place or checkout / PACKAGE)
-    stub = {"FAIRSEQ": "", "PLACE": place, "SYSTEM_WHEEL": wheel, "INSTALLED": there}
+    stub = {"FAIRSEQ": "", "PLACE": place, "REFUSAL": refusal, "INSTALLED": installed}
     environment = {**os.environ, **stub, **variables}
     words = ["scripts/install.sh", *sets]
     done = subprocess.run(words, cwd=checkout, env=environment, capture_output=True, text=True)
@@ -76,18 +73,19 @@ def test_an_unknown_set_is_refused(checkout):
 
 def test_fairseq_comes_from_the_wheel_that_fits(checkout):
     _, _, calls = install(checkout, "train")
-    assert [call for call in calls if call.endswith(f"/{WHEEL}")]
+    assert [call for call in calls if call.endswith(WHEEL)]
+    assert calls[2].endswith(" ve-fairseq")  # and what it needs
     assert not [call for call in calls if "fairseq-fixed" in call]
 
 
 def test_a_wheel_with_other_bytes_is_refused(checkout):
-    (checkout / "scripts" / WHEELS.name).write_text(WHEELS.read_text())
-    status, errors, calls = install(checkout, "train")
+    refusal = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."
+    status, errors, calls = install(checkout, "train", refusal=refusal)
     assert status == 1 and "the wheel of ve-fairseq has another SHA-256" in errors
-    assert not [call for call in calls if call.endswith(f"/{WHEEL}")]
+    assert calls[-1].endswith(WHEEL)
 
 
-@pytest.mark.parametrize("arguments", [{"wheel": ""}, {"FAIRSEQ": "source"}, {"there": "fairseq-fixed"}])
+@pytest.mark.parametrize("arguments", [{"refusal": MISSING}, {"FAIRSEQ": "source"}, {"installed": "fairseq-fixed"}])
 def test_fairseq_is_compiled_without_a_wheel_or_on_request_or_if_it_was_before(checkout, arguments):
     status, _, calls = install(checkout, "train", **arguments)
     assert status == 0
@@ -97,20 +95,28 @@ def test_fairseq_is_compiled_without_a_wheel_or_on_request_or_if_it_was_before(c
 def test_a_compiler_is_needed_only_where_fairseq_is_compiled(checkout, tmp_path):
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in ("bash", "cat", "cksum", "realpath", "flock", "grep", "rm", "mkdir", "mktemp", "sha256sum", "dirname"):
+    for name in ("bash", "cat", "cksum", "realpath", "flock", "grep", "rm", "mkdir", "dirname"):
         (programs / name).symlink_to(shutil.which(name))
     assert install(checkout, "train", PATH=str(programs))[:2] == (0, "")
-    status, errors, _ = install(checkout, "plot", PATH=str(programs), wheel="")
+    status, errors, _ = install(checkout, "plot", PATH=str(programs), refusal=MISSING)
     assert status == 1
     assert errors.startswith("install: error: no C++ compiler, which fairseq is built with; install one")
 
 
-@pytest.mark.parametrize("there, wheel", [("fairseq-fixed", WHEEL), ("fairseq ve-fairseq", WHEEL), ("ve-fairseq", "")])
-def test_another_fairseq_is_removed_first(checkout, there, wheel):
-    _, _, calls = install(checkout, "train", there=there, wheel=wheel, FAIRSEQ="wheel" if wheel else "source")
+@pytest.mark.parametrize(
+    "installed, source", [("fairseq-fixed", "wheel"), ("fairseq ve-fairseq", "wheel"), ("ve-fairseq", "source")]
+)
+def test_another_fairseq_is_removed_first(checkout, installed, source):
+    _, _, calls = install(checkout, "train", installed=installed, FAIRSEQ=source)
     removal = next(number for number, call in enumerate(calls) if call.endswith("ve-fairseq fairseq-fixed fairseq"))
-    installation = next(n for n, call in enumerate(calls) if call.endswith((f"/{WHEEL}", "-isolation fairseq-fixed")))
+    installation = next(n for n, call in enumerate(calls) if call.endswith((WHEEL, "-isolation fairseq-fixed")))
     assert "uninstall" in calls[removal] and removal < installation
+
+
+def test_no_wheel_is_an_error_where_the_wheel_is_requested(checkout):
+    status, errors, _ = install(checkout, "train", refusal=MISSING, FAIRSEQ="wheel")
+    assert status == 1
+    assert errors == f"install: error: no wheel of fairseq ({MISSING}); compile it: FAIRSEQ=source make …\n"
 
 
 def test_the_environment_of_another_checkout_is_a_warning(checkout):

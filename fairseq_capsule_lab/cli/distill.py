@@ -34,7 +34,7 @@ def run(program: str, words: Sequence[str]) -> None:
     options, places = read_words(words, tuple(DEFAULTS))
     if len(places) != 3:
         raise LabError(f"name TEACHER, DATA and OUT, not {len(places)} places (see --help)")
-    given = {name: value for name, value in options.items() if value}
     from fairseq_capsule_lab.runs.distill import distill  # it imports fairseq
 
-    distill(program, words, {**DEFAULTS, **given, **dict(zip(("teacher", "data", "out"), places))})
+    options = {name: value or DEFAULTS[name] for name, value in options.items()}
+    distill(program, words, {**options, **dict(zip(("teacher", "data", "out"), places))})

@@ -32,16 +32,14 @@ from collections.abc import Sequence
 
 from fairseq_capsule_lab.cli.arguments import read_words
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs.evaluate import evaluate
-from fairseq_capsule_lab.runs.plugins import OWN
 
 OPTIONS = ("split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "against", "user-dir", "results")
-DEFAULTS = {"results": "evaluation", "max-tokens": "12000"}
 
 
 def run(program: str, words: Sequence[str]) -> None:
     options, places = read_words(words, OPTIONS, flags=("lowercase",), repeated=("split",))
     if len(places) != 2:
         raise LabError(f"name RUN and DATA, not {len(places)} places (see --help)")
-    given = {name: value for name, value in options.items() if value or name not in DEFAULTS}
-    evaluate(program, {**DEFAULTS, **given, "run": places[0], "data": places[1], "plugin": str(OWN)})
+    from fairseq_capsule_lab.runs.evaluate import evaluate
+
+    evaluate(program, {**options, "run": places[0], "data": places[1]})

@@ -67,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report", action="store_true", help="also write Snakemake's report with table, plots and logs"
     )
     parser.add_argument("--dry-run", action="store_true", help="print every command with its GPUs and minutes")
+    parser.epilog = "--user-dir DIR names a plugin of your own that defines the models of rows (docs/extending.md)."
 
 
 def run(args: argparse.Namespace) -> None:

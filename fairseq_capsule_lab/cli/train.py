@@ -33,7 +33,6 @@ from collections.abc import Sequence
 
 from fairseq_capsule_lab.cli.arguments import read_words
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs.plugins import OWN
 
 OPTIONS = ("gpus", "processes", "nodes", "effective-tokens", "precision", "like-baseline")
 OVERRIDE = re.compile(r"[+~]*[A-Za-z0-9_.]+=", re.ASCII)
@@ -45,8 +44,6 @@ def run(program: str, words: Sequence[str]) -> None:
     places = [word for word in rest if not OVERRIDE.match(word)]
     if len(places) != 3:
         raise LabError(f"name CONFIG, DATA and OUT, not {len(places)} places (see --help)")
-    given = {**options, **dict(zip(("config", "data", "out"), places)), "plugin": str(OWN)}
-    given["precision"] = given["precision"] or "fp32"
     from fairseq_capsule_lab.runs.train import train  # it imports Hydra
 
-    train(program, words, given, overrides)
+    train(program, words, {**options, **dict(zip(("config", "data", "out"), places))}, overrides)

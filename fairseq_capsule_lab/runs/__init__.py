@@ -1,7 +1,6 @@
-"""Run folders of trainings: their content, and the plans of train.sh and evaluate.sh.
+"""Run folders: trainings, evaluations, distillation, and archives of results.
 
-The package is separate from `fairseq_capsule`, which registers models with fairseq when it is imported, and that takes
-seconds. This package does not import torch or fairseq, so a script can call it several times.
+Only `teacher` and `distill` import torch and fairseq, which takes seconds.
 """
 
 from fairseq_capsule_lab.runs.folder import RunFolder, read_report

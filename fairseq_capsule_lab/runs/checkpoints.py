@@ -1,4 +1,4 @@
-"""Selection of the checkpoints of a run folder."""
+"""Selection of the checkpoints of a run folder: for `fairseq-capsule average`, and for evaluate.sh."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,11 @@ from typing import Any, List, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
-from fairseq_capsule.checkpoints.averaging import load
-from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs.folder import BEST, EPOCH, KINDS, UPDATE
+from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.runs.folder import BEST, EPOCH, KINDS, UPDATE, RunFolder
+from fairseq_capsule_lab.runs.settings import Settings
+
+MOST = 10_000  # checkpoints of an average
 
 
 def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
@@ -24,9 +26,9 @@ def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
     Raises:
         LabError: the folder does not exist, or has fewer than `count` checkpoints.
     """
-    found = _numbered_checkpoints(run_dir, updates, upto)
-    _require(count, found, f"{run_dir}: {_kind(updates, upto)}")
-    return found[-count:]
+    checkpoints = _numbered_checkpoints(run_dir, updates, upto)
+    _require(count, checkpoints, f"{run_dir}: {_kind(updates, upto)}")
+    return checkpoints[-count:]
 
 
 def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Optional[int] = None) -> List[Path]:
@@ -43,6 +45,8 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
         LabError: the folder does not exist, has fewer than `count` checkpoints with a score, or has best checkpoints
             by several metrics.
     """
+    from fairseq_capsule.checkpoints.averaging import load  # torch; the plan of an evaluation does not need it
+
     named = _matches(run_dir, BEST)
     if named and not updates and upto is None:
         metrics = sorted({name["metric"] for _, name in named})
@@ -73,9 +77,9 @@ def _matches(run_dir: Path, kind: str) -> List[Tuple[Path, "re.Match[str]"]]:
 
 def _numbered_checkpoints(run_dir: Path, updates: bool, upto: Optional[int]) -> List[Path]:
     """Return the checkpoints of a folder, oldest first."""
-    found = _matches(run_dir, UPDATE if updates else EPOCH)
-    found = [(path, name) for path, name in found if upto is None or int(name["epoch"]) <= upto]
-    return [path for path, name in sorted(found, key=lambda item: [int(number) for number in item[1].groups()])]
+    matches = _matches(run_dir, UPDATE if updates else EPOCH)
+    matches = [(path, name) for path, name in matches if upto is None or int(name["epoch"]) <= upto]
+    return [path for path, name in sorted(matches, key=lambda item: [int(number) for number in item[1].groups()])]
 
 
 def _kind(updates: bool, upto: Optional[int]) -> str:
@@ -83,6 +87,63 @@ def _kind(updates: bool, upto: Optional[int]) -> str:
     return kind if upto is None else f"{kind} up to epoch {upto}"
 
 
-def _require(count: int, found: Sequence[Any], needed: str) -> None:
-    if len(found) < count:
-        raise LabError(f"{needed}: {len(found)} found, but {count} requested; request fewer or train longer")
+def _require(count: int, checkpoints: Sequence[Any], needed: str) -> None:
+    if len(checkpoints) < count:
+        raise LabError(f"{needed}: {len(checkpoints)} found, but {count} requested; request fewer or train longer")
+
+
+def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, ...]]:
+    """The checkpoint that translates, and the command that makes it if it is missing or outdated.
+
+    Args:
+        choice: last:N, best:N, or a file in the folder.
+
+    Raises:
+        LabError: the file is missing, or there are too few checkpoints to average.
+    """
+    many = re.fullmatch(r"(last|best):([1-9][0-9]{0,17})", choice, re.ASCII)
+    if not many:
+        if not re.fullmatch(r"[\w.=+-]+", choice) or not (folder.path / choice).is_file():
+            raise LabError(
+                f"--checkpoints {choice}: not last:N, best:N or a file in {folder.path}{_instead(folder, 0)}"
+            )
+        return folder.path / choice, ()
+    kind, number = many[1], whole("--checkpoints", many[2], high=MOST)
+    pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)
+    count = folder.count(pool)
+    if count < number:
+        instead = _instead(folder, count, kind)
+        raise LabError(f"{folder.path} has {count} checkpoints ({pool}), and {choice} averages {number}{instead}")
+    updates = pool == UPDATE
+    average = folder.path / f"checkpoint_avg_{kind}{number}{'_updates' if updates else ''}.pt"
+    if average.exists() and all(path.stat().st_mtime_ns <= average.stat().st_mtime_ns for path in folder.checkpoints()):
+        return average, ()
+    words = ["average", str(folder.path), f"--{kind}", str(number), *(["--updates"] if updates else [])]
+    return average, ("fairseq-capsule", *words, "--output", str(average))
+
+
+def default_choice(folder: RunFolder, settings: Settings) -> Tuple[str, str]:
+    """The default of --checkpoints, and a note if it differs from the configuration.
+
+    It is the average of the checkpoints that the configuration keeps, or of as many as exist; without any, the best.
+    """
+    keys = ("checkpoint.keep_last_epochs", "checkpoint.keep_interval_updates")
+    kept = next((settings.whole(key, 0, low=-1) for key in keys if settings.get(key) is not None), 0)
+    number = min(kept, folder.count(_last(folder)))
+    choice = f"last:{number}" if number > 0 else "checkpoint_best.pt"
+    if number == kept:
+        return choice, ""
+    return choice, f"{folder.path} has {number} of the {kept} checkpoints that are averaged by default; using {choice}"
+
+
+def _last(folder: RunFolder) -> str:
+    """The kind of the checkpoints to average: those of epochs, or those of updates if the run keeps no epochs."""
+    return UPDATE if not folder.count(EPOCH) and folder.count(UPDATE) else EPOCH
+
+
+def _instead(folder: RunFolder, count: int, kind: str = "last") -> str:
+    """A hint with values of --checkpoints that exist."""
+    choices = [f"{kind}:{count}"] if count else []
+    names = ("checkpoint_best.pt", "checkpoint_last.pt")
+    choices += [name for name in names if (folder.path / name).is_file()][-1:]
+    return f"; give --checkpoints {' or '.join(choices)}" if choices else ""

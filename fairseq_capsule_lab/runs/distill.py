@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,71 +20,56 @@ SCRIPT = "distill.sh"
 _PERIOD = 0.1  # seconds between two looks at the processes
 
 
-@dataclass(frozen=True)
-class Decoding:
-    """How the teacher translates.
-
-    Attributes:
-        length_penalty: as the user wrote it.
-        shards: the number of pieces of the training set. fairseq divides the list of batches, so the sentences of a
-            shard depend on `max_tokens`.
-    """
-
-    beam: int
-    length_penalty: str
-    shards: int
-    max_tokens: int
-
-
-def distill(program: str, words: Sequence[str], given: Mapping[str, str]) -> None:
+def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) -> None:
     """Make the data of students.
 
     Args:
         program, words: what the user called, for the manifest.
-        given: teacher, data, out; beam, lenpen, shards, processes, max-tokens and user-dir.
+        arguments: teacher, data, out; beam, lenpen, shards, processes, max-tokens and user-dir.
 
     Raises:
         UserError: an argument is wrong, or a step failed.
     """
-    decoding = Decoding(
-        whole("--beam", given["beam"], high=1000),
-        given["lenpen"],
-        whole("--shards", given["shards"], high=100_000),
-        whole("--max-tokens", given["max-tokens"]),
-    )
-    if not re.fullmatch(r"[0-9]{0,6}\.?[0-9]{1,12}", decoding.length_penalty, re.ASCII):
-        raise LabError(f"--lenpen must be a number, not '{decoding.length_penalty}'")
-    if not os.path.isfile(given["teacher"]):
-        raise LabError(f"{given['teacher']}: no such checkpoint")
-    if not os.path.isdir(given["data"]):
-        raise LabError(f"{given['data']}: no such data folder")
+    beam = whole("--beam", arguments["beam"], high=1000)
+    number = whole("--shards", arguments["shards"], high=100_000)
+    max_tokens = whole("--max-tokens", arguments["max-tokens"])
+    lenpen = arguments["lenpen"]
+    if not re.fullmatch(r"[0-9]{0,6}\.?[0-9]{1,12}", lenpen, re.ASCII):
+        raise LabError(f"--lenpen must be a number, not '{lenpen}'")
+    if not os.path.isfile(arguments["teacher"]):
+        raise LabError(f"{arguments['teacher']}: no such checkpoint")
+    if not os.path.isdir(arguments["data"]):
+        raise LabError(f"{arguments['data']}: no such data folder")
     require_tools("fairseq-generate")
-    plugin = plugins.plugin("--user-dir", given["user-dir"], plugins.OWN)
+    plugin = plugins.plugin("--user-dir", arguments["user-dir"])
     gpus = visible_gpus(os.environ)
-    at_once = given["processes"] or len(gpus) or cores()
-    processes = whole("--processes", at_once, high=MOST_PROCESSES)
-    source, target, longest = check_teacher(given["teacher"], given["data"], plugin != plugins.OWN)
-    teacher, data = (Path(os.path.realpath(given[name])) for name in ("teacher", "data"))
+    processes = whole("--processes", arguments["processes"] or len(gpus) or cores(), high=MOST_PROCESSES)
+    source, target, longest = check_teacher(arguments["teacher"], arguments["data"], plugin != plugins.OWN)
+    teacher, data = (Path(os.path.realpath(arguments[name])) for name in ("teacher", "data"))
     pair = f"{source}-{target}"
 
-    with Folder(given["out"], SCRIPT).locked() as folder:
+    with Folder(arguments["out"], SCRIPT).locked() as folder:
         folder.keep_settings(
             [
                 f"teacher {fingerprint(teacher)}",
                 f"data {fingerprint(*sorted(data.glob(f'train.{pair}.*.bin')))}",
                 f"languages {pair}",
-                f"beam {decoding.beam}",
-                f"lenpen {decoding.length_penalty}",
-                f"shards {decoding.shards}",
-                f"max-tokens {decoding.max_tokens}",
+                f"beam {beam}",
+                f"lenpen {lenpen}",
+                f"shards {number}",
+                f"max-tokens {max_tokens}",
             ]
         )
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
         if not (folder.path / "bin").exists():
-            command = _command(teacher, data, source, target, plugin, decoding)
-            _translate(shards, command, decoding.shards, processes, gpus)
+            command = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--path", str(teacher)]
+            command += ["--source-lang", source, "--target-lang", target, "--gen-subset", "train"]
+            command += ["--beam", str(beam), "--lenpen", lenpen, "--max-len-a", "2", "--max-len-b", "10"]
+            command += ["--max-tokens", str(max_tokens), "--required-batch-size-multiple", "1", "--no-progress-bar"]
+            command += ["--skip-invalid-size-inputs-valid-test", "--distributed-world-size", str(number)]
+            _translate(shards, command, number, processes, gpus)
 
         def make(part: Path, log: BinaryIO) -> None:
             lines = collect(data, source, target, longest, shards, part)
@@ -96,15 +80,6 @@ def distill(program: str, words: Sequence[str], given: Mapping[str, str]) -> Non
         lines = (f"counted\t{line}" for line in counted.read_text().splitlines())
         folder.run(folder.manifest(command_line(program, words), lines))
         print(f"ready: {folder.path}/bin")
-
-
-def _command(teacher: Path, data: Path, source: str, target: str, plugin: Path, decoding: Decoding) -> list[str]:
-    """Return the command that translates one shard, without its number and device."""
-    words = ["fairseq-generate", str(data), "--user-dir", str(plugin), "--source-lang", source, "--target-lang", target]
-    words += ["--gen-subset", "train", "--path", str(teacher), "--beam", str(decoding.beam)]
-    words += ["--lenpen", decoding.length_penalty, "--max-len-a", "2", "--max-len-b", "10"]
-    words += ["--max-tokens", str(decoding.max_tokens), "--required-batch-size-multiple", "1"]
-    return [*words, "--skip-invalid-size-inputs-valid-test", "--no-progress-bar"]
 
 
 def _translate(shards: Path, command: Sequence[str], number: int, processes: int, gpus: Sequence[str]) -> None:
@@ -123,19 +98,18 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
         while running or (missing and not failed):
             while slots and missing and not failed:
                 slot, shard = slots.pop(0), missing.pop(0)
-                running[slot] = shard, _start(shards, command, shard, number, gpus[slot % len(gpus)] if gpus else "")
+                running[slot] = shard, _start(shards, command, shard, gpus[slot % len(gpus)] if gpus else "")
             for slot, (shard, child) in list(running.items()):
                 if child.poll() is None:
                     continue
                 del running[slot]
                 slots.append(slot)
-                failed |= not _finish(shards, shard, child.returncode)
-                if not failed:
-                    ready = len(list(shards.glob("*.out")))
-                    sentences = sum(
-                        line.startswith(b"H-") for line in (shards / f"{shard}.out").read_bytes().split(b"\n")
-                    )
-                    print(f"shard {ready} of {number}: {sentences} sentences", flush=True)
+                if not _finish(shards, shard, child.returncode):
+                    failed = True
+                    continue
+                ready = len(list(shards.glob("*.out")))
+                sentences = sum(line.startswith(b"H-") for line in (shards / f"{shard}.out").read_bytes().split(b"\n"))
+                print(f"shard {ready} of {number}: {sentences} sentences", flush=True)
             time.sleep(_PERIOD)
     except BaseException:
         for _, child in running.values():
@@ -145,16 +119,16 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
     if failed:
         logs = [file for file in shards.glob("*.out.log") if file.stat().st_size]
         newest = max(logs, key=lambda file: file.stat().st_mtime_ns, default=None)
-        said = newest.read_text(errors="replace").splitlines()[-1] if newest else "no reason given"
-        reason = re.sub(r"^fairseq_capsule(_lab)?\.errors\.(User|Lab)Error: ", "", said)
+        last = newest.read_text(errors="replace").splitlines()[-1] if newest else "no reason given"
+        reason = re.sub(r"^fairseq_capsule(_lab)?\.errors\.(User|Lab)Error: ", "", last)
         raise LabError(
             f"the teacher failed: {reason} (full logs: {shards}); fix the cause and run the same command again"
         )
 
 
-def _start(shards: Path, command: Sequence[str], shard: int, number: int, gpu: str) -> "subprocess.Popen[bytes]":
+def _start(shards: Path, command: Sequence[str], shard: int, gpu: str) -> "subprocess.Popen[bytes]":
     # fairseq ignores --num-shards, so a shard is the share of a rank.
-    own = [*([] if gpu else ["--cpu"]), "--distributed-world-size", str(number), "--distributed-rank", str(shard)]
+    own = [*([] if gpu else ["--cpu"]), "--distributed-rank", str(shard)]
     environment = {**child_environment(gpu), "OMP_NUM_THREADS": "1"}
     with open(shards / f"{shard}.out.part", "wb") as out, open(shards / f"{shard}.out.log", "wb") as log:
         return subprocess.Popen([*command, *own], stdin=subprocess.DEVNULL, stdout=out, stderr=log, env=environment)
@@ -163,12 +137,12 @@ def _start(shards: Path, command: Sequence[str], shard: int, number: int, gpu: s
 def _finish(shards: Path, shard: int, status: int) -> bool:
     """Give a shard its name, and keep what fairseq announced to skip. Return False if the teacher failed."""
     log = shards / f"{shard}.out.log"
-    said = log.read_text(errors="replace").splitlines()
+    lines = log.read_text(errors="replace").splitlines()
     # For an empty share fairseq fails at the end: it divides by the number of sentences.
-    if status and not (said and said[-1].startswith("ZeroDivisionError")):
+    if status and not (lines and lines[-1].startswith("ZeroDivisionError")):
         return False
     (shards / f"{shard}.out.part").rename(shards / f"{shard}.out")
-    skipped = [line for line in said if "will be skipped" in line]
+    skipped = [line for line in lines if "will be skipped" in line]
     if skipped:
         (shards / f"{shard}.out.skipped.log").write_text("".join(f"{line}\n" for line in skipped))
     log.unlink()

@@ -1,57 +1,199 @@
 """An evaluation: average the checkpoints of a run, translate with the average, and score the translations."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from fairseq_capsule.errors import UserError, one_line
+from fairseq_capsule_lab import errors
+from fairseq_capsule_lab.errors import LabError, place, shown, whole
 from fairseq_capsule_lab.processes import output_of, require_tools
-from fairseq_capsule_lab.runs.evaluation_plan import Plan, plan
+from fairseq_capsule_lab.runs import plugins
+from fairseq_capsule_lab.runs.checkpoints import chosen_checkpoint, default_choice
+from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
+from fairseq_capsule_lab.runs.prepared import pairs, settings_of
+from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
 
 SCRIPT = "evaluate.sh"
+LONGEST_PATH = 300  # of a path from a run folder, in a message
+# --tokenise of prepare.sh → options of `fairseq-capsule score` for translations of such text.
+SCORING = {
+    "moses": ("--tokenized", "yes"),
+    "jieba": ("--tokenized", "yes"),
+    "none": ("--tokenized", "no"),
+    "characters": ("--tokenized", "no", "--remove-bpe", "sentencepiece"),
+}
 
 
-def evaluate(program: str, given: Mapping[str, str]) -> None:
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """The plan of an evaluation.
+
+    Attributes:
+        results: the name of the folder in `run` that gets a folder for each split.
+        lenpen: without a fraction of 0.
+        checkpoint: the file that translates.
+        average: the command that makes it; empty if it exists and is up to date.
+        scoring: options of `fairseq-capsule score`.
+        plugin: the one that fairseq imports.
+        notes: what the user should know.
+    """
+
+    run: Path
+    data: Path
+    against: Path | None
+    results: str
+    splits: tuple[str, ...]
+    task: str
+    source: str
+    target: str
+    beam: int
+    nbest: int
+    lenpen: str
+    max_tokens: int
+    checkpoint: Path
+    average: tuple[str, ...]
+    scoring: tuple[str, ...]
+    plugin: Path
+    notes: tuple[str, ...]
+
+
+def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
+    """Check the arguments of evaluate.sh and plan the evaluation.
+
+    Args:
+        arguments: the paths run and data; the options split, checkpoints, beam, lenpen, nbest, max-tokens, lowercase,
+            against, results and user-dir, empty for the default.
+
+    Raises:
+        LabError: a value is wrong; the message is one line.
+    """
+    run, data = (place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("run", "data"))
+    folder = RunFolder(run)
+    if not any(run.glob("checkpoint*.pt")):
+        raise LabError(f"{arguments['run']}: no checkpoints; name the run folder of a training")
+    folder.require_plain()
+    if not (data / "bin").is_dir() or not (data / "raw").is_dir():
+        raise LabError(f"{arguments['data']}: no 'bin' and 'raw'; name the OUT of a prepare script")
+    results = errors.name("--results", arguments["results"] or "evaluation")
+    against = place("--against", os.path.realpath(arguments["against"])) if arguments["against"] else None
+    if against and not (against / results).is_dir():
+        raise LabError(f"{arguments['against']}: no '{results}'; evaluate that run first, with the same options")
+    if against:
+        RunFolder(against).require_plain()
+
+    settings = folder.settings()
+    plugin, note_of_plugin = _plugin(arguments["user-dir"], settings, run)
+    try:
+        beam, nbest = settings.whole("generation.beam", 5), settings.whole("generation.nbest", 1)
+        lenpen = settings.number("generation.lenpen", 1.0)
+        task = settings.name("task._name", "translation")
+        source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
+        choice, note_of_choice = default_choice(folder, settings)
+    except UserError as error:
+        raise LabError(f"{run}, its settings: {error}") from error
+    beam = whole("--beam", arguments["beam"] or beam)
+    nbest = whole("--nbest", arguments["nbest"] or nbest)
+    lenpen = errors.number("--lenpen", arguments["lenpen"] or lenpen)
+    if nbest > beam:
+        raise LabError(f"--nbest {nbest}: a beam of {beam} has at most {beam}; give a smaller number or a larger beam")
+    pair = next(iter(pairs(data / "bin", "*")), ("", ""))  # for a run whose settings leave the languages to the data
+    source = source or errors.name("the source language of DATA", pair[0])
+    target = target or errors.name("the target language of DATA", pair[1])
+    splits = tuple(errors.name("--split", split) for split in (arguments["split"] or "test").split(","))
+    for split in splits:
+        _require_split(split, target, data, against, results)
+    checkpoint, average = chosen_checkpoint(folder, arguments["checkpoints"] or choice)
+    notes = [note_of_plugin, "" if arguments["checkpoints"] else note_of_choice]
+    if folder.is_bound and not folder.is_finished:
+        notes.append(f"the training of {run} is not finished")
+    scoring = ["--lang", target, *_scoring(data, source)] if task != "capsule_summarization" else ["--rouge"]
+    return EvaluationPlan(
+        *(run, data, against, results, splits, task, source, target, beam, nbest),
+        str(lenpen).removesuffix(".0"),
+        whole("--max-tokens", arguments["max-tokens"] or 12_000),
+        *(checkpoint, average, (*scoring, *(["--lowercase"] if arguments["lowercase"] else [])), plugin),
+        tuple(filter(None, notes)),
+    )
+
+
+def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
+    """The plugin to import, and a note if the run was trained with another one.
+
+    A run folder may come from somebody else, so the plugin that it names is not imported unless the user names it too.
+
+    Raises:
+        LabError: the run was trained with a plugin, and none is named.
+    """
+    recorded = settings.get(plugins.KEY)
+    plugin = plugins.plugin("--user-dir", named)
+    if recorded in (None, plugins.DEFAULT, str(plugin)):
+        return plugin, ""
+    trained = f"trained with the plugin {one_line(shown(recorded, LONGEST_PATH))}"
+    if not named:
+        raise LabError(f"{run}: {trained}. A plugin is a program: if you trust it, give its folder by --user-dir")
+    return plugin, f"{run} was {trained}, not {plugin}"
+
+
+def _require_split(split: str, target: str, data: Path, against: Path | None, results: str) -> None:
+    if not any((data / "bin").glob(f"{split}.*.bin")):
+        raise LabError(f"{data}/bin: no split '{split}'; choose another with --split")
+    if not (data / "raw" / f"{split}.{target}").is_file():
+        raise LabError(f"{data}/raw/{split}.{target}: no such reference; prepare the data again")
+    if against and not RunFolder(against).evaluation(split, results).translations.is_file():
+        raise LabError(f"{against}: '{split}' was not evaluated; evaluate it first")
+
+
+def _scoring(data: Path, source: str) -> tuple[str, ...]:
+    """Options for `fairseq-capsule score`: how the text of the target language was tokenised."""
+    settings = settings_of(data)
+    if "tokenise" not in settings and settings.get("bpe", "").startswith("sentencepiece"):
+        # The settings of prepare.sh have this line. The other scripts split the words of tokenised text into pieces.
+        return SCORING["none" if settings.get("script") == "prepare.sh" else "moses"]
+    ways = settings.get("tokenise", "").split(",")
+    # Two values belong to --source and --target of prepare.sh. Either can be the target here.
+    way = ways[-1] if settings.get("source") == source else ways[0]
+    return SCORING.get(way, ())
+
+
+def evaluate(program: str, arguments: Mapping[str, str]) -> None:
     """Evaluate a run on its splits, and print the scores.
 
     Args:
         program: what the user called, for notes.
-        given: see `evaluation_plan.plan`; also lowercase.
+        arguments: see `plan`.
 
     Raises:
         LabError: an argument is wrong, or a step failed.
     """
     require_tools("fairseq-capsule", "fairseq-generate")
-    planned = plan(given)
-    if planned.note:
-        print(f"{program}: note: {planned.note}", file=sys.stderr)
+    planned = plan(arguments)
+    for note in planned.notes:
+        print(f"{program}: note: {note}", file=sys.stderr)
     if planned.average and subprocess.run(planned.average).returncode:
         raise SystemExit(1)  # the command has printed why
-    if not planned.finished:
-        print(f"{program}: note: the training of {planned.run} is not finished", file=sys.stderr)
     for split in planned.splits:
         print(f"{split}:", flush=True)
-        _Split(planned, split, given["results"], bool(given["lowercase"])).evaluate()
+        _Split(planned, split).evaluate()
 
 
 class _Split:
     """The evaluation of one split in its folder."""
 
-    def __init__(self, planned: Plan, split: str, results: str, lowercase: bool):
+    def __init__(self, planned: EvaluationPlan, split: str):
         self.plan, self.split = planned, split
-        self.folder = Folder(str(planned.run / results / split), SCRIPT)
-        self.references = _references(planned.data, split, planned.target)
-        self.against = planned.against / results / split / "generate.out" if planned.against else None
-        self.scoring = ["--lang", planned.target, *planned.scoring]
-        if planned.task == "capsule_summarization":
-            self.scoring = ["--rouge"]
-        self.scoring += ["--lowercase"] if lowercase else []
-        self.scoring += ["--against", str(self.against)] if self.against else []
+        self.folder = Folder(str(planned.run / planned.results / split), SCRIPT)
+        self.reference = planned.data / "raw" / f"{split}.{planned.target}"
+        against = planned.against and planned.against / planned.results / split / "generate.out"
+        self.scoring = [*planned.scoring, *(["--against", str(against)] if against else [])]
+        # Other options or other translations to compare with score again.
+        self.scored_with = f"{' '.join(self.scoring)} {fingerprint(against) if against else ''}"
 
     def evaluate(self) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
@@ -65,35 +207,30 @@ class _Split:
             sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
 
     def _settings(self) -> list[str]:
-        binarised = self.plan.data / "bin"
+        binarised, planned = self.plan.data / "bin", self.plan
         files = [*sorted(binarised.glob(f"{self.split}.*.bin")), *sorted(binarised.glob("dict.*.txt"))]
-        decoding = (("beam", self.plan.beam), ("lenpen", self.plan.shown_lenpen), ("nbest", self.plan.nbest))
-        return [
-            f"checkpoint {fingerprint(self.plan.checkpoint)}",
-            *(f"{name} {value}" for name, value in decoding),
-            f"data {fingerprint(*files)}",
-        ]
+        decoding = [f"beam {planned.beam}", f"lenpen {planned.lenpen}", f"nbest {planned.nbest}"]
+        return [f"checkpoint {fingerprint(planned.checkpoint)}", *decoding, f"data {fingerprint(*files)}"]
 
     def _keep_scoring(self) -> None:
         """Delete the scores if they were computed with other options."""
-        options = " ".join(self.scoring) + " " + (fingerprint(self.against) if self.against else "")
         file = self.folder.path / "scoring"
-        if file.exists() and file.read_text(errors="replace").rstrip("\n") == options:
+        if file.exists() and file.read_text(errors="replace").rstrip("\n") == self.scored_with:
             return
         with self.folder.writing():
             for name in ("scores.txt", "scores.json"):
                 (self.folder.path / name).unlink(missing_ok=True)
-            file.write_text(f"{options}\n")
+            file.write_text(f"{self.scored_with}\n")
 
     def _translate(self, part: Path, log: BinaryIO) -> None:
         planned = self.plan
         gpu = next(iter(visible_gpus(os.environ)), "")  # on several GPUs fairseq would mix the outputs of the processes
-        with open(planned.data / "raw" / f"{self.split}.{planned.target}", "rb") as stream:
+        with open(self.reference, "rb") as stream:
             sentences = sum(1 for _ in stream)
         words = ["fairseq-generate", str(planned.data / "bin"), "--user-dir", str(planned.plugin)]
         words += ["--task", planned.task, "--source-lang", planned.source, "--target-lang", planned.target]
         words += ["--gen-subset", self.split, "--path", str(planned.checkpoint), "--beam", str(planned.beam)]
-        words += ["--lenpen", planned.shown_lenpen, "--nbest", str(planned.nbest)]
+        words += ["--lenpen", planned.lenpen, "--nbest", str(planned.nbest)]
         words += ["--max-tokens", str(planned.max_tokens), *([] if gpu else ["--cpu"]), "--no-progress-bar"]
         words += ["--required-batch-size-multiple", "1"]  # otherwise fairseq leaves out a last batch of another size
         done, step = 0, sentences // 10 + 1
@@ -106,7 +243,9 @@ class _Split:
                         print(f"  {done} of {sentences} sentences", flush=True)
 
     def _score(self, part: Path, log: BinaryIO) -> None:
-        words = ["fairseq-capsule", "score", "generate.out", *map(str, self.references), *self.scoring]
+        first = self.reference
+        others = first.parent.glob(f"{first.name}[0-9]*")
+        words = ["fairseq-capsule", "score", "generate.out", *map(str, [first, *sorted(others)]), *self.scoring]
         words += ["--output", f"translations.{self.plan.target}", "--json"]
         with open(part, "wb") as stream:
             done = subprocess.run(words, cwd=self.folder.path, stdout=stream, stderr=subprocess.PIPE)
@@ -114,10 +253,3 @@ class _Split:
             log.write(done.stderr)
             raise subprocess.CalledProcessError(done.returncode, words)
         sys.stdout.write(done.stderr.decode(errors="replace"))
-
-
-def _references(data: Path, split: str, target: str) -> list[Path]:
-    """Return the reference of a split and its further ones, `SPLIT.LANG1`, …"""
-    first = data / "raw" / f"{split}.{target}"
-    others = (path for path in first.parent.iterdir() if re.fullmatch(rf"{re.escape(first.name)}[0-9].*", path.name))
-    return [first, *sorted(others)]

@@ -34,8 +34,8 @@ KINDS = {
 }
 _SAVED = re.compile(rb" @ (\d{1,18}) updates")
 _LONGEST_LINE = 10_000  # of a log, in bytes; a line that names a path fits
-_GIVEN = "checkpoint_given.pt"
-LINKS = (_GIVEN,)  # that a run folder may have
+ADOPTED = "checkpoint_given.pt"
+LINKS = (ADOPTED,)  # that a run folder may have
 
 
 @dataclass(frozen=True)
@@ -124,35 +124,26 @@ class RunFolder:
         before, now = self.settings().lines(), settings.lines()
         if before != now:
             # The data have only a hash, which means nothing to the user.
-            there = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
-            wanted = ",".join(sorted(line for line in now - before if not line.startswith("data ")))
+            older = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
+            newer = ",".join(sorted(line for line in now - before if not line.startswith("data ")))
             # The folder may hold hours of training, so the message does not propose to delete it.
             raise LabError(
-                f"{shown} was trained with {there or 'other settings'}{wanted and f', not {wanted}'}; "
-                "name another folder"
+                f"{shown} was trained with {older or 'other settings'}{newer and f', not {newer}'}; name another folder"
             )
 
     def _unbind(self, shown: str) -> None:
         """Delete the settings and the manifest of a training that failed before its first checkpoint."""
-        prepared = (self.path / "manifest.tsv", self.path / "settings")  # records of a prepared folder
-        for file in (self.settings_file, self.manifest_file, *prepared):
-            if file.exists() and not self._is_record(file):
+        others = [self.path / "manifest.tsv", self.path / "settings"]  # records of a prepared folder
+        for file, read in ((self.settings_file, self.settings), (self.manifest_file, self.manifest)):
+            try:
+                read()
+            except (UserError, IsADirectoryError):
+                others.append(file)
+        for file in others:
+            if file.exists():
                 raise LabError(f"{shown}/{file.name} is not of this script; name another folder")
         self.settings_file.unlink(missing_ok=True)
         self.manifest_file.unlink(missing_ok=True)
-
-    def _is_record(self, file: Path) -> bool:
-        """Whether train.sh wrote a file that has the name of settings or of a manifest."""
-        try:
-            if file == self.settings_file:
-                self.settings()
-            elif file == self.manifest_file:
-                self.manifest()
-            else:
-                return False
-        except (UserError, IsADirectoryError):
-            return False
-        return True
 
     def write_settings(self, settings: Settings) -> None:
         _write(self.settings_file, settings.to_json())
@@ -167,7 +158,7 @@ class RunFolder:
         task = {"_name": "translation", "source_lang": source, "target_lang": target}
         self.write_settings(Settings({"task": task}, {"given": str(checkpoint.resolve())}))
         self.finish()
-        (self.path / _GIVEN).symlink_to(checkpoint.resolve())
+        (self.path / ADOPTED).symlink_to(checkpoint.resolve())
 
     # --- the end ----------------------------------------------------------------------------------------------------
 
@@ -185,13 +176,12 @@ class RunFolder:
     @property
     def last_update(self) -> int:
         """The last update that was saved according to the log; 0 if there is none. Its checkpoint may be deleted."""
-        last = 0
+        last = b"0"
         with contextlib.suppress(OSError), open(self.path / "train.log", "rb") as log:
             while line := log.readline(_LONGEST_LINE):
                 # The file name comes first. It may have any text, but is shorter than the limit.
-                found = _SAVED.findall(line.partition(b"Saved checkpoint ")[2])
-                last = int(found[-1]) if found else last
-        return last
+                *_, last = [last, *_SAVED.findall(line.partition(b"Saved checkpoint ")[2])]
+        return int(last)
 
     @property
     def resume_update(self) -> int:
@@ -207,8 +197,8 @@ class RunFolder:
 
     def checkpoints(self) -> list[Path]:
         """The checkpoints of fairseq, without averages, newest first."""
-        found = [path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_")]
-        return sorted(found, key=lambda path: path.stat().st_mtime_ns, reverse=True)
+        paths = (path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_"))
+        return sorted(paths, key=lambda path: path.stat().st_mtime_ns, reverse=True)
 
     def count(self, kind: str) -> int:
         """The number of checkpoints of a kind: EPOCH, UPDATE or BEST."""
@@ -247,9 +237,9 @@ class RunFolder:
             LabError: the file is damaged.
         """
         try:
-            found = json.loads(self.manifest_file.read_text(encoding="utf-8"))
-            if type(found["starts"]) is list and all(type(start) is dict for start in found["starts"]):
-                return found
+            manifest = json.loads(self.manifest_file.read_text(encoding="utf-8"))
+            if type(manifest["starts"]) is list and all(type(start) is dict for start in manifest["starts"]):
+                return manifest
         except FileNotFoundError:
             return {"starts": []}
         except (ValueError, TypeError, KeyError, RecursionError):
@@ -279,10 +269,10 @@ class RunFolder:
 def read_report(path: Path) -> dict[str, Any] | None:
     """The JSON object in a file; None if the file is missing or holds something else."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        report = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return report if isinstance(report, dict) else None
 
 
 def _write(path: Path, text: str) -> None:

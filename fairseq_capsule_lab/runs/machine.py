@@ -62,38 +62,32 @@ def child_environment(gpus: str) -> dict[str, str]:
     return {**os.environ, **own}
 
 
-def choose_machines(given: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
+def choose_machines(options: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
     """Return the requested GPUs or processes, and the launcher that starts one process for each.
 
     Args:
-        given: the options gpus, processes and nodes, each empty if it is not given; visible, the names of the visible
-            GPUs, separated by commas.
+        options: gpus, processes and nodes, empty for the default.
 
     Raises:
         LabError: they are not available, or the number of this node is unknown.
     """
-    visible = tuple(name for name in given["visible"].split(",") if name)
-    on_cpu = bool(given["processes"]) or given["gpus"] == "0"
-    if given["processes"] and given["gpus"] not in ("", "0"):
+    visible = visible_gpus(environment)
+    on_cpu = bool(options["processes"]) or options["gpus"] == "0"
+    if options["processes"] and options["gpus"] not in ("", "0"):
         raise LabError("--gpus and --processes: each GPU has one process; give only one of the options")
     count = 0 if on_cpu else len(visible)
-    if given["gpus"] and not on_cpu:
-        count = whole("--gpus", given["gpus"])
+    if options["gpus"] and not on_cpu:
+        count = whole("--gpus", options["gpus"])
     if count > len(visible):
         raise LabError(
             f"--gpus {count}: only {len(visible)} visible here; give a smaller number, or --gpus 0 to train on the CPU"
         )
-    processes = count or whole("--processes", given["processes"] or 1, high=MOST_PROCESSES)
-    nodes = whole("--nodes", given["nodes"] or 1, high=100_000)
-    node = 0
-    launcher: list[str] = []
-    if nodes > 1:
-        node, launcher = _node(nodes, environment)
-    elif processes > 1:
-        launcher = ["--standalone"]
+    processes = count or whole("--processes", options["processes"] or 1, high=MOST_PROCESSES)
+    nodes = whole("--nodes", options["nodes"] or 1, high=100_000)
+    node, launcher = _node(nodes, environment) if nodes > 1 else (0, ["--standalone"] if processes > 1 else [])
     if launcher:  # without torchrun, fairseq starts one process per GPU, and none on a CPU
         launcher = ["torchrun", *launcher, "--nproc-per-node", str(processes), "--no-python"]
-    return Machines(visible[:count], processes, nodes, node, tuple(launcher))
+    return Machines(tuple(visible[:count]), processes, nodes, node, tuple(launcher))
 
 
 def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
@@ -152,10 +146,8 @@ def facts(checkout: Path) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        lines = []
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
     return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 

@@ -25,30 +25,25 @@ sys.exit({IMPORTS} if "fairseq_capsule.tasks" in sys.modules else {LACKS})
 """
 
 
-def plugin(name: str, given: Any, beside: Path) -> Path:
-    """The plugin that `given` names, or the one beside the scripts if it names none.
+def plugin(name: str, named: Any, beside: Path = OWN) -> Path:
+    """The plugin that is named, or the one beside the scripts if none is.
 
     Args:
         name: of the option or setting, for messages.
-        given: a folder, relative to the current folder.
+        named: a folder, relative to the current folder.
 
     Raises:
         LabError: the folder is missing, cannot be imported, or does not import fairseq_capsule.tasks.
     """
-    if given in (None, "", DEFAULT):
+    if named in (None, "", DEFAULT):
         return beside
-    if not isinstance(given, str):
-        raise LabError(f"{name} must be the folder of a plugin, not '{shown(given)}'")
-    folder = place(name, given)
+    if not isinstance(named, str):
+        raise LabError(f"{name} must be the folder of a plugin, not '{shown(named)}'")
+    folder = place(name, named)
     if not os.path.exists(folder / "__init__.py"):
         raise LabError(f"{name} {folder}: no package there; name the folder that contains __init__.py")
     if os.path.realpath(folder) == os.path.realpath(beside):
         return beside
-    _require_import(name, folder)
-    return folder
-
-
-def _require_import(name: str, folder: Path) -> None:
     # In a process of its own, because a plugin may print, exit, or take seconds.
     words = [sys.executable, "-P", "-c", _IMPORT, str(folder)]
     done = subprocess.run(words, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
@@ -59,3 +54,4 @@ def _require_import(name: str, folder: Path) -> None:
     if done.returncode != IMPORTS:
         reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "it ends Python")
         raise LabError(f"{name} {folder}: it cannot be imported ({shown(reason, 300)}); correct the plugin")
+    return folder

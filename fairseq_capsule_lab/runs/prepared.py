@@ -1,11 +1,14 @@
-"""How the text of a prepared folder was made, from the settings that the prepare script left there."""
+"""Facts about data: how the text of a prepared folder was made, and which languages a binarised folder has."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import fingerprint
 
+_BINARISED = re.compile(r"[^.]+\.([^.-]+)-([^.-]+)\.[^.]+\.bin")
 CHINESE = ("zh", "zho", "chi", "cmn", "yue")
 # What a script does to text without a setting for it.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
@@ -23,7 +26,7 @@ SCRIPTS: Mapping[str, Mapping[str, str]] = {
 
 
 @dataclass(frozen=True)
-class Side:
+class SidePreparation:
     """The preparation of one language.
 
     Attributes:
@@ -47,8 +50,8 @@ class Preparation:
         codes: the file that splits the source into subwords, or None.
     """
 
-    source: Side
-    target: Side
+    source: SidePreparation
+    target: SidePreparation
     lowercase: bool
     subwords: str
     codes: Path | None
@@ -96,9 +99,40 @@ def preparation(folder: Path, source: str, target: str) -> Preparation:
     return Preparation(*sides, lowercase, "sentencepiece" if pieces else "subword-nmt", codes)
 
 
-def _side(known: Mapping[str, str], language: str) -> Side:
+def _side(known: Mapping[str, str], language: str) -> SidePreparation:
     # Two values belong to --source and --target of prepare.sh. Either can be the source here.
     tokenizers = known.get("tokenise", "").split(",")
     tokenizer = tokenizers[0] if known.get("source", language) == language else tokenizers[-1]
     name = language.partition("_")[0].lower()
-    return Side(name, tokenizer or ("jieba" if name in CHINESE else "moses"), known.get("dashes") == "split")
+    return SidePreparation(name, tokenizer or ("jieba" if name in CHINESE else "moses"), known.get("dashes") == "split")
+
+
+def pairs(binarised: Path, split: str = "train") -> list[tuple[str, str]]:
+    """The language pairs of a binarised folder, from the names of the files of a split (`*`: of any)."""
+    matches = (_BINARISED.fullmatch(path.name) for path in binarised.glob(f"{split}.*.bin"))
+    return sorted({(match[1], match[2]) for match in matches if match})
+
+
+def other_pair(binarised: Path, source: str, target: str) -> tuple[str, str] | None:
+    """The pair of the folder, in the direction closer to the named pair; None if the folder has the named pair.
+
+    In fairseq, either language of a pair can be the source.
+    """
+    directions = [pair for first, second in pairs(binarised) for pair in ((first, second), (second, first))]
+    if not directions or (source, target) in directions:
+        return None
+    return max(directions, key=lambda pair: (pair[0] == source) + (pair[1] == target))
+
+
+def dictionaries_differ(binarised: Path, source: str, target: str) -> bool:
+    """Whether the dictionaries of two languages differ in their words or their order. A missing one is ignored."""
+    files = [path for language in (source, target) if (path := binarised / f"dict.{language}.txt").is_file()]
+    # A line is a word and its count.
+    words = {tuple(line.rpartition(b" ")[0] for line in path.read_bytes().splitlines()) for path in files}
+    return len(words) > 1
+
+
+def training_fingerprint(binarised: Path) -> str:
+    """The fingerprint of the dictionaries, the training sets and the validation sets."""
+    names = ("dict.*.txt", "train*.bin", "valid*.bin")
+    return fingerprint(*sorted({path for pattern in names for path in binarised.glob(pattern)}))

@@ -24,22 +24,22 @@ class Settings:
 
     def get(self, key: str) -> Any:
         """A value of the configuration by its key, such as `model.dropout`; None if it is not set."""
-        found: Any = self.config
+        value: Any = self.config
         for part in key.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        return found
+            value = value.get(part) if isinstance(value, dict) else None
+        return value
 
     def whole(self, key: str, otherwise: int, low: int = 1) -> int:
-        found = self.get(key)
-        return otherwise if found is None else errors.whole(key, found, low)
+        value = self.get(key)
+        return otherwise if value is None else errors.whole(key, value, low)
 
     def number(self, key: str, otherwise: float) -> float:
-        found = self.get(key)
-        return otherwise if found is None else errors.number(key, found)
+        value = self.get(key)
+        return otherwise if value is None else errors.number(key, value)
 
     def name(self, key: str, otherwise: str) -> str:
-        found = self.get(key)
-        return otherwise if found is None else errors.name(key, found)
+        value = self.get(key)
+        return otherwise if value is None else errors.name(key, value)
 
     def to_json(self) -> str:
         return json.dumps({**self.origin, "config": self.config}, indent=1, ensure_ascii=False, allow_nan=False)

@@ -8,6 +8,7 @@ needs the sentences that were translated: `unpack --data` adds them.
 and follows no link. It checks the whole archive before it writes the first file.
 """
 
+import contextlib
 import io
 import json
 import lzma
@@ -58,17 +59,16 @@ def pack(runs: Path, archive: Path) -> None:
         # The same file of all runs in sequence: their translations are similar, so they take less space.
         groups = [[file for folder in folders for file in folder.glob(pattern)] for pattern in KEPT]
         groups += [[file for system in {folder.parent for folder in folders} for file in system.glob(OF_SEVERAL_SEEDS)]]
-        for files in groups:
-            for file in sorted(files):
-                if file.resolve() != file or not file.is_file():
-                    raise LabError(f"{file}: a link or a pipe, not a file; delete it, or pack another folder")
-                content = _reduced(file, runs).encode()
-                member = tarfile.TarInfo(str(file.relative_to(runs)))
-                member.size = len(content)
-                _require_result(runs, member)
-                tar.addfile(member, io.BytesIO(content))
-                if tar.offset > MOST_MIB << 20:
-                    raise LabError(f"{runs}: results of over {MOST_MIB} MiB; pack fewer runs")
+        for file in (file for files in groups for file in sorted(files)):
+            if file.resolve() != file or not file.is_file():
+                raise LabError(f"{file}: a link or a pipe, not a file; delete it, or pack another folder")
+            content = _reduce(file, runs).encode()
+            member = tarfile.TarInfo(str(file.relative_to(runs)))
+            member.size = len(content)
+            _require_result(runs, member)
+            tar.addfile(member, io.BytesIO(content))
+            if tar.offset > MOST_MIB << 20:
+                raise LabError(f"{runs}: results of over {MOST_MIB} MiB; pack fewer runs")
     print(f"{archive}: {len(folders)} runs, {archive.stat().st_size:,} bytes")
 
 
@@ -96,12 +96,12 @@ def _require_result(place: Path, member: tarfile.TarInfo) -> None:
     raise LabError(f"{place}: {shown(name)}: {fault}; only results of runs can be shared")
 
 
-def _reduced(file: Path, runs: Path) -> str:
+def _reduce(file: Path, runs: Path) -> str:
     """Return the content of a file that is kept."""
+    text = _text(file)
     if file.name == "manifest.json":
         starts = RunFolder(file.parent).manifest()["starts"]
-        return _json({"starts": [{key: start[key] for key in START if key in start} for start in starts]}, runs)
-    text = _text(file)
+        text = json.dumps({"starts": [{key: start[key] for key in START if key in start} for start in starts]})
     if file.name == "generate.out":
         return "".join(f"{line[0]}\n" for line in HYPOTHESIS.finditer(text))
     if file.name == "train.log":
@@ -109,7 +109,7 @@ def _reduced(file: Path, runs: Path) -> str:
     if file.suffix != ".json":
         return text
     try:
-        return _json(json.loads(text), runs)
+        return json.dumps(_without_places(json.loads(text), runs), indent=1) + "\n"
     except ValueError as error:
         raise LabError(f"{file}: not JSON; delete it and run its command again") from error
 
@@ -119,10 +119,6 @@ def _text(file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise LabError(f"{file}: not UTF-8; restore the file, or delete it and run its command again") from error
-
-
-def _json(value: Any, runs: Path) -> str:
-    return json.dumps(_without_places(value, runs), indent=1) + "\n"
 
 
 def _without_places(value: Any, runs: Path) -> Any:
@@ -209,16 +205,17 @@ def _require_free(runs: Path, files: Mapping[str, bytes]) -> None:
             raise LabError(f"{folder}: a file or a link, where the archive has a folder; unpack to another folder")
     for name, content in files.items():
         path = runs / name
-        if path.is_symlink() or (path.exists() and not _is_same(path, content, runs)):
+        if path.is_symlink() or (path.exists() and content not in _contents(path, runs)):
             raise LabError(f"{path}: exists with another content; unpack to another folder")
 
 
-def _is_same(path: Path, content: bytes, runs: Path) -> bool:
-    """Return whether a file has this content, itself or as `pack` reduces it."""
-    try:
-        return path.is_file() and (path.read_bytes() == content or _reduced(path, runs).encode() == content)
-    except UserError:
-        return False
+def _contents(path: Path, runs: Path) -> list[bytes]:
+    """Return the content of a file, itself and as `pack` reduces it."""
+    if not path.is_file():
+        return []
+    with contextlib.suppress(UserError):
+        return [path.read_bytes(), _reduce(path, runs).encode()]
+    return [path.read_bytes()]
 
 
 def _add_text(file: Path, split: str, settings: Settings, data: Path) -> None:

@@ -7,19 +7,17 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
 from fairseq_capsule_lab.processes import command_line, require_tools
-from fairseq_capsule_lab.runs import machine
+from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, LINKS, RunFolder
-from fairseq_capsule_lab.runs.training_plan import Plan, plan
+from fairseq_capsule_lab.runs.training_plan import TrainingPlan, plan
 from fairseq_capsule_lab.stages import Folder
 
 SCRIPT = "train.sh"
@@ -37,33 +35,28 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 _PERIOD = 0.2  # seconds between two looks at the log
 
 
-def train(program: str, words: Sequence[str], given: Mapping[str, str], overrides: Sequence[str]) -> None:
+def train(program: str, words: Sequence[str], arguments: Mapping[str, str], overrides: Sequence[str]) -> None:
     """Train, or continue a training, and print its progress.
 
     Args:
-        program: what the user called, for the manifest and messages.
-        words: its arguments.
-        given: see `training_plan.plan`.
+        program, words: what the user called, for the manifest and messages.
+        arguments: see `training_plan.plan`.
         overrides: settings in Hydra's syntax.
 
     Raises:
         LabError: an argument is wrong, the folder belongs to another training, or the training failed.
     """
     require_tools("fairseq-hydra-train", "torchrun")
-    given = {**given, "visible": ",".join(machine.visible_gpus(os.environ))}
-    planned = plan(given, overrides, os.environ)
+    planned = plan(arguments, overrides, os.environ)
     environment = machine.child_environment(",".join(planned.machines.gpus))
     _require_gpus(len(planned.machines.gpus), environment)
-    out = Path(os.path.abspath(given["out"]))
-    with _entered(given["out"], planned.machines.node) as folder:
-        if (out / LAST).exists() != planned.resumes:
+    with _enter(arguments["out"], planned.machines.node) as folder:
+        if (folder.path / LAST).exists() != planned.resumes:
             # Another start wrote its first checkpoint before this one had the lock.
-            planned = plan(given, overrides, os.environ)
+            planned = plan(arguments, overrides, os.environ)
         training = Training(program, folder, planned)
-        if not training.begin(command_line(program, words), given):
-            return
-        status = training.supervise(environment)
-        training.end(status)
+        if training.begin(command_line(program, words)):
+            training.end(training.supervise(environment))
 
 
 def _require_gpus(count: int, environment: Mapping[str, str]) -> None:
@@ -73,7 +66,7 @@ def _require_gpus(count: int, environment: Mapping[str, str]) -> None:
 
 
 @contextlib.contextmanager
-def _entered(out: str, node: int) -> Iterator[Folder]:
+def _enter(out: str, node: int) -> Iterator[Folder]:
     """Lock the run folder. Nodes but the first one do not: they write only their own logs."""
     folder = Folder(out, SCRIPT)
     if node == 0:
@@ -91,7 +84,7 @@ def _entered(out: str, node: int) -> Iterator[Folder]:
 class Training:
     """One start of a training in a run folder."""
 
-    def __init__(self, program: str, folder: Folder, planned: Plan):
+    def __init__(self, program: str, folder: Folder, planned: TrainingPlan):
         self.program, self.folder, self.plan = program, folder, planned
         self.run = RunFolder(folder.path)
         self.node = planned.machines.node
@@ -100,33 +93,24 @@ class Training:
         self.child: subprocess.Popen[bytes] | None = None
         self.interrupted = False
 
-    def begin(self, command: str, given: Mapping[str, str]) -> bool:
+    def begin(self, command: str) -> bool:
         """Bind the folder and record the start. Return False if the training is finished."""
-        records = self.node == 0
-        if records:
+        if self.node == 0:
             self.run.bind(self.plan.settings, self.folder.out)
-            recovered = self.run.recover_last(self.folder.out)
-            if recovered:
-                name = one_line(recovered.name)
+            intact = self.run.recover_last(self.folder.out)
+            if intact:
+                name = one_line(intact.name)
                 print(f"checkpoint_last.pt was truncated by an interruption: continuing from {name}")
         # If all updates are saved and it started again, fairseq would make one more update.
         if self.run.is_finished or 0 < self.plan.max_update <= self.run.resume_update:
-            if records and not self.run.is_finished:
+            if self.node == 0 and not self.run.is_finished:
                 self.run.finish()
             print(f"{one_line(self.folder.out)}: finished, nothing to do")
             return False
-        if records:
-            self.run.note_start(
-                {
-                    "start": _now(),
-                    "command": command,
-                    **machine.facts(Path(given["plugin"])),
-                    "processes": self.plan.where,
-                    "batch": self.plan.batch,
-                    "data": str(self.plan.data),
-                    "seed": self.plan.seed,
-                }
-            )
+        if self.node == 0:
+            facts = {"start": _now(), "command": command, **machine.facts(plugins.OWN), "processes": self.plan.where}
+            facts |= {"batch": self.plan.batch, "data": str(self.plan.data), "seed": self.plan.seed}
+            self.run.note_start(facts)
         line = f"{self.program}: {self.plan.where}; effective batch: {self.plan.batch}"
         print(line, flush=True)
         with self.folder.writing(), open(self.log, "a", encoding="utf-8") as stream:
@@ -152,11 +136,17 @@ class Training:
                 )
             if self.interrupted:
                 self.child.terminate()
-            shown = threading.Thread(target=self._show, args=(self.child,), daemon=True)
-            shown.start()
-            status = self.child.wait()  # an interrupted training may take long to end
-            shown.join()
-            return status
+            with open(self.log, "rb") as log:
+                log.seek(self.first)
+                rest = b""
+                while True:
+                    ended = self.child.poll() is not None  # an interrupted training may take long to end
+                    *lines, rest = (rest + log.read()).split(b"\n")
+                    with contextlib.suppress(OSError):  # the reader of our output may end
+                        _show(lines)
+                    if ended:
+                        return self.child.returncode
+                    time.sleep(_PERIOD)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
@@ -165,23 +155,6 @@ class Training:
         self.interrupted = True
         if self.child is not None:
             self.child.terminate()
-
-    def _show(self, child: "subprocess.Popen[bytes]") -> None:
-        rest = b""
-        with contextlib.suppress(OSError), open(self.log, "rb") as stream:  # the reader of our output may end
-            stream.seek(self.first)
-            while True:
-                ended = child.poll() is not None
-                *lines, rest = (rest + stream.read()).split(b"\n")
-                for line in lines:
-                    for pattern, mark in SHOWN:
-                        match = pattern.match(line)
-                        if match:
-                            sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
-                sys.stdout.buffer.flush()
-                if ended:
-                    return
-                time.sleep(_PERIOD)
 
     def end(self, status: int) -> None:
         """Record how this start ended.
@@ -196,7 +169,7 @@ class Training:
                 raise self._failure(self._reason(status), "see the first node")
             return
         # fairseq's status is unreliable: it may be 0 after an error.
-        if not any("done training in" in line for line in self._said()) or not self.run.last_checkpoint.exists():
+        if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
             reason = self._reason(status)
             wrong = _CONFIGURATION.match(reason)
             raise self._failure(
@@ -207,7 +180,7 @@ class Training:
         self.run.finish()
         print(f"ready: {self.folder.path}, {update} updates")
 
-    def _said(self) -> Iterator[str]:
+    def _lines(self) -> Iterator[str]:
         """Yield the lines that this start added to the log."""
         with open(self.log, "rb") as stream:
             stream.seek(self.first)
@@ -219,7 +192,7 @@ class Training:
         if not self.folder.has_room():
             return "No space left on device"
         reason = last = ""
-        for line in self._said():
+        for line in self._lines():
             last = line
             error = _ERROR.fullmatch(line)
             if error and not _CONSEQUENCE.match(error[1] + error[2]):
@@ -236,6 +209,15 @@ class Training:
             with contextlib.suppress(UserError, OSError):
                 self.run.note_end(_now(), reason)
         return LabError(f"{reason} (full log: {self.log}); {advice}")
+
+
+def _show(lines: Sequence[bytes]) -> None:
+    for line in lines:
+        for pattern, mark in SHOWN:
+            match = pattern.match(line)
+            if match:
+                sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _ignore_keyboard() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, place, quoted, whole
-from fairseq_capsule_lab.runs import data_folder, plugins
-from fairseq_capsule_lab.runs.configuration import OWN, configured
+from fairseq_capsule_lab.runs import plugins, prepared
+from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
 from fairseq_capsule_lab.runs.settings import Settings
@@ -18,7 +18,7 @@ PRECISIONS = ("fp32", "fp16", "bf16")
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingPlan:
     """The plan of a training. `command` starts it; `where` and `batch` describe it in the log and the manifest.
 
     `resumes` is True if the run folder has a checkpoint from which the command continues.
@@ -35,41 +35,39 @@ class Plan:
     resumes: bool
 
 
-def plan(given: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> Plan:
+def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> TrainingPlan:
     """Check the arguments of train.sh and plan the training.
 
     Args:
-        given: the paths config, data, out and plugin, the one beside the scripts; the options gpus, processes, nodes,
-            effective-tokens, precision and like-baseline, each empty if it is not given; visible, the names of the
-            visible GPUs, separated by commas.
+        arguments: the paths config, data and out; the options gpus, processes, nodes, effective-tokens, precision and
+            like-baseline, empty for the default.
 
     Raises:
         LabError: a value is wrong; the message is one line.
     """
-    config, data, beside = (
-        place(name, given[key] and os.path.realpath(given[key]))
-        for name, key in (("CONFIG", "config"), ("DATA", "data"), ("the plugin", "plugin"))
+    config, data = (
+        place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("config", "data")
     )
-    out = place("OUT", given["out"])
+    out = place("OUT", arguments["out"])
     resumes = (out / LAST).exists()
-    _require_files(config, data, given)
-    if given["precision"] not in PRECISIONS:
-        raise LabError(f"--precision must be fp32, fp16 or bf16, not '{given['precision']}'")
-    machines = choose_machines(given, environment)
-    if not machines.gpus and given["precision"] != "fp32":
-        raise LabError(f"--precision {given['precision']}: fairseq supports it only on GPUs; leave it out on the CPU")
-    tokens = whole("--effective-tokens", given["effective-tokens"]) if given["effective-tokens"] else 0
+    _require_files(config, data, arguments)
+    precision = arguments["precision"] or "fp32"
+    if precision not in PRECISIONS:
+        raise LabError(f"--precision must be fp32, fp16 or bf16, not '{precision}'")
+    machines = choose_machines(arguments, environment)
+    if not machines.gpus and precision != "fp32":
+        raise LabError(f"--precision {precision}: fairseq supports it only on GPUs; leave it out on the CPU")
+    tokens = whole("--effective-tokens", arguments["effective-tokens"]) if arguments["effective-tokens"] else 0
 
-    overrides = [*overrides, *_like_baseline(given["like-baseline"], overrides)]
+    overrides = [*overrides, *_like_baseline(arguments["like-baseline"], overrides)]
     own = {**OWN, "optimization.update_freq": "--effective-tokens"} if tokens else OWN
-    settings = Settings(configured(config, overrides, own))
+    settings = Settings(read_configuration(config, overrides, own))
     try:
-        plugin = plugins.plugin(plugins.KEY, settings.get(plugins.KEY), beside)
+        plugin = plugins.plugin(plugins.KEY, settings.get(plugins.KEY))
         if settings.get(plugins.KEY) is not None:
-            settings.config["common"]["user_dir"] = None if plugin == beside else str(plugin)
+            settings.config["common"]["user_dir"] = None if plugin == plugins.OWN else str(plugin)
         times, batch = accumulation(settings, machines.world, tokens)
-        _require_languages(data, settings)
-        _require_one_dictionary(data, settings, config)
+        _require_languages(data, settings, config)
         _require_start("task.init_from_baseline", settings)
         if not resumes:
             _require_start("checkpoint.restore_file", settings)
@@ -78,31 +76,35 @@ def plan(given: Mapping[str, str], overrides: Sequence[str], environment: Mappin
     except UserError as error:
         raise LabError(f"{config}: {error}") from error
 
+    places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
+    command = [
+        *(*machines.launcher, "fairseq-hydra-train", "--config-dir", str(config.parent), "--config-name", config.stem),
+        *("common.log_format=simple", *overrides, *device_settings(machines, precision)),
+        *([f"optimization.update_freq={times}"] if tokens else []),
+        *(_own_checkpoint(settings) if resumes else []),
+        *(f"{key}={quoted(path)}" for key, path in places.items()),
+        *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]", "~hydra.job_logging.handlers.file"),
+    ]
+    origin = {"data": prepared.training_fingerprint(data) if machines.node == 0 else "", "precision": precision}
+    if tokens:
+        # max_tokens may differ between starts: with --effective-tokens the batch stays the same.
+        dataset = {key: value for key, value in settings.config["dataset"].items() if key != "max_tokens"}
+        bound = Settings({**settings.config, "dataset": dataset}, {**origin, "effective-tokens": tokens})
+    else:
+        bound = Settings(settings.config, {**origin, "batch": batch.partition(" = ")[2]})
     device = "GPU" if machines.gpus else "CPU"
-    options = device_settings(machines, given["precision"])
-    options += [f"optimization.update_freq={times}"] if tokens else []
-    options += _own_checkpoint(settings) if resumes else []
-    return Plan(
-        machines,
-        data,
-        _command(config, data, out, plugin, [*overrides, *options], machines),
-        _bound(settings, data, given["precision"], tokens, batch, machines),
-        f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {given['precision']}",
-        batch,
-        max_update,
-        seed,
-        resumes,
-    )
+    where = f"nodes: {machines.nodes}, processes a node: {machines.processes}, each on a {device}, {precision}"
+    return TrainingPlan(machines, data, command, bound, where, batch, max_update, seed, resumes)
 
 
-def _require_files(config: Path, data: Path, given: Mapping[str, str]) -> None:
+def _require_files(config: Path, data: Path, arguments: Mapping[str, str]) -> None:
     if config.suffix != ".yaml" or not config.is_file():
-        raise LabError(f"{given['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
+        raise LabError(f"{arguments['config']}: no such YAML file; name one such as configs/toy/combined.yaml")
     if not data.is_dir():
-        raise LabError(f"{given['data']}: no such data folder; prepare the data first")
+        raise LabError(f"{arguments['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):
         raise LabError(
-            f"{given['data']}: no binarised training set; name the output folder of fairseq-preprocess, "
+            f"{arguments['data']}: no binarised training set; name the output folder of fairseq-preprocess, "
             "OUT/bin of a prepare script"
         )
 
@@ -119,35 +121,26 @@ def _like_baseline(baseline: str, overrides: Sequence[str]) -> list[str]:
     return [f"++task.init_from_baseline={quoted(path)}", "++task.like_baseline=true"]
 
 
-def _require_languages(data: Path, settings: Settings) -> None:
+def _require_languages(data: Path, settings: Settings, config: Path) -> None:
+    """Require the pair of the data, and one dictionary for both languages if they share their embeddings."""
     source, target = (settings.name(f"task.{side}_lang", "") for side in ("source", "target"))
-    if not source or not target:
-        return  # fairseq reads them from the folder
-    other = data_folder.other_pair(data, source, target)
+    other = prepared.other_pair(data, source, target) if source and target else None  # fairseq reads them from the data
     if other:
-        changes = zip(("source", "target"), (source, target), other, strict=True)
-        words = [f"task.{side}_lang={there}" for side, here, there in changes if here != there]
+        pairs = zip(("source", "target"), (source, target), other, strict=True)
+        words = [f"task.{side}_lang={binarised}" for side, configured, binarised in pairs if configured != binarised]
         raise LabError(
             f"it translates {source}-{target}, but {data} has {'-'.join(other)}; give {' '.join(words)} after OUT, "
             "or name other data"
         )
-
-
-def _require_one_dictionary(data: Path, settings: Settings, config: Path) -> None:
-    """Require that the languages have the same dictionary if the configuration shares all embeddings."""
-    pairs = data_folder.pairs(data)
+    pairs_of_data = prepared.pairs(data)
     # With like_baseline, the baseline decides what is shared.
-    if settings.get("model.share_all_embeddings") is not True or settings.get("task.like_baseline") or len(pairs) != 1:
-        return
-    if data_folder.dictionaries_differ(data, *pairs[0]):
-        separate = (
-            "share=separate"
-            if (config.parent / "share/separate.yaml").is_file()
-            else "model.share_all_embeddings=false"
-        )
+    shares = settings.get("model.share_all_embeddings") is True and not settings.get("task.like_baseline")
+    if shares and len(pairs_of_data) == 1 and prepared.dictionaries_differ(data, *pairs_of_data[0]):
+        grouped = (config.parent / "share/separate.yaml").is_file()
         raise LabError(
-            f"model.share_all_embeddings: the two dictionaries of {data} differ; give {separate} after OUT, or prepare "
-            "the data with a joined dictionary"
+            f"model.share_all_embeddings: the two dictionaries of {data} differ; give "
+            f"{'share=separate' if grouped else 'model.share_all_embeddings=false'} after OUT, or prepare the data "
+            "with a joined dictionary"
         )
 
 
@@ -165,14 +158,14 @@ def _own_checkpoint(settings: Settings) -> list[str]:
     return [f"checkpoint.{name}={value}" for name, value in own.items() if settings.get(f"checkpoint.{name}")]
 
 
-def accumulation(settings: Settings, processes: int, wanted: int) -> tuple[list[int], str]:
-    """The accumulation for an effective batch of `wanted` tokens, or the configured one; and the batch in words.
+def accumulation(settings: Settings, processes: int, tokens: int) -> tuple[list[int], str]:
+    """The accumulation for an effective batch of `tokens` tokens, or the configured one; and the batch in words.
 
     Args:
-        wanted: target tokens per update; 0 keeps the accumulation of the configuration.
+        tokens: target tokens per update; 0 keeps the accumulation of the configuration.
 
     Raises:
-        LabError: `wanted` cannot be reached, or a size is not a number.
+        LabError: `tokens` cannot be reached, or a size is not a number.
     """
     size, unit = settings.whole("dataset.max_tokens", 0, low=0), "tokens"
     if not size:
@@ -184,43 +177,20 @@ def accumulation(settings: Settings, processes: int, wanted: int) -> tuple[list[
         raise LabError(f"optimization.update_freq must be a list such as [{times}]")
     times = [whole("optimization.update_freq", number) for number in times]
     step = size * processes
-    if wanted:
+    if tokens:
         if unit != "tokens":
             raise LabError(
-                f"--effective-tokens {wanted}: the batch is dataset.batch_size={size} sentences; set max_tokens"
+                f"--effective-tokens {tokens}: the batch is dataset.batch_size={size} sentences; set max_tokens"
             )
-        times = [max(1, int(wanted / step + 0.5))]
-        if abs(times[0] * step - wanted) > TOLERANCE * wanted:
-            fitting = round(wanted / processes / -(-wanted // step))
+        times = [max(1, int(tokens / step + 0.5))]
+        if abs(times[0] * step - tokens) > TOLERANCE * tokens:
+            fitting = round(tokens / processes / -(-tokens // step))
             raise LabError(
-                f"--effective-tokens {wanted} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, "
+                f"--effective-tokens {tokens} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, "
                 f"and no multiple of it is near; give dataset.max_tokens={fitting}"
             )
-    made = ", ".join(str(step * number) for number in times)
-    batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {made} {unit}"
-    if wanted and times[0] * step != wanted:
-        batch += f" (rounded from {wanted})"
+    total = ", ".join(str(step * number) for number in times)
+    batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {total} {unit}"
+    if tokens and times[0] * step != tokens:
+        batch += f" (rounded from {tokens})"
     return times, batch
-
-
-def _bound(settings: Settings, data: Path, precision: str, tokens: int, batch: str, machines: Machines) -> Settings:
-    """The settings that the run folder is bound to."""
-    config = dict(settings.config)
-    origin = {"data": data_folder.fingerprint(data) if machines.node == 0 else "", "precision": precision}
-    if not tokens:
-        return Settings(config, {**origin, "batch": batch.partition(" = ")[2]})
-    # max_tokens may differ between starts: with --effective-tokens the batch stays the same.
-    config["dataset"] = {key: value for key, value in config["dataset"].items() if key != "max_tokens"}
-    return Settings(config, {**origin, "effective-tokens": tokens})
-
-
-def _command(config: Path, data: Path, out: Path, plugin: Path, words: Sequence[str], machines: Machines) -> list[str]:
-    chosen = ["--config-dir", str(config.parent), "--config-name", config.stem]
-    places = {"common.user_dir": plugin, "task.data": data, "checkpoint.save_dir": out, "hydra.run.dir": out}
-    return [
-        *machines.launcher,
-        *("fairseq-hydra-train", *chosen, "common.log_format=simple", *words),
-        *(f"{key}={quoted(path)}" for key, path in places.items()),
-        *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]"),
-        "~hydra.job_logging.handlers.file",
-    ]

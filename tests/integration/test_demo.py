@@ -16,9 +16,9 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture
 def demo(checkout, tmp_path):
-    def run(script, *arguments):
+    def run(*arguments):
         finished = subprocess.run(
-            [checkout / "scripts" / script, *map(str, arguments)],
+            [checkout / "scripts/demo.sh", *map(str, arguments)],
             cwd=tmp_path,
             env={**os.environ, "PATH": warm_path()},
             stdout=subprocess.PIPE,
@@ -31,33 +31,32 @@ def demo(checkout, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "script, measure, shown, translations",
+    "kind, measure, label, translations",
     [
-        ("demo.sh", "detokenised sacreBLEU = ", "translation ", "translations.de"),
-        ("demo-summarization.sh", "ROUGE-L F1 = ", "headline ", "headlines"),
+        ((), "detokenised sacreBLEU = ", "  translation ", "translations.de"),
+        (("--summarize",), "ROUGE-L F1 = ", "  headline ", "translations.summary"),
     ],
 )
-def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, script, measure, shown, translations):
+def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, kind, measure, label, translations):
     out = tmp_path / "demo"
-    options = ("--train", 60, "--test", 6, "--updates", 60)
-    status, output = demo(script, *options, "--at-least", 0, out)
+    options = (*kind, "--train", 60, "--test", 6, "--updates", 60)
+    status, output = demo(*options, "--at-least", 0, out)
     assert status == 0, output
     assert "update 60: loss" in output
     assert measure in output
-    assert output.count(shown) == 5
+    assert output.count(label) == 5
     assert output.count("  reference ") == 5
-    assert len((out / translations).read_text().splitlines()) == 6
-    if script != "demo.sh":  # both demos end in the same way
+    assert len((out / "run/evaluation/test" / translations).read_text().splitlines()) == 6
+    if kind:  # both demos end in the same way
         return
     assert (out / "attention.png").read_bytes().startswith(b"\x89PNG")
 
     # The model is already trained, so it is only scored.
-    status, output = demo(script, *options, "--at-least", 80, out)
+    status, output = demo(*options, "--at-least", 80, out)
     assert status == 1
     assert "is below 80: the model has not learnt" in output.splitlines()[-1]
 
 
-@pytest.mark.parametrize("script", ["demo.sh", "demo-summarization.sh"])
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -69,8 +68,8 @@ def test_a_short_demo_runs_all_steps_and_resumes(demo, tmp_path, script, measure
         (["--fast", "out"], "unknown option --fast"),
     ],
 )
-def test_wrong_arguments_are_named(demo, tmp_path, script, arguments, message):
-    status, output = demo(script, *arguments)
+def test_wrong_arguments_are_named(demo, tmp_path, arguments, message):
+    status, output = demo(*arguments)
     assert status == 1
     assert message in output.splitlines()[-1]
     assert not list(tmp_path.iterdir())

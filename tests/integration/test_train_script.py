@@ -16,9 +16,9 @@ from tests.integration.commands import PATH, REPOSITORY, SCRIPTED, wait_for
 from tests.integration.preparing import contents, read
 from tests.integration.test_training import assert_same_parameters
 
-# A stub of fairseq-hydra-train that fails. It writes its arguments to `asked`.
+# A stub of fairseq-hydra-train that fails. It writes its arguments to `words`.
 FAILS = """
-printf '%s\\n' "$@" >asked
+printf '%s\\n' "$@" >words
 echo 'Traceback (most recent call last):'
 echo '  File "x.py", line 1, in <module>'
 echo '[rank1]: torch.distributed.DistBackendError: Connection closed by peer'
@@ -32,7 +32,7 @@ def place(run_place):
 
 
 @pytest.fixture
-def asked(place, data):
+def received(place, data):
     """Run the script with stubs of fairseq and torchrun, and return the arguments that they received."""
     place.stub("fairseq-hydra-train", FAILS)
     place.stub("torchrun", FAILS)
@@ -40,7 +40,7 @@ def asked(place, data):
     def run(*arguments, **environment):
         process = place.prepare(*SCRIPTED[:1], data, "out", *arguments, **environment)
         assert place.refused(process, "ValueError: out of luck (full log: "), process.errors
-        return read(place.root / "asked")
+        return read(place.root / "words")
 
     return run
 
@@ -163,29 +163,29 @@ def test_checkpoints_of_other_programs_are_not_changed(place, trained, data):
         (["--processes", 2], None),
     ],
 )
-def test_effective_tokens_choose_the_accumulation(asked, place, arguments, accumulation):
-    arguments = asked(*arguments)
-    found = [line.partition("=")[2] for line in arguments if line.startswith("optimization.update_freq=")]
-    assert found == ([accumulation] if accumulation else [])
+def test_effective_tokens_choose_the_accumulation(received, place, arguments, accumulation):
+    arguments = received(*arguments)
+    chosen = [line.partition("=")[2] for line in arguments if line.startswith("optimization.update_freq=")]
+    assert chosen == ([accumulation] if accumulation else [])
     if "4000" in arguments:
         assert "(rounded from 4000)" in (place.out / "train.log").read_text()
 
 
-def test_gpus_set_the_launcher_and_the_precision(asked, place):
+def test_gpus_set_the_launcher_and_the_precision(received, place):
     (place.root / "seen").mkdir()
     (place.root / "seen/torch.py").write_text("class cuda:\n    device_count = staticmethod(lambda: 4)\n")
     place.stub("nvidia-smi", '[[ $1 != --list-gpus ]] || printf "GPU %d: a name\\n" 0 1 2 3')
     place.stub("torchrun", f"echo $CUDA_VISIBLE_DEVICES >visible; {FAILS}")
     seen = {"PYTHONPATH": str(place.root / "seen")}
-    arguments = asked("--gpus", 2, "--precision", "bf16", "--effective-tokens", 4096, **seen)
+    arguments = received("--gpus", 2, "--precision", "bf16", "--effective-tokens", 4096, **seen)
     assert arguments[:5] == ["--standalone", "--nproc-per-node", "2", "--no-python", "fairseq-hydra-train"]
     assert (place.root / "visible").read_text() == "0,1\n"
     assert {"common.bf16=true", "common.fp16=false", "optimization.update_freq=[2]"} <= set(arguments)
     world, rank = "distributed_training.distributed_world_size", "distributed_training.distributed_rank"
     assert {f"{world}=2", rank + "=${oc.env:RANK}"} <= set(arguments)
     assert "common.cpu=true" not in arguments
-    assert f"{world}=4" in asked(**seen)
-    alone = asked("--gpus", 1, **seen)
+    assert f"{world}=4" in received(**seen)
+    alone = received("--gpus", 1, **seen)
     assert alone[0] == "--config-dir" and f"{world}=1" in alone
 
 
@@ -196,10 +196,10 @@ def test_gpus_set_the_launcher_and_the_precision(asked, place):
         ({"SLURM_NODEID": "0", "SLURM_JOB_NODELIST": "n[3-4]", "SLURM_JOB_ID": "7012"}, "n3", "29512"),
     ],
 )
-def test_nodes_set_the_launcher(asked, place, environment, master, port):
+def test_nodes_set_the_launcher(received, place, environment, master, port):
     # The second name comes late. The script reads only the first and must not break the pipe.
     place.stub("scontrol", '[[ "$*" == "show hostnames n[3-4]" ]] && echo n3 && sleep 0.3 && echo n4')
-    arguments = asked("--nodes", 2, "--processes", 2, **environment)
+    arguments = received("--nodes", 2, "--processes", 2, **environment)
     launcher = f"--nnodes 2 --node-rank 0 --master-addr {master} --master-port {port} --nproc-per-node 2 --no-python"
     assert " ".join(arguments).startswith(launcher)
     assert "distributed_training.distributed_world_size=4" in arguments
@@ -253,11 +253,11 @@ def test_a_failure_before_the_first_checkpoint_does_not_bind_the_folder(place, d
     assert RunFolder(place.out).settings().get("model.dropout") == 0.2
 
 
-def test_a_start_that_waited_continues_from_the_own_checkpoint(place, asked, data):
+def test_a_start_that_waited_continues_from_the_own_checkpoint(place, received, data):
     """Another start of the same command wrote a checkpoint while this one waited for the folder."""
     (place.root / "first.pt").touch()
     options = ("checkpoint.restore_file=first.pt", "checkpoint.reset_optimizer=true")
-    assert options[0] in asked(*options)
+    assert options[0] in received(*options)
     lock = os.open(place.out, os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)
     process = place.start("scripts/train.sh", SCRIPTED[0], data, "out", *options)
@@ -267,14 +267,22 @@ def test_a_start_that_waited_continues_from_the_own_checkpoint(place, asked, dat
     os.close(lock)
     process.output, process.errors = process.communicate(timeout=60)
     assert place.refused(process, "ValueError: out of luck")
-    found = [line for line in read(place.root / "asked") if line.startswith("checkpoint.re")]
-    assert found[-2:] == ["checkpoint.restore_file=checkpoint_last.pt", "checkpoint.reset_optimizer=false"]
+    options = [line for line in read(place.root / "words") if line.startswith("checkpoint.re")]
+    assert options[-2:] == ["checkpoint.restore_file=checkpoint_last.pt", "checkpoint.reset_optimizer=false"]
 
 
 def test_an_error_of_the_command_advises_no_second_start(place, data):
     place.stub("fairseq-hydra-train", "echo \"omegaconf.errors.ConfigKeyError: Key 'x' not in 'Y'\"")
     process = place.prepare(*SCRIPTED, "+model.x=1", data, "out")
     assert place.refused(process, "train.sh: Key 'x' not in 'Y' (full log: ", "; correct the command")
+
+
+@pytest.mark.parametrize("override", ["dataset.max_token=9", "model.nosuch=1", "+model.dropout=1"])
+def test_fairseq_refuses_settings_that_it_does_not_have(place, data, override):
+    process = place.prepare(*SCRIPTED, override, data, "out")
+    name = override.partition("=")[0].removeprefix("+")
+    assert place.refused(process, "train.sh: Could not ", f"'{name}'. (full log: ", "; correct the command")
+    assert not list(place.out.glob("checkpoint*")) and not (place.out / "finished").exists()
 
 
 def test_an_interruption_ends_the_training_too(place, data):
@@ -297,11 +305,6 @@ def test_an_interruption_ends_the_training_too(place, data):
         (["{config}", ".", "out"], ".: no binarised training set;"),
         (["{config}", "{data}"], "name CONFIG, DATA and OUT, not 2 places"),
         (["{config}", "{data}", "/dev/null"], "/dev/null is not a folder"),
-        (["{config}", "{data}", "out", "model.nosuch=1"], "no such setting in the file; +model.nosuch=1 adds it"),
-        (
-            ["{config}", "{data}", "out", "+model.dropout=1"],
-            "+model.dropout=1: the setting is in the file; leave out the plus",
-        ),
         (["{config}", "{data}", "out", "task.target_lang=fr"], "has en-de; give task.target_lang=de after OUT"),
         (["{config}", "{data}", "out", "--processes", "10000000000"], "a positive whole number up to 1024, not"),
         (["{config}", "{data}", "${{oc.env:HOME}}"], "fairseq cannot open a path with '$'; rename it"),

@@ -8,10 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairseq_capsule.errors import one_line as escaped
+from fairseq_capsule_lab.cli.evaluate import OPTIONS
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs import RunFolder, Settings, evaluation_plan
+from fairseq_capsule_lab.runs import RunFolder, Settings, evaluate
 from tests.runs import hostile
-from tests.runs.test_training_plan import CONFIG, FEW, KEYS, REPOSITORY
+from tests.runs.test_training_plan import CONFIG, FEW, KEYS
 from tests.runs.test_values import one_line
 
 
@@ -26,14 +27,29 @@ def run(tmp_path):
         (tmp_path / "data" / name).touch()
     folder = RunFolder(tmp_path / "run")
     folder.write_settings(Settings(CONFIG))
-    options = dict.fromkeys(["split", "checkpoints", "beam", "lenpen", "nbest", "against", "user-dir"], "")
-    places = {"run": str(folder.path), "data": str(tmp_path / "data"), "plugin": str(REPOSITORY / "fairseq_capsule")}
-    return {**places, **options, "max-tokens": "12000", "results": "evaluation"}
+    folder.finish()
+    options = dict.fromkeys(
+        [
+            "split",
+            "checkpoints",
+            "beam",
+            "lenpen",
+            "nbest",
+            "against",
+            "user-dir",
+            "max-tokens",
+            "lowercase",
+            "results",
+        ],
+        "",
+    )
+    places = {"run": str(folder.path), "data": str(tmp_path / "data")}
+    return {**places, **options}
 
 
-def evaluated(asked):
+def evaluated(arguments):
     try:
-        return evaluation_plan.plan(asked)
+        return evaluate.plan(arguments)
     except LabError as error:
         assert one_line(error)
         return str(error)
@@ -42,11 +58,12 @@ def evaluated(asked):
 def test_the_plan_follows_the_configuration(run):
     plan = evaluated(run)
     assert (plan.beam, plan.lenpen, plan.nbest, plan.task, plan.source, plan.target) == (
-        *(4, 0.6, 1),
+        *(4, "0.6", 1),
         *("translation", "en", "de"),
     )
-    assert plan.average[1:5] == ("average", run["run"], "--last", "3") and not plan.finished
-    assert evaluated({**run, "lenpen": "1"}).shown_lenpen == "1"
+    assert plan.average[1:5] == ("average", run["run"], "--last", "3")
+    assert plan.notes == ()
+    assert evaluated({**run, "lenpen": "1"}).lenpen == "1"
     plan.checkpoint.touch()
     assert evaluated(run).average == ()
 
@@ -54,7 +71,7 @@ def test_the_plan_follows_the_configuration(run):
 @pytest.mark.parametrize(
     "keep, taken, note",
     [
-        ({"keep_last_epochs": 10}, "last3", "has 3 of the 10 checkpoints that are averaged by default; using last:3"),
+        ({"keep_last_epochs": 10}, "last3", "3 of the 10 checkpoints that are averaged by default; using last:3"),
         ({"keep_last_epochs": 2}, "last2", ""),
         ({"keep_last_epochs": -1}, "best", ""),
         ({}, "best", ""),
@@ -65,9 +82,10 @@ def test_as_many_checkpoints_are_averaged_as_there_are(run, keep, taken, note):
     (folder / "checkpoint_best.pt").touch()
     RunFolder(folder).write_settings(Settings({**CONFIG, "checkpoint": keep}))
     plan = evaluated(run)
-    assert plan.checkpoint.stem.endswith(taken) and plan.note.endswith(note) and bool(plan.note) == bool(note)
-    asked = "last:4 averages 4; give --checkpoints last:3 or checkpoint_"
-    assert asked in evaluated({**run, "checkpoints": "last:4"})
+    assert plan.checkpoint.stem.endswith(taken)
+    assert [text.partition(" has ")[2] for text in plan.notes] == [note] * bool(note)
+    refusal = "last:4 averages 4; give --checkpoints last:3 or checkpoint_"
+    assert refusal in evaluated({**run, "checkpoints": "last:4"})
     for path in folder.glob("checkpoint[0-9]*.pt"):
         path.unlink()
     assert evaluated(run).checkpoint.name == "checkpoint_best.pt"
@@ -99,7 +117,7 @@ def test_an_impossible_number_of_checkpoints_is_refused(run):
 def test_translations_are_scored_as_their_text_was_tokenised(run, prepared, scoring):
     if prepared is not None:
         (Path(run["data"]) / "settings").write_text(prepared, encoding="latin-1")
-    assert " ".join(evaluated(run).scoring) == scoring
+    assert " ".join(evaluated(run).scoring) == f"--lang de {scoring}".rstrip()
 
 
 def test_a_run_folder_does_not_name_a_program(run, my_plugin, forked_plugins):
@@ -110,15 +128,15 @@ def test_a_run_folder_does_not_name_a_program(run, my_plugin, forked_plugins):
     assert f"trained with the plugin {my_plugin}" in refused and "if you trust it, give its folder by --user" in refused
     assert not (my_plugin / "imported").exists()
     plan = evaluated({**run, "user-dir": "my_plugin"})
-    assert (plan.plugin, plan.note.count("plugin")) == (my_plugin, 0)
+    assert (plan.plugin, plan.notes) == (my_plugin, ())
     other = shutil.copytree(my_plugin, my_plugin.with_name("other_plugin"))
     plan = evaluated({**run, "user-dir": str(other)})
-    assert plan.plugin == other and f"was trained with the plugin {my_plugin}, not {other}" in plan.note
+    assert plan.plugin == other and f"was trained with the plugin {my_plugin}, not {other}" in plan.notes[0]
 
 
 def test_a_run_that_names_no_plugin_can_be_given_one(run, my_plugin):
     plan = evaluated({**run, "user-dir": str(my_plugin)})
-    assert (plan.plugin, plan.note) == (my_plugin, "")
+    assert (plan.plugin, plan.notes) == (my_plugin, ())
 
 
 def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
@@ -139,17 +157,15 @@ def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
     assert not mark.exists()
 
 
-@pytest.mark.parametrize(
-    "option", ["split", "checkpoints", "beam", "lenpen", "nbest", "max-tokens", "results", "against", "user-dir"]
-)
+@pytest.mark.parametrize("option", OPTIONS)
 def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @FEW
     @given(hostile.texts("MARK"))
     def plan(text):
         found = evaluated({**run, option: text})
-        assert isinstance(found, evaluation_plan.Plan) or option in found or escaped(text)[:9] in found
-        if isinstance(found, evaluation_plan.Plan):
-            folder = Path(run["run"], {**run, option: text}["results"], found.splits[0]).resolve()
+        assert isinstance(found, evaluate.EvaluationPlan) or option in found or escaped(text)[:9] in found
+        if isinstance(found, evaluate.EvaluationPlan):
+            folder = Path(run["run"], (text if option == "results" else "") or "evaluation", found.splits[0]).resolve()
             assert folder.parent.parent == Path(run["run"]).resolve()
 
     plan()

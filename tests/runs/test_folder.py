@@ -16,7 +16,7 @@ from fairseq_capsule_lab.runs import RunFolder, Settings
 from fairseq_capsule_lab.runs.folder import BEST, EPOCH, LINKS, UPDATE
 from fairseq_capsule_lab.runs.machine import Machines
 from fairseq_capsule_lab.runs.train import Training
-from fairseq_capsule_lab.runs.training_plan import Plan
+from fairseq_capsule_lab.runs.training_plan import TrainingPlan
 from fairseq_capsule_lab.stages import Folder
 from tests.runs import hostile
 from tests.runs.test_values import one_line
@@ -237,8 +237,8 @@ def start(folder):
 
     def run(node):
         machines = Machines((), 1, 1, node, ())
-        planned = Plan(machines, Path("data"), [], Settings({}), "", "", max_update=3, seed=1, resumes=False)
-        return Training("train.sh", Folder(str(folder.path), "train.sh"), planned).begin("", {"plugin": "."})
+        planned = TrainingPlan(machines, Path("data"), [], Settings({}), "", "", max_update=3, seed=1, resumes=False)
+        return Training("train.sh", Folder(str(folder.path), "train.sh"), planned).begin("")
 
     return run
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.runs.prepared import SCRIPTS, Preparation, Side, preparation
+from fairseq_capsule_lab.runs.prepared import SCRIPTS, Preparation, preparation
+from fairseq_capsule_lab.runs.prepared import SidePreparation as Side
 
 
 @pytest.fixture
@@ -38,7 +39,13 @@ CASES = [
         "script prepare-multi30k.sh, bpe sentencepiece, tokenise none",
         "en de",
         "sentencepiece.model",
-        Preparation(Side("en", "none", False), Side("de", "none", False), True, "sentencepiece", "sentencepiece.model"),
+        Preparation(
+            Side("en", "none", False),
+            Side("de", "none", False),
+            True,
+            "sentencepiece",
+            "sentencepiece.model",
+        ),
     ),
     (
         "script prepare-wmt14-en-de.sh",
@@ -68,7 +75,13 @@ CASES = [
         "script prepare-headlines.sh",
         "text summary",
         "",
-        Preparation(Side("text", "characters", False), Side("summary", "characters", False), False, "none", None),
+        Preparation(
+            Side("text", "characters", False),
+            Side("summary", "characters", False),
+            False,
+            "none",
+            None,
+        ),
     ),
 ]
 
