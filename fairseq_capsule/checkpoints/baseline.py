@@ -57,8 +57,8 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
     if not isinstance(state.get("model"), dict):
         raise UserError(f"{label}: it contains no model")
     options = _flat(_options(state))
-    # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter.
-    parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
+    # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter with content.
+    parameters = [value for value in state["model"].values() if value.numel()]
     largest = max((side for parameter in parameters for side in parameter.shape), default=0)
     taken = {}
     for name in _names(config):

@@ -109,9 +109,12 @@ def rebuild(content: bytes) -> Dict[str, Any]:
         # In the older format, torch fills only those storages that the file lists later.
         return storage if archive else storage.fill_(0)
 
+    stream = io.BytesIO(content)
     with torch.serialization.safe_globals(CLASSES):
         # weights_only is torch's default, but TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off.
-        state = torch.load(io.BytesIO(content), map_location=keep, weights_only=True)
+        state = torch.load(stream, map_location=keep, weights_only=True)
+    if not archive and stream.read(1):
+        raise UserError("the file is damaged, or torch did not write it (bytes after its end); copy it again")
     if type(state) is not dict:
         raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
     if sum(storage.nbytes() for storage in storages) > len(content):  # the older format can resize them

@@ -178,6 +178,17 @@ def test_more_layers_than_parameters_are_refused(tmp_path):
         take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
+@pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**30, 0, 2**30)])
+def test_empty_parameters_allow_no_size(tmp_path, shape):
+    """They have any shape without a byte in the file."""
+    for name in ("encoder_embed_dim", "decoder_ffn_embed_dim", "encoder_layers"):
+        options = {**TRANSFORMER, name: 10**6}
+        empty = {str(number): torch.zeros(shape) for number in range(20)}
+        save(tmp_path / "base.pt", model={**PARAMETERS, **empty}, cfg={"task": {}, "model": options}, args=None)
+        with pytest.raises(UserError, match=f"its {name} cannot be '1000000'"):
+            take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
+
+
 @pytest.mark.parametrize("options", [None, [], "text", 7])
 def test_a_checkpoint_without_options_is_refused(tmp_path, options):
     save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
