@@ -15,7 +15,7 @@ from fairseq_capsule.inspection.attention_routing import routing_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import horizontal_routing, vertical_routing
-from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
+from fairseq_capsule.tasks.routing_log import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
 from tests.tasks.test_capsule_translation import make_capsule_task
 from tests.zoo import CASES, LENGTHS, build, case_name, make_batch, make_criterion, make_sentences
@@ -31,7 +31,7 @@ def means(model, *sentences):
         for name, value in routing_sums(model, make_batch(sentence)["net_input"]).items():
             sums[name] = sums.get(name, 0) + value
     with metrics.aggregate() as aggregated:
-        log_routing([sums])
+        log_means([sums], "routing_")
     return aggregated.get_smoothed_values()
 
 
