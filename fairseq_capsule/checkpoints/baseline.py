@@ -146,7 +146,7 @@ def init_from_baseline(
     strangers = [name for name in absent if name not in removed]
     if strangers:
         raise UserError(
-            f"{label}: the model has no {_listed(strangers)}; use the architecture, the layers and the options of the "
+            f"{label}: the model has no {_names(strangers)}; use the architecture, the layers and the options of the "
             "baseline"
         )
     for name, value in baseline.items():
@@ -159,15 +159,15 @@ def init_from_baseline(
     missing = [name for name in new if name not in added]
     if missing:
         raise UserError(
-            f"{label}: it has no {_listed(missing)}, which no mechanism adds; use the layers and the options of the "
+            f"{label}: it has no {_names(missing)}, which no mechanism adds; use the layers and the options of the "
             "baseline"
         )
     _refuse_separate_embeddings(label, model, baseline)
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
     logger.info(
-        f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_listed(new)}"
+        f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
     )
-    logger.info(f"{path}: left out, because a mechanism replaces them: {_listed(absent)}")
+    logger.info(f"{path}: left out, because a mechanism replaces them: {_names(absent)}")
 
 
 def _refuse_separate_embeddings(label: str, model: BaseFairseqModel, baseline: Dict[str, Tensor]) -> None:
@@ -184,7 +184,7 @@ def _refuse_separate_embeddings(label: str, model: BaseFairseqModel, baseline: D
             )
 
 
-def _listed(names: List[str]) -> str:
+def _names(names: List[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"
 
 

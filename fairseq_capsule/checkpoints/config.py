@@ -84,19 +84,19 @@ def check_config(state: Dict[str, Any]) -> None:
                 f"its config has more than {MOST_VALUES} values, or more than {MOST_TEXT} characters of text"
             )
         if key in WRITTEN and value is not None:
-            raise UserError(f"its option {name} would write a file: {_shown(value)}")
+            raise UserError(f"its option {name} would write a file: {_excerpt(value)}")
         if not isinstance(value, str):
             continue
         if "${" in value:
-            raise UserError(f"its option {name} is an interpolation, which is not allowed: {_shown(value)}")
+            raise UserError(f"its option {name} is an interpolation, which is not allowed: {_excerpt(value)}")
         if CONTROLS.search(value):
-            raise UserError(f"its option {name} has control characters: {_shown(value)}")
+            raise UserError(f"its option {name} has control characters: {_excerpt(value)}")
         if name.startswith(LOGGING):
             continue
         if key in components and not COMPONENT_NAME.fullmatch(value):
-            raise UserError(f"its option {name} is not the name of a component: {_shown(value)}")
+            raise UserError(f"its option {name} is not the name of a component: {_excerpt(value)}")
         if ADDRESS.search(value) and key not in OF_THE_TRAINING and value not in defaults:
-            raise UserError(f"its option {name} is a URL that would be fetched: {_shown(value)}")
+            raise UserError(f"its option {name} is a URL that would be fetched: {_excerpt(value)}")
 
 
 def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, str, Any]]:
@@ -115,9 +115,9 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
         for inner, item in (value if kind is dict else vars(value)).items():
             inner = str(inner)
             if not inner.isprintable() or len(inner) > LONGEST_NAME:
-                raise UserError(f"its config has an option with an invalid name: {_shown(inner)}, in {name or key}")
+                raise UserError(f"its config has an option with an invalid name: {_excerpt(inner)}, in {name or key}")
             if NOT_PLAIN.search(inner):
-                raise UserError(f"its config has an option with a name that is not plain text: {_shown(inner)}")
+                raise UserError(f"its config has an option with a name that is not plain text: {_excerpt(inner)}")
             yield from _values(f"{name}.{inner}" if name else inner, inner, item, depth + 1)
     elif kind is str and NOT_PLAIN.search(value) and not name.startswith(LOGGING):
         try:
@@ -126,7 +126,7 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
             if FREE_TEXT.fullmatch(key):
                 return
             raise UserError(
-                f"its option {name} is neither plain text nor a literal, so fairseq could run it: {_shown(value)}"
+                f"its option {name} is neither plain text nor a literal, so fairseq could run it: {_excerpt(value)}"
             ) from None
         yield from _values(name or key, key, content, depth + 1)
     elif kind not in (type(None), bool, int, float, str):
@@ -136,7 +136,7 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
         )
 
 
-def _shown(value: Any) -> str:
+def _excerpt(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 

@@ -111,7 +111,7 @@ def test_a_model_takes_the_baseline_s_architecture_and_parameters(tmp_path, base
 def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
     both = dictionaries({})
     task = CapsuleTranslationTask(CapsuleTranslationConfig(), *both)
-    for arch, wanted, own in (
+    for arch, started, own in (
         ("capsule_lstm", "gdr_lstm", {"encoder_directions": 1}),
         ("gret_transformer_tiny", "gdr_transformer_base", {"encoder_attention_heads": 3}),
     ):
@@ -119,7 +119,7 @@ def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
         model = task.build_model(config)
         options = OmegaConf.to_container(config, enum_to_str=True)
         save(tmp_path / "base.pt", model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
-        taken = config_of(wanted)
+        taken = config_of(started)
         take(taken, tmp_path / "base.pt")
         assert (taken.encoder_layers, taken.encoder_embed_dim) == (2, 12)
         assert own.items() <= dict(taken).items()

@@ -59,8 +59,8 @@ def test_every_routing_has_entropy_norm_and_dead_capsules():
 
 
 def test_shares_of_contents_sum_to_one():
-    found = means(build("gdr_transformer_base"), SENTENCES)
-    shares = [found[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
+    logged = means(build("gdr_transformer_base"), SENTENCES)
+    shares = [logged[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
     assert sum(shares) == pytest.approx(1, abs=2e-4)
     assert "routing_past_future_past" not in means(build("gdr_transformer_base", {"past_future": "attn"}), SENTENCES)
 
