@@ -54,7 +54,7 @@ SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
 MAY_BE_0 = ("base_layers",)  # other options set "lowest" in their metadata
 
 
-def _check_range(item: Field, value: Any) -> None:
+def _check_range(item: "Field[Any]", value: Any) -> None:
     name = item.name
     if item.type is int and isinstance(value, float):
         raise UserError(f"{option(name)} must be a whole number, not {value}")

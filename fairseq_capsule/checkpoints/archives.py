@@ -57,11 +57,8 @@ def _write_members(name: str, archive: tarfile.TarFile, folder: Path, most: int)
         most -= member.size
         if most < 0:
             raise UserError(f"{name}: not unpacked: it would be more than {MOST_EXPANSION} times as large")
-        target = folder / place
-        content = archive.extractfile(member)
-        if content is None:  # a folder
-            target.mkdir(parents=True, exist_ok=True)
-            continue
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with open(target, "wb") as stream:  # nothing in this new folder is a link
-            shutil.copyfileobj(content, stream)
+        content, target = archive.extractfile(member), folder / place
+        (target.parent if content else target).mkdir(parents=True, exist_ok=True)  # a folder has no content
+        if content:
+            with open(target, "wb") as stream:  # nothing in this new folder is a link
+                shutil.copyfileobj(content, stream)

@@ -9,7 +9,7 @@ from omegaconf import OmegaConf
 from torch import Tensor
 from tqdm import tqdm
 
-from fairseq_capsule.checkpoints.contents import floating_point, require_finite
+from fairseq_capsule.checkpoints.contents import require_finite
 from fairseq_capsule.checkpoints.loading import read_checkpoint
 from fairseq_capsule.errors import UserError
 
@@ -26,18 +26,26 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
             the first file in the names or shapes of the parameters.
     """
     sums: Dict[str, Tensor] = {}
-    shapes: Dict[str, str] = {}
+    shapes: Dict[str, str] = {}  # of the first checkpoint
     for path in tqdm(paths, desc="average", unit=" checkpoints", disable=None):
         checkpoint = load(path)
         require_finite(path, checkpoint)
-        shapes = shapes or _shapes(checkpoint)
-        _require_same_shapes(path, _shapes(checkpoint), paths[0], shapes)
-        for name, tensor in floating_point(checkpoint):
-            sums[name] = sums[name] + tensor if name in sums else tensor.double()
+        own = {name: f"of shape {list(parameter.shape)}" for name, parameter in checkpoint["model"].items()}
+        shapes = shapes or own
+        for name in [*shapes, *own]:
+            shape, first = own.get(name, "missing"), shapes.get(name, "missing")
+            if shape != first:
+                raise UserError(
+                    f"{path}: parameter {name} is {shape}, in {paths[0]} it is {first}; "
+                    "average checkpoints of one model"
+                )
+        for name, tensor in checkpoint["model"].items():
+            if tensor.is_floating_point():
+                sums[name] = sums[name] + tensor if name in sums else tensor.double()
     parameters = OrderedDict(checkpoint["model"])
-    for name, tensor in floating_point(checkpoint):
-        parameters[name] = (sums.pop(name) / len(paths)).to(tensor.dtype)
-    dropped = ("ema", "ema_fp32_params", "val_loss")
+    for name in [*sums]:
+        parameters[name] = (sums.pop(name) / len(paths)).to(parameters[name].dtype)
+    dropped = ("ema", "ema_fp32_params")
     extra_state = {key: value for key, value in checkpoint["extra_state"].items() if key not in dropped}
     return {
         **checkpoint,
@@ -61,19 +69,6 @@ def load(path: Path) -> Dict[str, Any]:
     if not all(isinstance(checkpoint.get(part), Mapping) for part in ("cfg", "model", "extra_state")):
         raise UserError(f"{path}: damaged, or not a checkpoint of fairseq-train; leave it out")
     return checkpoint
-
-
-def _shapes(checkpoint: Dict[str, Any]) -> Dict[str, str]:
-    return {name: f"of shape {list(parameter.shape)}" for name, parameter in checkpoint["model"].items()}
-
-
-def _require_same_shapes(path: Path, shapes: Dict[str, str], first_path: Path, first_shapes: Dict[str, str]) -> None:
-    for name in [*first_shapes, *shapes]:
-        here, there = shapes.get(name, "missing"), first_shapes.get(name, "missing")
-        if here != there:
-            raise UserError(
-                f"{path}: parameter {name} is {here}, in {first_path} it is {there}; average checkpoints of one model"
-            )
 
 
 def _tied(parameters: "OrderedDict[str, Tensor]") -> "OrderedDict[str, Tensor]":

@@ -26,8 +26,11 @@ logger = logging.getLogger(__name__)
 WITHOUT_MEANING = ("version", "_float_tensor")
 
 # The options of fairseq's Transformer and LSTM that determine the parameters and the computation.
-SIZE = re.compile(r"(encoder|decoder)_(layers|((ffn|out)_)?embed_dim|(input|output)_dim|hidden_size|attention_heads)")
-POSITIONS = re.compile(r"max_(source|target)_positions")
+SIZE = re.compile(
+    r"(encoder|decoder)_(layers|((ffn|out)_)?embed_dim|(input|output)_dim|hidden_size|attention_heads|directions)"
+)
+# A size, too, if the positions are learned; otherwise the model keeps its own maximum.
+POSITIONS = {"max_source_positions": "encoder_learned_pos", "max_target_positions": "decoder_learned_pos"}
 WITHOUT_PARAMETERS = (
     r"(encoder|decoder)_normalize_before|activation_fn"
     r"|no_(scale_embedding|token_positional_embeddings|decoder_final_norm)"
@@ -54,26 +57,31 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
         UserError: the checkpoint has another kind of model, or an option with an impossible value.
     """
     label = f"--like-baseline {path}"
-    if not isinstance(state.get("model"), dict):
-        raise UserError(f"{label}: it contains no model")
-    options = _flat(_options(state))
-    # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter.
-    parameters = [value for value in state["model"].values() if isinstance(value, Tensor)]
-    largest = max((side for parameter in parameters for side in parameter.shape), default=0)
-    taken = {}
-    for name in _names(config):
-        if name in options and _is_architecture(name, options):
-            most = len(parameters) if name.endswith("_layers") else largest
-            taken[name] = _checked(label, name, options[name], most)
-        elif NEEDED.fullmatch(name):
-            raise UserError(
-                f"{label}: it has no option {name}; name a baseline of the model's kind, Transformer or LSTM"
-            )
-    try:
-        for name, value in taken.items():
+    # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter with content.
+    shapes = [parameter.shape for parameter in _parameters(label, state).values() if parameter.numel()]
+    largest = max((side for shape in shapes for side in shape), default=0)
+    options, taken = _flat(_options(state)), {}
+    for name in list(vars(config) if isinstance(config, Namespace) else config):
+        value = options.get(name)
+        if name not in options:
+            if NEEDED.fullmatch(name):
+                raise UserError(
+                    f"{label}: it has no option {name}; name a baseline of the model's kind, Transformer or LSTM"
+                )
+            continue
+        if CHOICE.fullmatch(name):
+            allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
+        elif SIZE.fullmatch(name) or name in POSITIONS and options.get(POSITIONS[name]) is True:
+            allowed = type(value) is int and 1 <= value <= (len(shapes) if name.endswith("_layers") else largest)
+        else:
+            continue
+        taken[name] = value
+        try:
+            if not allowed and value is not None:  # None leaves the option to fairseq
+                raise ValueError(name)
             setattr(config, name, value)
-    except (OmegaConfBaseException, ValueError) as error:
-        raise UserError(f"{label}: its {name} cannot be {str(value)!r}") from error
+        except (OmegaConfBaseException, ValueError) as error:
+            raise UserError(f"{label}: its {name} cannot be {str(value)[:40]!r}") from error
     logger.info(f"{path}: took {', '.join(f'{name}={value}' for name, value in taken.items())}")
 
 
@@ -112,10 +120,10 @@ def init_from_baseline(
     target_dictionary: Dictionary,
     added: Collection[str],
     removed: Collection[str],
-):
+) -> None:
     """Copy all parameters of a baseline into a model. The other parameters of the model keep their initialisation.
 
-    Both numbers of parameters are logged.
+    The names of those that the baseline does not have, and of those that the model does not have, are logged.
 
     Args:
         path, state: the name and the content of the baseline's checkpoint. The names of its parameters are updated.
@@ -128,62 +136,63 @@ def init_from_baseline(
             separate embeddings that the model shares. Or the model has parameters that are not in the baseline and that
             no mechanism adds.
     """
-    if not isinstance(state.get("model"), dict):
-        raise UserError(f"--init-from-baseline {path}: it contains no model")
-    refuse_other_dictionaries(f"--init-from-baseline {path}", state, source_dictionary, target_dictionary)
-    baseline = state["model"]
+    label = f"--init-from-baseline {path}"
+    baseline = _parameters(label, state)
+    refuse_other_dictionaries(label, state, source_dictionary, target_dictionary)
     model.upgrade_state_dict(baseline)
     own = model.state_dict()
     parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
-    strangers = [
-        name for name in baseline if name not in own and name not in removed and not name.endswith(WITHOUT_MEANING)
-    ]
+    absent = [name for name in baseline if name not in own and not name.endswith(WITHOUT_MEANING)]
+    strangers = [name for name in absent if name not in removed]
     if strangers:
         raise UserError(
-            f"--init-from-baseline {path}: the model has no {_listed(strangers)}; use the architecture, the layers "
-            "and the options of the baseline"
+            f"{label}: the model has no {_names(strangers)}; use the architecture, the layers and the options of the "
+            "baseline"
         )
     for name, value in baseline.items():
-        if name in parameters and not value.is_floating_point():
-            raise UserError(f"--init-from-baseline {path}: {name} is of type {value.dtype}, which no parameter has")
         if name in own and own[name].shape != value.shape:
             raise UserError(
-                f"--init-from-baseline {path}: {name} has the shape {tuple(value.shape)} there and "
-                f"{tuple(own[name].shape)} in the model; use the dimensions of the baseline"
+                f"{label}: {name} has the shape {tuple(value.shape)} there and {tuple(own[name].shape)} in the model; "
+                "use the dimensions of the baseline"
             )
     new = [name for name in parameters if name not in baseline]
     missing = [name for name in new if name not in added]
     if missing:
         raise UserError(
-            f"--init-from-baseline {path}: it has no {_listed(missing)}, which no mechanism adds; "
-            "use the layers and the options of the baseline"
+            f"{label}: it has no {_names(missing)}, which no mechanism adds; use the layers and the options of the "
+            "baseline"
         )
-    _check_sharing(path, model, baseline)
+    _refuse_separate_embeddings(label, model, baseline)
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
-
     logger.info(
-        f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_listed(new)}"
+        f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
     )
+    logger.info(f"{path}: left out, because a mechanism replaces them: {_names(absent)}")
 
 
-def _check_sharing(path: str, model: BaseFairseqModel, baseline: Dict[str, Tensor]) -> None:
+def _refuse_separate_embeddings(label: str, model: BaseFairseqModel, baseline: Dict[str, Tensor]) -> None:
     """Raise a UserError if the baseline has different values for embeddings that the model shares."""
-    seen: Dict[int, str] = {}
+    first: Dict[int, str] = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         if name not in baseline:
             continue
-        other = seen.setdefault(id(parameter), name)
+        other = first.setdefault(id(parameter), name)
         if not torch.equal(baseline[name], baseline[other]):
             raise UserError(
-                f"--init-from-baseline {path}: {other} and {name} differ there but are shared in the model; "
-                "share only the embeddings that the baseline shares"
+                f"{label}: {other} and {name} differ there but are shared in the model; share only the embeddings "
+                "that the baseline shares"
             )
 
 
-def _listed(names: List[str]) -> str:
-    if not names:
-        return "none"
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+def _names(names: List[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "none"
+
+
+def _parameters(label: str, state: Dict[str, Any]) -> Dict[str, Tensor]:
+    if not isinstance(state.get("model"), dict):
+        raise UserError(f"{label}: it contains no model")
+    parameters: Dict[str, Tensor] = state["model"]
+    return parameters
 
 
 def _options(state: Dict[str, Any]) -> Any:
@@ -196,32 +205,11 @@ def _flat(options: Any) -> Dict[str, Any]:
         options = vars(options)
     elif isinstance(options, DictConfig):
         options = OmegaConf.to_container(options)
-    given = options.items() if isinstance(options, Mapping) else ()
-    options = {name: value for name, value in given if isinstance(name, str) and value != MISSING}
+    items = options.items() if isinstance(options, Mapping) else ()
+    flat = {name: value for name, value in items if isinstance(name, str) and value != MISSING}
     for side in ("encoder", "decoder"):  # the nested config of fairseq's Transformer
-        if isinstance(options.get(side), Mapping):
-            options.update({f"{side}_{name}": value for name, value in options[side].items()})
-    if "encoder_bidirectional" in options:  # fairseq's LSTM
-        options = {"encoder_directions": 2 if options["encoder_bidirectional"] is True else 1, **options}
-    return options
-
-
-def _names(config: Any) -> List[str]:
-    return list(vars(config) if isinstance(config, Namespace) else config)
-
-
-def _is_architecture(name: str, options: Dict[str, Any]) -> bool:
-    if POSITIONS.fullmatch(name):  # without learned positions, the model keeps its own maximum
-        return options.get("encoder_learned_pos" if "source" in name else "decoder_learned_pos") is True
-    return name == "encoder_directions" or bool(SIZE.fullmatch(name) or CHOICE.fullmatch(name))
-
-
-def _checked(label: str, name: str, value: Any, most: int) -> Any:
-    """Return the value if its type and range are right for the option. None leaves the option to fairseq."""
-    if CHOICE.fullmatch(name):
-        allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
-    else:
-        allowed = type(value) is int and 1 <= value <= most
-    if not allowed and value is not None:
-        raise UserError(f"{label}: its {name} cannot be {str(value)[:40]!r}")
-    return value
+        if isinstance(flat.get(side), Mapping):
+            flat.update({f"{side}_{name}": value for name, value in flat[side].items()})
+    if "encoder_bidirectional" in flat:  # fairseq's LSTM
+        flat = {"encoder_directions": 2 if flat["encoder_bidirectional"] is True else 1, **flat}
+    return flat

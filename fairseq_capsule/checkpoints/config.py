@@ -16,6 +16,7 @@ Therefore a config must keep these rules, in all its parts and options:
 import ast
 import dataclasses
 import json
+import math
 import re
 from argparse import Namespace
 from typing import Any, Dict, Iterator, Optional, Tuple
@@ -47,11 +48,8 @@ ADDRESS = re.compile(r":[\x00-\x20]*/[\x00-\x20]*/")
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 # Options of the training that may be URLs (other processes, places to save and log). Loading a model does not use them.
-OF_THE_TRAINING = {
-    item.name
-    for config in (CommonConfig, CheckpointConfig, DistributedTrainingConfig)
-    for item in dataclasses.fields(config)
-}
+TRAINING = (CommonConfig, CheckpointConfig, DistributedTrainingConfig)
+OF_THE_TRAINING = {item.name for config in TRAINING for item in dataclasses.fields(config)}
 
 # fairseq's options that open a file for writing when a component is built. Loading a model reaches no other place in
 # fairseq that writes a file or starts a program; a test fails if fairseq gets a new such place.
@@ -64,71 +62,48 @@ LOGGING = "job_logging_cfg."
 def check_config(state: Dict[str, Any]) -> None:
     """Check that the config of a checkpoint keeps the rules.
 
+    Args:
+        state: new objects, as `contents` builds them.
+
     Raises:
         UserError: it breaks a rule. The message names the option.
     """
     for part, kinds in (("cfg", (type(None), dict)), ("args", (type(None), Namespace))):
         if type(state.get(part)) not in kinds:
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is not a config")
-    check = _Rules()
-    values = (item for part in ("cfg", "args") for item in _values("", part, state.get(part), 0))
+    components = {"_name", "arch", "task", *REGISTRIES}
+    # URLs that are defaults of fairseq's options, such as those of GPT-2's vocabulary.
+    configs = (config for registry in REGISTRIES.values() for config in registry["dataclass_registry"].values())
+    defaults = {str(item.default) for config in configs for item in dataclasses.fields(config)}
     characters = 0
+    values = (item for part in ("cfg", "args") for item in _values("", part, state.get(part), 0))
     for count, (name, key, value) in enumerate(values):
         characters += len(value) if isinstance(value, str) else 0
         if count > MOST_VALUES or characters > MOST_TEXT:
             raise UserError(
                 f"its config has more than {MOST_VALUES} values, or more than {MOST_TEXT} characters of text"
             )
-        check(name, key, value)
-
-
-class _Rules:
-    """Check one option against the rules and the components that fairseq has registered."""
-
-    def __init__(self):
-        self.components = {"_name", "arch", "task", *REGISTRIES}
-        # URLs that are defaults of fairseq's options, such as those of GPT-2's vocabulary.
-        configs = [config for registry in REGISTRIES.values() for config in registry["dataclass_registry"].values()]
-        defaults = (item.default for config in configs for item in dataclasses.fields(config))
-        self.addresses = {value for value in defaults if isinstance(value, str) and ADDRESS.search(value)}
-
-    def __call__(self, name: str, key: str, value: Any) -> None:
         if key in WRITTEN and value is not None:
-            raise UserError(f"its option {name} would write a file: {_shown(value)}")
+            raise UserError(f"its option {name} would write a file: {_excerpt(value)}")
         if not isinstance(value, str):
-            return
+            continue
         if "${" in value:
-            raise UserError(f"its option {name} is an interpolation, which is not allowed: {_shown(value)}")
+            raise UserError(f"its option {name} is an interpolation, which is not allowed: {_excerpt(value)}")
         if CONTROLS.search(value):
-            raise UserError(f"its option {name} has control characters: {_shown(value)}")
+            raise UserError(f"its option {name} has control characters: {_excerpt(value)}")
         if name.startswith(LOGGING):
-            return
-        if key in self.components and not COMPONENT_NAME.fullmatch(value):
-            raise UserError(f"its option {name} is not the name of a component: {_shown(value)}")
-        if ADDRESS.search(value) and key not in OF_THE_TRAINING and value not in self.addresses:
-            raise UserError(f"its option {name} is a URL that would be fetched: {_shown(value)}")
-        if NOT_PLAIN.search(value):
-            self._check_literal(name, key, value)
-
-    def _check_literal(self, name: str, key: str, text: str) -> None:
-        """Check the strings in a literal by the same rules.
-
-        This includes the names of files, because fairseq also parses them as literals.
-        """
-        try:
-            value = literal(text)
-        except ValueError:
-            if FREE_TEXT.fullmatch(key):
-                return
-            raise UserError(
-                f"its option {name} is neither plain text nor a literal, so fairseq could run it: {_shown(text)}"
-            ) from None
-        for inner, inner_key, item in _values(name, key, value, 0):
-            self(inner, inner_key, item)
+            continue
+        if key in components and not COMPONENT_NAME.fullmatch(value):
+            raise UserError(f"its option {name} is not the name of a component: {_excerpt(value)}")
+        if ADDRESS.search(value) and key not in OF_THE_TRAINING and value not in defaults:
+            raise UserError(f"its option {name} is a URL that would be fetched: {_excerpt(value)}")
 
 
 def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, str, Any]]:
-    """Yield each value and container of nested options, as (dotted name, option name, value)."""
+    """Yield each value and container of nested options, as (dotted name, option name, value).
+
+    What a literal contains is among them, also if it names a file, because fairseq parses such options as literals too.
+    """
     if depth > DEEPEST:
         raise UserError(f"its option {name} has more than {DEEPEST} levels of nesting")
     yield name or key, key, value
@@ -138,13 +113,22 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
             yield from _values(f"{name or key}.{index}", key, item, depth + 1)
     elif kind in (dict, Namespace):
         for inner, item in (value if kind is dict else vars(value)).items():
-            if type(inner) is int:
-                inner = str(inner)
-            elif type(inner) is not str or not inner.isprintable() or len(inner) > LONGEST_NAME:
-                raise UserError(f"its config has an option with an invalid name: {_shown(inner)}, in {name or key}")
-            elif NOT_PLAIN.search(inner):
-                raise UserError(f"its config has an option with a name that is not plain text: {_shown(inner)}")
+            inner = str(inner)
+            if not inner.isprintable() or len(inner) > LONGEST_NAME:
+                raise UserError(f"its config has an option with an invalid name: {_excerpt(inner)}, in {name or key}")
+            if NOT_PLAIN.search(inner):
+                raise UserError(f"its config has an option with a name that is not plain text: {_excerpt(inner)}")
             yield from _values(f"{name}.{inner}" if name else inner, inner, item, depth + 1)
+    elif kind is str and NOT_PLAIN.search(value) and not name.startswith(LOGGING):
+        try:
+            content = literal(value)
+        except ValueError:
+            if FREE_TEXT.fullmatch(key):
+                return
+            raise UserError(
+                f"its option {name} is neither plain text nor a literal, so fairseq could run it: {_excerpt(value)}"
+            ) from None
+        yield from _values(name or key, key, content, depth + 1)
     elif kind not in (type(None), bool, int, float, str):
         raise UserError(
             f"its option {name or key} is of type {kind.__module__}.{kind.__qualname__}; "
@@ -152,11 +136,8 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
         )
 
 
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except Exception:  # the value is refused in any case
-        text = type(value).__qualname__
+def _excerpt(value: Any) -> str:
+    text = repr(value)
     return text if len(text) <= 80 else f"{text[:80]}…"
 
 
@@ -186,32 +167,24 @@ def literal(text: str) -> Any:
 
 
 def _value(node: Optional[ast.expr]) -> Any:
-    if isinstance(node, ast.Constant) and type(node.value) in (type(None), bool, int, float, str):
-        return node.value
-    if isinstance(node, ast.List):
-        return [_value(item) for item in node.elts]
-    if isinstance(node, ast.Tuple):
-        return tuple(_value(item) for item in node.elts)
-    if isinstance(node, ast.Dict):  # the key of `**other` is None, which is not a node
-        return {_value(key): _value(item) for key, item in zip(node.keys, node.values)}
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.UAdd, ast.USub)):
-        number = _value(node.operand)
-        if type(number) in (int, float):
-            return +number if isinstance(node.op, ast.UAdd) else -number
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mult)):
-        return _joined(_value(node.left), node.op, _value(node.right))
-    raise ValueError(f"{type(node).__name__} is not allowed in a literal")
-
-
-def _joined(left: Any, operator: ast.operator, right: Any) -> list:
-    if isinstance(operator, ast.Add) and type(left) is type(right) is list:
-        length = len(left) + len(right)
-    elif isinstance(operator, ast.Mult) and type(left) is list and type(right) is int:
-        length = len(left) * right
-    elif isinstance(operator, ast.Mult) and type(left) is int and type(right) is list:
-        return _joined(right, operator, left)
-    else:
-        raise ValueError("a literal may only add lists, or multiply a list by a whole number")
-    if length > LONGEST_LIST:
-        raise ValueError(f"a list of {length} items is too long; at most {LONGEST_LIST} are allowed")
-    return left + right if isinstance(operator, ast.Add) else left * right
+    match node:
+        case ast.Constant(value=None | bool() | int() | float() | str()):
+            return node.value
+        case ast.List():
+            return [_value(item) for item in node.elts]
+        case ast.Tuple():
+            return tuple(_value(item) for item in node.elts)
+        case ast.Dict():  # the key of `**other` is None, which is not a node
+            return {_value(key): _value(item) for key, item in zip(node.keys, node.values)}
+        case ast.UnaryOp(op=ast.UAdd() | ast.USub()):
+            number = _value(node.operand)
+            if type(number) in (int, float):
+                return +number if isinstance(node.op, ast.UAdd) else -number
+        case ast.BinOp(op=ast.Add() | ast.Mult()):
+            left, right = _value(node.left), _value(node.right)
+            kinds, adds = {type(left), type(right)}, isinstance(node.op, ast.Add)
+            if kinds == ({list} if adds else {list, int}):
+                sizes = [len(side) if type(side) is list else side for side in (left, right)]
+                if (sum(sizes) if adds else math.prod(sizes)) <= LONGEST_LIST:
+                    return left + right if adds else left * right
+    raise ValueError("not a literal")

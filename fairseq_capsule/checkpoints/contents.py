@@ -39,43 +39,38 @@ CODES = ("b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 
 
 class NumberType:
-    """The type of an array's numbers, as a pickle describes it: `dtype("i8", False, True)` and a state."""
+    """A call of `numpy.dtype` in a pickle: `("i8", False, True)` and a state with the byte order."""
 
-    def __init__(self, code: str, *options: Any):
-        if type(code) is not str or code not in CODES:
-            raise UserError(f"it contains an array whose type is {str(code)[:20]!r}, not that of numbers")
-        self.code = code
+    state: Any = None
 
-    def __setstate__(self, state: Tuple[Any, ...]) -> None:
-        if type(state) is not tuple or len(state) < 2 or state[1] not in ("<", "|", "="):
-            raise UserError("it contains an array in another byte order; save it again on this kind of machine")
-
-
-class Numbers:
-    """The description of an array in a pickle. It is no array, so nothing that the pickle calls can use it as one."""
-
-    array = np.empty(0)
+    def __init__(self, *arguments: Any):
+        self.arguments = arguments
 
     def __setstate__(self, state: Any) -> None:
+        self.state = state
+
+
+class Numbers(NumberType):
+    """A call that makes an array in a pickle. It is no array, so nothing that the pickle calls can use it as one."""
+
+    def array(self) -> np.ndarray[Any, Any]:
         try:
-            _, shape, kind, fortran, content = state
-            if type(kind) is not NumberType or type(content) is not bytes:
+            _, shape, kind, fortran, content = self.state
+            (code, *_), (_, order, *_) = kind.arguments, kind.state
+            if type(kind) is not NumberType or type(content) is not bytes or type(code) is not str or code not in CODES:
                 raise TypeError("no numbers")
-            order: Any = "F" if fortran is True else "C"
-            self.array = np.frombuffer(content, kind.code).reshape(shape, order=order).copy()
-        except (TypeError, ValueError, OverflowError) as error:
+            if order not in ("<", "|", "="):
+                raise UserError("it contains an array in another byte order; save it again on this kind of machine")
+            return np.frombuffer(content, code).reshape(shape, order="F" if fortran is True else "C").copy()
+        except (TypeError, ValueError, OverflowError, AttributeError) as error:
             raise UserError(f"it contains a damaged array ({str(error)[:80]})") from error
-
-
-def _describe(*_: Any) -> Numbers:
-    return Numbers()
 
 
 # What torch's unpickler calls for the names in a pickle, in addition to its own. The second name is that of numpy 1.
 CLASSES: List[Any] = [
     Namespace,
-    (_describe, "numpy._core.multiarray._reconstruct"),
-    (_describe, "numpy.core.multiarray._reconstruct"),
+    (Numbers, "numpy._core.multiarray._reconstruct"),
+    (Numbers, "numpy.core.multiarray._reconstruct"),
     (Numbers, "numpy.ndarray"),
     (NumberType, "numpy.dtype"),
 ]
@@ -109,14 +104,17 @@ def rebuild(content: bytes) -> Dict[str, Any]:
         # In the older format, torch fills only those storages that the file lists later.
         return storage if archive else storage.fill_(0)
 
+    stream = io.BytesIO(content)
     with torch.serialization.safe_globals(CLASSES):
         # weights_only is torch's default, but TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD turns the default off.
-        state = torch.load(io.BytesIO(content), map_location=keep, weights_only=True)
+        state = torch.load(stream, map_location=keep, weights_only=True)
+    if not archive and stream.read(1):
+        raise UserError("the file is damaged, or torch did not write it (bytes after its end); copy it again")
     if type(state) is not dict:
         raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
     if sum(storage.nbytes() for storage in storages) > len(content):  # the older format can resize them
         raise UserError("its tensors are larger than the file")
-    rebuilt = _Rebuilding(storages).value(None, state, 0)
+    rebuilt: Dict[str, Any] = _Rebuilding(storages).value(None, state, 0)
     _check(rebuilt)
     return rebuilt
 
@@ -149,7 +147,7 @@ class _Rebuilding:
         if kind in (Tensor, nn.Parameter):
             new = self.tensor(place, torch.Tensor.detach(value))
         elif kind is Numbers and _name(place).split(".")[:2] == ["extra_state", "metrics"]:
-            new = value.array
+            new = value.array()
         elif kind in LISTS:
             new = kind([self.value((place, index), item, depth + 1) for index, item in enumerate(value)])
         elif kind in MAPPINGS or kind is Namespace:
@@ -210,29 +208,21 @@ def _check(state: Dict[str, Any]) -> None:
     for part in ("extra_state", "task_state"):  # fairseq merges these into its own dicts
         if not isinstance(state.get(part, {}), dict):
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, not dict")
-    extra_state = state.get("extra_state") or {}
+    extra_state = state.get("extra_state", {})
     for parameters in (state.get("model"), extra_state.get("ema")):
         for name, parameter in parameters.items() if isinstance(parameters, dict) else ():
-            _check_parameter(str(name)[:LONGEST_NAME], parameter)
-    history = state.get("optimizer_history") or []
-    for owner in (extra_state.get("train_iterator") or {}, *history):
+            if not isinstance(parameter, Tensor):
+                raise UserError(f"its parameter {name} is of type {type(parameter).__name__}, not a tensor")
+            counts = str(name).rpartition(".")[2] in COUNTED and parameter.dtype in NUMBERS
+            if parameter.dtype not in PARAMETERS and not counts:
+                known = ", ".join(str(kind).removeprefix("torch.") for kind in PARAMETERS)
+                raise UserError(
+                    f"its parameter {name} is of type {parameter.dtype}; the types of parameters are {known}"
+                )
+    for owner in (extra_state.get("train_iterator") or {}, *(state.get("optimizer_history") or ())):
         for count in COUNTS:
             if count in owner and not (type(owner[count]) is int and owner[count] >= 0):
                 raise UserError(f"its {count} is not a whole number from 0 on: {str(owner[count])[:80]!r}")
-
-
-def _check_parameter(name: str, parameter: Any) -> None:
-    if not isinstance(parameter, Tensor):
-        raise UserError(f"its parameter {name} is of type {type(parameter).__name__}, not a tensor")
-    allowed = (*PARAMETERS, *NUMBERS) if name.rpartition(".")[2] in COUNTED else PARAMETERS
-    if parameter.dtype not in allowed:
-        known = ", ".join(str(kind).removeprefix("torch.") for kind in PARAMETERS)
-        raise UserError(f"its parameter {name} is of type {parameter.dtype}; the types of parameters are {known}")
-
-
-def floating_point(checkpoint: Mapping[str, Any]) -> List[Tuple[str, Tensor]]:
-    """Return the names and values of the floating-point parameters."""
-    return [(name, parameter) for name, parameter in checkpoint["model"].items() if parameter.is_floating_point()]
 
 
 def require_finite(path: Union[str, Path], checkpoint: Mapping[str, Any]) -> None:
@@ -243,6 +233,6 @@ def require_finite(path: Union[str, Path], checkpoint: Mapping[str, Any]) -> Non
     """
     if not checkpoint["model"]:
         raise UserError(f"{path}: its model has no parameters; leave it out")
-    for name, tensor in floating_point(checkpoint):
-        if not tensor.isfinite().all():
+    for name, parameter in checkpoint["model"].items():
+        if not parameter.isfinite().all():
             raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")

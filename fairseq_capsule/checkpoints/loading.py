@@ -45,25 +45,10 @@ from fairseq_capsule.checkpoints.contents import CODES, rebuild
 from fairseq_capsule.checkpoints.readings import refuse_other_readings, with_readings
 from fairseq_capsule.errors import UserError
 
-# Everything in a checkpoint that rank 0 has loaded, and how numpy's arrays in it are pickled.
-BROADCAST_CLASSES: List[Any] = [
-    AnyNode,
-    ContainerMetadata,
-    DictConfig,
-    ListConfig,
-    Metadata,
-    Namespace,
-    defaultdict,
-    dict,
-    distributed_utils._TensorPlaceholder,
-    int,
-    list,
-    Any,
-    np.dtype,
-    np.ndarray,
-    np.empty(0).__reduce__()[0],
-    *{type(np.dtype(code)) for code in CODES},
-]
+# Everything in a checkpoint that rank 0 has loaded: a config, arrays as numpy pickles them, and what holds the rest.
+CONFIG = (AnyNode, ContainerMetadata, DictConfig, ListConfig, Metadata, defaultdict, dict, int, list, Any)
+ARRAYS = (np.dtype, np.ndarray, np.empty(0).__reduce__()[0], *{type(np.dtype(code)) for code in CODES})
+BROADCAST_CLASSES: List[Any] = [*CONFIG, *ARRAYS, Namespace, distributed_utils._TensorPlaceholder]
 
 
 def install() -> None:
@@ -71,8 +56,8 @@ def install() -> None:
     for module, function in ((checkpoint_utils, load), (distributed_utils, _load_broadcast)):
         if not isinstance(module.torch, _StandIn):
             module.torch = _StandIn(module.torch, function)
-    file_utils.load_archive_file = _once(file_utils.load_archive_file, _unpacking)
-    Trainer.load_checkpoint = _once(Trainer.load_checkpoint, _refusing_other_readings)
+    _patch(file_utils, "load_archive_file", _load_archive)
+    _patch(Trainer, "load_checkpoint", _load_into_trainer)
     _replace_eval()
 
 
@@ -85,7 +70,8 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
     """
     install()
     with _naming_the_file(path):
-        return checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path))
+        return state
 
 
 def read_options(path: Union[str, Path]) -> Dict[str, Any]:
@@ -126,39 +112,40 @@ class _StandIn(types.ModuleType):
         return getattr(self._module, name)
 
 
-def _once(function: Callable[..., Any], decorator: Callable[..., Any]) -> Callable[..., Any]:
-    if getattr(function, "patched_by", None) == __name__:
-        return function
-    patched: Any = functools.wraps(function)(decorator(function))
-    patched.patched_by = __name__
-    return patched
+def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
+    """Replace a function of fairseq by one that gets it as the first argument."""
+    original = getattr(owner, name)
+    if getattr(original, "patched_by", None) != __name__:
+
+        @functools.wraps(original)
+        def patched(*args: Any, **kwargs: Any) -> Any:
+            return replacement(original, *args, **kwargs)
+
+        vars(patched)["patched_by"] = __name__
+        setattr(owner, name, patched)
 
 
-def _unpacking(load_archive: Callable[..., Any]) -> Callable[..., Any]:
-    def load_archive_file(archive_file):
-        try:
-            path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
-        except OSError:
-            raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
-        if not os.path.isdir(path):
-            unpack(archive_file, path)
-        return load_archive(archive_file)
-
-    return load_archive_file
+def _load_archive(load_archive: Callable[..., Any], archive_file: str) -> Any:
+    try:
+        path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
+    except OSError:
+        raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
+    if not os.path.isdir(path):
+        unpack(archive_file, path)
+    return load_archive(archive_file)
 
 
-def _refusing_other_readings(load_into: Callable[..., Any]) -> Callable[..., Any]:
-    def load_checkpoint(trainer, filename, *args, **kwargs):
-        if PathManager.isfile(filename):
-            refuse_other_readings(filename, read_options(filename), trainer.cfg.model)
-        return load_into(trainer, filename, *args, **kwargs)
-
-    return load_checkpoint
+def _load_into_trainer(
+    load_into: Callable[..., Any], trainer: Trainer, filename: str, *args: Any, **kwargs: Any
+) -> Any:
+    if PathManager.isfile(filename):
+        refuse_other_readings(filename, read_options(filename), trainer.cfg.model)
+    return load_into(trainer, filename, *args, **kwargs)
 
 
 def _replace_eval() -> None:
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "fairseq":
+        if name.startswith("fairseq.") or name == "fairseq":
             vars(module)["eval"] = literal
 
 
@@ -167,21 +154,18 @@ def _naming_the_file(path: Union[str, Path]) -> Iterator[None]:
     """Raise errors of a checkpoint again, with the name of the file and the reason."""
     try:
         yield
-    except UserError as error:
-        if ": not loaded: " in str(error):
-            raise
-        raise UserError(f"{path}: not loaded: {error}") from error
-    except OSError as error:
-        if error.filename:  # the error already says that it is missing, a folder, or unreadable
-            raise
-        raise UserError(f"{path}: not loaded: {_reason(error)}") from error
     except Exception as error:
+        # It names the file already, or says that the file is missing, a folder, or unreadable.
+        if ": not loaded: " in str(error) or (isinstance(error, OSError) and error.filename):
+            raise
         raise UserError(f"{path}: not loaded: {_reason(error)}") from error
 
 
 def _reason(error: Exception) -> str:
-    """Summarise an error of torch in one line."""
+    """Summarise an error in one line."""
     text = str(error)
+    if isinstance(error, UserError):
+        return text
     refused = re.search(r"(?:Unsupported global: GLOBAL|Unsupported class|GLOBAL) (\S+)", text)
     if refused:
         name = refused.group(1).rstrip(".,")

@@ -85,7 +85,7 @@ def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> Fair
     return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 
-def _require_parts(checkpoint: Path, state: Mapping) -> Union[DictConfig, Namespace]:
+def _require_parts(checkpoint: Path, state: Mapping[str, Any]) -> Union[DictConfig, Namespace]:
     """Return the options of a checkpoint.
 
     Raises:

@@ -1,7 +1,7 @@
 """Readings of the papers: options that change what the same paper means, and that older checkpoints do not have."""
 
 from argparse import Namespace
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, List, Mapping
 
 from fairseq_capsule.errors import UserError
 
@@ -19,18 +19,17 @@ def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
         state: what torch loaded from the file. It is changed in place. fairseq fills in its own defaults later, and
             ignores `--model-overrides` of options that are missing.
     """
-    for options in (_model_options(state.get("cfg")), state.get("args")):
+    for options in _model_options(state):
         values = vars(options) if isinstance(options, Namespace) else options
-        if isinstance(values, dict):
-            for name, (marker, before) in READINGS.items():
-                if marker in values:
-                    values.setdefault(name, before)
+        for name, (marker, before) in READINGS.items():
+            if isinstance(values, dict) and marker in values:
+                values.setdefault(name, before)
     return state
 
 
 def readings_of(state: Mapping[str, Any]) -> Dict[str, str]:
     """Return the readings of the model of a checkpoint, the result of `with_readings`."""
-    return readings(_model_options(state.get("cfg")) or state.get("args") or {})
+    return readings(next(filter(None, _model_options(state)), {}))
 
 
 def readings(options: Any) -> Dict[str, str]:
@@ -47,9 +46,9 @@ def readings(options: Any) -> Dict[str, str]:
     }
 
 
-def in_words(found: Mapping[str, str]) -> str:
+def in_words(chosen: Mapping[str, str]) -> str:
     """Return readings as options of the command line."""
-    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in found.items())
+    return " ".join(f"--{name.replace('_', '-')} {value}" for name, value in chosen.items())
 
 
 def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> None:
@@ -65,15 +64,15 @@ def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> 
     Raises:
         UserError: a reading differs.
     """
-    there, here = readings_of(state), readings(options)
-    for name in sorted(there.keys() & here.keys()):
-        if there[name] != here[name]:
-            trained, model = (in_words({name: found[name]}) for found in (there, here))
+    old, own = readings_of(state), readings(options)
+    for name in sorted(old.keys() & own.keys()):
+        if old[name] != own[name]:
             raise UserError(
-                f"{path}: it was trained with {trained}, but the model has {model}; continue with {there[name]}, or "
-                "train anew in another --save-dir"
+                f"{path}: it was trained with {in_words({name: old[name]})}, but the model has "
+                f"{in_words({name: own[name]})}; continue with {old[name]}, or train anew in another --save-dir"
             )
 
 
-def _model_options(config: Any) -> Optional[Any]:
-    return config.get("model") if isinstance(config, Mapping) else None
+def _model_options(state: Mapping[str, Any]) -> List[Any]:
+    config = state.get("cfg")
+    return [config.get("model") if isinstance(config, Mapping) else None, state.get("args")]

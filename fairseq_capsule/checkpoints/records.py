@@ -32,7 +32,7 @@ def check_records(content: bytes) -> None:
         while position < listed:
             name, entry, position = _record(view, position, listed + len(directory), listed)
             if name in names or names and next(iter(names)).partition(b"/")[0] != name.partition(b"/")[0]:
-                raise UserError(f"its records have the name {_shown(name)} twice, or are in several folders")
+                raise UserError(f"its records have the name {_excerpt(name)} twice, or are in several folders")
             names.add(name)
             directory += entry
     except (struct.error, OverflowError):
@@ -52,16 +52,16 @@ def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[byt
     entry += ENTRY.size
     name = bytes(view[entry : entry + length])
     if method:  # a compressed megabyte can expand to a terabyte
-        raise UserError(f"its record {_shown(name)} is compressed; torch never writes such records")
+        raise UserError(f"its record {_excerpt(name)} is compressed; torch never writes such records")
     if size == LARGE:
         size = struct.unpack_from("<Q", view, entry + length + 4)[0]
     extra, in_header = (_large(size, packed, position) for packed in (size, 0))  # torch writes a header before the data
     if more != len(extra):
-        raise _foreign(f"record {_shown(name)}")
+        raise _foreign(f"record {_excerpt(name)}")
     common = 0x808 if size else 0x800, 0, time, date
     padding = HEADER.unpack_from(view, position)[-1] - len(extra) - 4
     if padding < 0:
-        raise _foreign(f"record {_shown(name)}")
+        raise _foreign(f"record {_excerpt(name)}")
     header = HEADER.pack(FIRST, 0, *common, 0, 0, 0, length, len(extra) + 4 + padding)
     header += name + in_header + struct.pack("<2sH", b"FB", padding)
     data = position + len(header) + padding
@@ -69,9 +69,9 @@ def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[byt
     footer = struct.pack(form, b"PK\x07\x08", checksum, size, size) if size else b""
     end = data + size + len(footer)
     if end > most or view[position : position + len(header)] != header or view[data + size : end] != footer:
-        raise _foreign(f"record {_shown(name)}")
+        raise _foreign(f"record {_excerpt(name)}")
     if zlib.crc32(view[data : data + size]) != checksum:
-        raise UserError(f"its record {_shown(name)} is damaged (wrong checksum); copy the file again or train again")
+        raise UserError(f"its record {_excerpt(name)} is damaged (wrong checksum); copy the file again or train again")
     shortened = min(size, LARGE), min(size, LARGE), length, len(extra), 0, 0, 0, 0, min(position, LARGE)
     return name.lower(), ENTRY.pack(b"PK\x01\x02", 0, 0, *common, checksum, *shortened) + name + extra, end
 
@@ -88,7 +88,7 @@ def _end(count: int, size: int, listed: int) -> bytes:
     return END.pack(*large, *where, b"PK\x05\x06", 0, 0, few, few, min(size, LARGE), min(listed, LARGE), 0)
 
 
-def _shown(name: bytes) -> str:
+def _excerpt(name: bytes) -> str:
     return repr(name.decode(errors="replace"))[1:-1][:100]
 
 

@@ -1,13 +1,15 @@
 """A probe that predicts the target's bag of words from a vector of the source (Weng et al. 2020, §3.6, Table 5)."""
 
 from dataclasses import dataclass, field
-from typing import List
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
 from fairseq.criterions import FairseqCriterion, register_criterion
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.logging import metrics
-from torch import Tensor
+from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
@@ -42,13 +44,13 @@ class BagOfWordsProbe(FairseqCriterion):
             one, which does not attach the model.
     """
 
-    def __init__(self, task, probe_reads):
+    def __init__(self, task: FairseqTask, probe_reads: Any):
         super().__init__(task)
         self.reads = str(probe_reads)
         self.eos = task.target_dictionary.eos()
-        self.predictor = None
+        self.predictor: Optional[nn.Module] = None
 
-    def attach(self, model) -> None:
+    def attach(self, model: BaseFairseqModel) -> None:
         """Freeze the model and build the predictor for its sizes. The task calls it before training."""
         with evaluating(model):
             encoded = model.encoder(torch.full((1, 1), self.eos), src_lengths=torch.ones(1, dtype=torch.long))
@@ -60,16 +62,19 @@ class BagOfWordsProbe(FairseqCriterion):
         input_dim, embed_dim = _source_dim(model), output_embeddings(model).size(1)
         self.predictor = feed_forward(input_dim, 4 * input_dim, embed_dim)
 
-    def logits(self, model, sample) -> Tensor:
+    def logits(self, model: BaseFairseqModel, sample: Mapping[str, Any]) -> Tensor:
         """Compute the predictor's logits `[B, V]`."""
         if self.predictor is None:
             raise UserError("--criterion bag_of_words_probe needs --task capsule_translation")
         with torch.no_grad():
             vector = source_vector(model, sample["net_input"], self.reads)
             embeddings = output_embeddings(model)
-        return self.predictor(vector) @ embeddings.t()
+        scores: Tensor = self.predictor(vector) @ embeddings.t()
+        return scores
 
-    def forward(self, model, sample, reduce=True):
+    def forward(
+        self, model: BaseFairseqModel, sample: Mapping[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
         """Compute the loss summed over the batch, the number of sentences, and the values to log."""
         logits, target = self.logits(model, sample), sample["target"]
         mask = target.eq(self.padding_idx) | target.eq(self.eos)
@@ -87,7 +92,7 @@ class BagOfWordsProbe(FairseqCriterion):
         return loss, sample_size, logging_output
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs) -> None:
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         """Log means over sentences."""
         number = sum(log.get("nsentences", 0) for log in logging_outputs)
         for name in ("loss", *(f"bag_recall_{top}" for top in TOPS)):
@@ -99,7 +104,7 @@ class BagOfWordsProbe(FairseqCriterion):
         return True
 
 
-def source_vector(model, net_input, reads: str) -> Tensor:
+def source_vector(model: BaseFairseqModel, net_input: Mapping[str, Tensor], reads: str) -> Tensor:
     """Compute the vector `[B, C]` that `reads` names, in eval mode and without gradients.
 
     Raises:
@@ -108,8 +113,14 @@ def source_vector(model, net_input, reads: str) -> Tensor:
     with evaluating(model):
         encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     if reads == "global":
-        name = _vectors(model, encoded)[0]
-        return _checked(encoded[name][0], name, _source_dim(model))
+        name, size = _vectors(model, encoded)[0], _source_dim(model)
+        vector: Tensor = encoded[name][0]
+        if vector.shape[1:] != (size,):
+            raise UserError(
+                f"--probe-reads global: {name} gives a tensor {list(vector.shape)}, not one vector for each sentence "
+                f"[{len(vector)}, {size}]; read last or mean"
+            )
+        return vector
     states, padding_mask = encoder_states(encoded)
     if reads == "last":
         positions = torch.arange(states.size(1), device=states.device)
@@ -119,20 +130,12 @@ def source_vector(model, net_input, reads: str) -> Tensor:
     return (states * valid).sum(1) / valid.sum(1)
 
 
-def _vectors(model, encoded) -> List[str]:
+def _vectors(model: BaseFairseqModel, encoded: Mapping[str, Any]) -> List[str]:
     """Return the keys of an encoder's output where mechanisms gave a vector of the sentence."""
     return [name for name in getattr(model.encoder, "mechanism_parts", {}).values() if name in encoded]
 
 
-def _checked(tensor: Tensor, name: str, size: int) -> Tensor:
-    if tensor.shape[1:] != (size,):
-        raise UserError(
-            f"--probe-reads global: {name} gives a tensor {list(tensor.shape)}, not one vector for each sentence "
-            f"[{len(tensor)}, {size}]; read last or mean"
-        )
-    return tensor
-
-
-def _source_dim(model) -> int:
+def _source_dim(model: BaseFairseqModel) -> int:
     encoder = model.encoder
-    return encoder.output_units if hasattr(encoder, "output_units") else encoder.embed_tokens.embedding_dim
+    size: int = encoder.output_units if hasattr(encoder, "output_units") else encoder.embed_tokens.embedding_dim
+    return size

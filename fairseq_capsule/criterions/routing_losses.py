@@ -2,7 +2,7 @@
 
 from argparse import Namespace
 from dataclasses import fields, make_dataclass
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, List, Mapping, Tuple
 
 from fairseq.criterions import register_criterion
 from fairseq.criterions.label_smoothed_cross_entropy import (
@@ -11,6 +11,8 @@ from fairseq.criterions.label_smoothed_cross_entropy import (
 )
 from fairseq.logging import metrics
 from fairseq.models import BaseFairseqModel
+from fairseq.tasks import FairseqTask
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms import MECHANISMS, Mechanism
@@ -42,7 +44,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         UserError: a weight is below 0, or another option of a loss is out of its range.
     """
 
-    def __init__(self, task, cfg):
+    def __init__(self, task: FairseqTask, cfg: Any):
         super().__init__(task, cfg.sentence_avg, cfg.label_smoothing, cfg.ignore_prefix_size, cfg.report_accuracy)
         self.cfg = cfg
         for mechanism in MECHANISMS:
@@ -74,7 +76,9 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                     )
         return weights
 
-    def forward(self, model, sample, reduce=True):
+    def forward(
+        self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
+    ) -> Tuple[Tensor, int, Dict[str, Any]]:
         """Compute the loss summed over the batch, the sample size, and the values to log.
 
         Raises:
@@ -105,7 +109,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         return loss, sample_size, logging_output
 
     @classmethod
-    def reduce_metrics(cls, logging_outputs) -> None:
+    def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         super().reduce_metrics(logging_outputs)
         names = dict.fromkeys(key.removesuffix("_loss") for log in logging_outputs for key in log)
         for name in names:

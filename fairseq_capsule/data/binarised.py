@@ -12,7 +12,7 @@ The format of an index, with all numbers little-endian:
 
 import struct
 from pathlib import Path
-from typing import Dict, Iterator, List, Tuple
+from typing import Dict, List, Tuple
 
 import numpy as np
 
@@ -62,9 +62,9 @@ class BinarisedText:
                 raise BrokenFile(path, f"missing: {REMEDY}")
         self.sentences, self._type = self._header()
         self.tokens = self._sum_of_sizes()
-        there, needed = self.data.stat().st_size, self.tokens * self._type.itemsize
-        if there != needed:
-            raise BrokenFile(self.data, f"{there} bytes, but {index.name} needs {needed}: {REMEDY}")
+        size, needed = self.data.stat().st_size, self.tokens * self._type.itemsize
+        if size != needed:
+            raise BrokenFile(self.data, f"{size} bytes, but {index.name} needs {needed}: {REMEDY}")
 
     def sizes(self, start: int, count: int) -> np.ndarray:
         """Return the numbers of tokens of `count` sentences from sentence `start`, or of fewer at the end."""
@@ -116,10 +116,9 @@ class BinarisedText:
         tokens, pointers = 0, HEADER.size + SIZE.itemsize * self.sentences
         for start in range(0, self.sentences, PIECE):
             sizes = self.sizes(start, PIECE).astype(POINTER)
-            found = np.fromfile(self.index, POINTER, len(sizes), offset=pointers + POINTER.itemsize * start)
+            starts = np.fromfile(self.index, POINTER, len(sizes), offset=pointers + POINTER.itemsize * start)
             ends = tokens + np.cumsum(sizes)
-            expected = self._type.itemsize * (ends - sizes)
-            wrong = np.flatnonzero((sizes < 0) | (found != expected))
+            wrong = np.flatnonzero((sizes < 0) | (starts != self._type.itemsize * (ends - sizes)))
             if len(wrong):
                 raise BrokenFile(
                     self.index, f"sentence {start + wrong[0] + 1} does not start where the previous one ends: {REMEDY}"
@@ -160,7 +159,12 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
 
 def binarised_texts(folder: Path, split: str) -> List[Path]:
     """Return the indices of a split for all languages, in a folder that fairseq-preprocess made."""
-    return sorted(path for path in _indices(folder) if path.name.partition(".")[0] == split)
+    return [path for path in _indices(folder) if _split_of(path) == split]
+
+
+def splits_of(folder: Path) -> List[str]:
+    """Return the splits that have an index in a folder."""
+    return sorted(set(map(_split_of, _indices(folder))))
 
 
 def language_of(index: Path) -> str:
@@ -168,14 +172,11 @@ def language_of(index: Path) -> str:
     return index.name.split(".")[-2]
 
 
-def _indices(folder: Path) -> Iterator[Path]:
-    """Yield the files `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of the two languages, without those of word alignments."""
-    for path in folder.glob("*.*-*.*.idx"):
-        _, pair, language, _ = path.name.rsplit(".", 3)
-        if language in pair.split("-"):
-            yield path
+def _split_of(index: Path) -> str:
+    return index.name.partition(".")[0]
 
 
-def splits_of(folder: Path) -> List[str]:
-    """Return the splits that have an index in a folder."""
-    return sorted({path.name.partition(".")[0] for path in _indices(folder)})
+def _indices(folder: Path) -> List[Path]:
+    """Return the files `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of the two languages, without those of word alignments."""
+    files = sorted(folder.glob("*.*-*.*.idx"))
+    return [path for path in files if language_of(path) in path.name.split(".")[-3].split("-")]

@@ -78,17 +78,16 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
             continue
         if not embeddings.dim():
             raise UserError(f"{label}: its {side}.embed_tokens.weight is not a matrix; train or copy it again")
-        entries = len(embeddings)
-        if entries != len(dictionary):
+        if len(embeddings) != len(dictionary):
             raise UserError(
-                f"{label}: its {side}'s dictionary has {entries} entries, but the data's has "
+                f"{label}: its {side}'s dictionary has {len(embeddings)} entries, but the data's has "
                 f"{len(dictionary)}; binarise the data with the checkpoint's dictionary"
             )
     _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)
     for dictionary, language in zip((source, target), languages):
         file = os.path.join(folder, f"dict.{language}.txt")
-        there = read_dictionary(file) if os.path.isfile(file) else dictionary
-        if len(there) == len(dictionary) and there.symbols != dictionary.symbols:
+        former = read_dictionary(file) if os.path.isfile(file) else dictionary
+        if len(former) == len(dictionary) and former.symbols != dictionary.symbols:
             raise UserError(
                 f"{label}: it was trained with the words of {file}, which differ from those of the data; "
                 "binarise the data with the checkpoint's dictionary"
@@ -110,16 +109,16 @@ def keep_digests(task: FairseqTask) -> None:
 
 def _digests(source: Dictionary, target: Dictionary) -> Dict[str, str]:
     """Return digests of the symbols in their order."""
-    named = (("source", source), ("target", target))
-    return {side: hashlib.sha256("\n".join(found.symbols).encode()).hexdigest() for side, found in named}
+    sides = {"source": source, "target": target}
+    return {side: hashlib.sha256("\n".join(words.symbols).encode()).hexdigest() for side, words in sides.items()}
 
 
 def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target: Dictionary) -> None:
-    there = task_state.get(DIGESTS) if isinstance(task_state, dict) else None
-    if not isinstance(there, dict):  # a checkpoint of version 0.1 or of fairseq's models
+    former = task_state.get(DIGESTS) if isinstance(task_state, dict) else None
+    if not isinstance(former, dict):  # a checkpoint of version 0.1 or of fairseq's models
         return
     for side, digest in _digests(source, target).items():
-        if there.get(side, digest) != digest:
+        if former.get(side, digest) != digest:
             raise UserError(
                 f"{what} was trained with other words than those of the data's {side} dictionary; "
                 "binarise the data with the checkpoint's dictionary"
@@ -144,9 +143,9 @@ def trained_on(state: Dict[str, Any]) -> Tuple[str, Tuple[Optional[str], Optiona
     """
     config = state.get("cfg") or {}
     task = config.get("task") if config else state.get("args")
-    option = task.get if isinstance(task, dict) else lambda name: getattr(task, name, None)
-    folder = str(option("data") or "").split(os.pathsep)[0]
-    languages = option("source_lang"), option("target_lang")
+    names = ("data", "source_lang", "target_lang")
+    data, *languages = (task.get(name) if isinstance(task, dict) else getattr(task, name, None) for name in names)
+    folder = str(data or "").split(os.pathsep)[0]
     if None in languages and os.path.isdir(folder):
-        languages = tuple(data_utils.infer_language_pair(folder))
-    return folder, languages
+        languages = data_utils.infer_language_pair(folder)
+    return folder, (languages[0], languages[1])

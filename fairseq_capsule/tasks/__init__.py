@@ -6,7 +6,6 @@ commands of this project, its hub and packages with mechanisms of their own impo
 
 from fairseq_capsule import criterions, models  # noqa: F401  fairseq never imports the criterions of a plugin
 from fairseq_capsule.checkpoints import loading
-from fairseq_capsule.data import characters  # noqa: F401  makes --bpe characters available
 from fairseq_capsule.tasks.capsule_summarization import CapsuleSummarizationTask
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask
 

@@ -3,18 +3,35 @@
 import json
 from argparse import Namespace
 from dataclasses import dataclass, field, fields
+from typing import Any, Dict, Optional
 
 import numpy as np
 import torch
 from fairseq import utils
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import FairseqDataset
+from fairseq.dataclass import FairseqDataclass
 from fairseq.dataclass.configs import GenerationConfig
-from fairseq.logging import metrics
+from fairseq.models import BaseFairseqModel
 from fairseq.tasks import register_task
+from hydra.core.config_store import ConfigStore
 from omegaconf import II
+from torch import Tensor
 
 from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask, Logs, Sample
+from fairseq_capsule.tasks.routing_log import log_means
+
+
+@dataclass
+class CharactersConfig(FairseqDataclass):
+    """The config of `--bpe characters`. fairseq registers it without one, but its commands look up configs by name."""
+
+    _name: str = "characters"
+
+
+ConfigStore.instance().store(name="characters", group="bpe", node=CharactersConfig, provider="fairseq_capsule")
 
 
 @dataclass
@@ -41,7 +58,7 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
     """`capsule_translation` from texts to summaries. The tokens are characters."""
 
     @classmethod
-    def setup_task(cls, cfg, **kwargs):
+    def setup_task(cls, cfg: CapsuleSummarizationConfig, **kwargs: Any) -> "CapsuleSummarizationTask":
         """Load the dictionaries.
 
         Raises:
@@ -55,7 +72,7 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
             )
         if cfg.vocabulary < 1:
             raise UserError(f"--vocabulary must be at least 1, not {cfg.vocabulary}")
-        task = super().setup_task(cfg, **kwargs)
+        task: CapsuleSummarizationTask = super().setup_task(cfg, **kwargs)
         for language, dictionary in ((cfg.source_lang, task.src_dict), (cfg.target_lang, task.tgt_dict)):
             symbols = dictionary.symbols[dictionary.nspecial :]
             size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # these pad the size to a multiple
@@ -67,7 +84,7 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
                 )
         return task
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split.
 
         Raises:
@@ -76,7 +93,7 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         super().load_dataset(split, epoch, combine, **kwargs)
         _refuse_empty(f"{self.cfg.data}, {split}", self.datasets[split].src_sizes)
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+    def build_dataset_for_inference(self, src_tokens: Any, src_lengths: Any, constraints: Any = None) -> FairseqDataset:
         """Build the dataset for the input of `fairseq-interactive`, as fairseq does.
 
         Raises:
@@ -85,32 +102,28 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         _refuse_empty("input", np.asarray(src_lengths))
         return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         model = super().build_model(cfg, from_checkpoint)
         if self.cfg.eval_rouge:
             self._rouge = CharacterRouge()
             self._generator = self.build_generator([model], Namespace(**self._generation_options()))
         return model
 
-    def valid_step(self, sample, model, criterion):
-        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+    def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
+        loss, sample_size, output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_rouge:
-            logging_output.update(self._rouge_sums(sample, model))
-        return loss, sample_size, logging_output
+            output.update(self._rouge_sums(sample, model))
+        return loss, sample_size, output
 
-    def reduce_metrics(self, logging_outputs, criterion):
+    def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
-        number = sum(log.get("_rouge_sentences", 0) for log in logging_outputs)
-        if number > 0:
-            for name in ROUGE_TYPES:
-                f1 = sum(log[f"_{name}"] for log in logging_outputs) / number
-                metrics.log_scalar(name, 100 * f1, number, round=2)
+        log_means(logging_outputs, "rouge", digits=2)
 
-    def _generation_options(self):
+    def _generation_options(self) -> Dict[str, Any]:
         try:
-            options = json.loads(self.cfg.eval_rouge_args)
-        except json.JSONDecodeError as error:
-            options = error
+            options: Optional[Any] = json.loads(self.cfg.eval_rouge_args)
+        except json.JSONDecodeError:
+            options = None
         if not isinstance(options, dict):
             raise UserError(
                 f'--eval-rouge-args {self.cfg.eval_rouge_args}: it must be a JSON object, such as {{"beam": 5}}'
@@ -119,25 +132,26 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         for name, value in options.items():
             if name not in known:
                 raise UserError(f"--eval-rouge-args: {name} is not an option of fairseq-generate (beam, lenpen, …)")
-            allowed = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}.get(known[name], (type(value),))
+            types: Dict[Any, Any] = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}
+            allowed = types.get(known[name], (type(value),))
             if type(value) not in allowed or (name == "beam" and value < 1):
                 raise UserError(f"--eval-rouge-args: {name} cannot be {value!r}")
         return options
 
     @torch.no_grad()
-    def _rouge_sums(self, sample, model):
-        found = self.inference_step(self._generator, [model], sample)
-        sums = dict.fromkeys((f"_{name}" for name in ROUGE_TYPES), 0.0)
-        for hypotheses, target in zip(found, sample["target"]):
+    def _rouge_sums(self, sample: Sample, model: BaseFairseqModel) -> Dict[str, float]:
+        scores = []
+        for hypotheses, target in zip(self.inference_step(self._generator, [model], sample), sample["target"]):
             reference = utils.strip_pad(target, self.tgt_dict.pad())
             # Unknown characters of the reference become a character that no hypothesis contains.
             texts = self._text(hypotheses[0]["tokens"]), [self._text(reference, unk_string="\N{REPLACEMENT CHARACTER}")]
-            for name, f1 in self._rouge.f1(*texts).items():
-                sums[f"_{name}"] += f1
-        return {**sums, "_rouge_sentences": len(found)}
+            scores.append(self._rouge.f1(*texts))
+        totals = {f"{name}_total": 100 * sum(score[name] for score in scores) for name in ROUGE_TYPES}
+        return {**totals, **{f"{name}_count": len(scores) for name in ROUGE_TYPES}}
 
-    def _text(self, tokens, **options):
-        return self.tgt_dict.string(tokens.int().cpu(), **options)
+    def _text(self, tokens: Tensor, **options: Any) -> str:
+        text: str = self.tgt_dict.string(tokens.int().cpu(), **options)
+        return text
 
 
 def _refuse_empty(place: str, lengths: np.ndarray) -> None:

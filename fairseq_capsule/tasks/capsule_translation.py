@@ -3,14 +3,16 @@
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq import utils
-from fairseq.logging import metrics
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
+from fairseq.criterions import FairseqCriterion
+from fairseq.data import Dictionary, FairseqDataset
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from torch import Tensor
 
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
@@ -24,7 +26,10 @@ from fairseq_capsule.mechanisms.base import active_mechanisms, heads, routing_op
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.options import option
-from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
+from fairseq_capsule.tasks.routing_log import log_means, routing_sums
+
+Sample = Dict[str, Any]  # a batch
+Logs = List[Dict[str, Any]]  # of batches
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +77,7 @@ class CapsuleTranslationTask(TranslationTask):
     """
 
     @classmethod
-    def load_dictionary(cls, filename):
+    def load_dictionary(cls, filename: str) -> Dictionary:
         """Load a dictionary.
 
         Raises:
@@ -80,7 +85,7 @@ class CapsuleTranslationTask(TranslationTask):
         """
         return read_dictionary(filename)
 
-    def load_dataset(self, split, epoch=1, combine=False, **kwargs):
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
         """Load a split as fairseq does.
 
         Raises:
@@ -91,10 +96,10 @@ class CapsuleTranslationTask(TranslationTask):
         require_whole(Path(paths[shard]), split, self.cfg.source_lang, self.cfg.target_lang)
         super().load_dataset(split, epoch, combine, **kwargs)
 
-    def can_reuse_epoch_itr(self, dataset):
+    def can_reuse_epoch_itr(self, dataset: FairseqDataset) -> bool:
         return False
 
-    def build_model(self, cfg, from_checkpoint=False):
+    def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model, and initialise it from the baseline unless a checkpoint will be loaded into it.
 
         With `--like-baseline` the sizes of the baseline replace those in `cfg`.
@@ -126,7 +131,7 @@ class CapsuleTranslationTask(TranslationTask):
             init_from_baseline(model, path, baseline, *dictionaries, *changed_parameters(model))
         return model
 
-    def build_criterion(self, cfg, from_checkpoint=False):
+    def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
         """Build a criterion, attach it to the model, and freeze the heads that it does not train.
 
         fairseq builds the model before the criterion. A warning names the losses of the model's mechanisms that the
@@ -147,39 +152,40 @@ class CapsuleTranslationTask(TranslationTask):
             _warn_of_missing_losses(model, criterion, cfg)
         return criterion
 
-    def train_step(self, sample, model, criterion, optimizer, update_num, ignore_grad=False):
-        loss, sample_size, logging_output = super().train_step(
-            sample, model, criterion, optimizer, update_num, ignore_grad
-        )
+    def train_step(
+        self, sample: Sample, model: Any, criterion: Any, optimizer: Any, update_num: int, **options: Any
+    ) -> Any:
+        loss, sample_size, output = super().train_step(sample, model, criterion, optimizer, update_num, **options)
         interval = self.cfg.log_routing_interval
         if interval and update_num % interval == 0:
-            logging_output.update(routing_sums(self.model, sample["net_input"]))
-        return loss, sample_size, logging_output
+            output.update(routing_sums(self.model, sample["net_input"]))
+        return loss, sample_size, output
 
-    def valid_step(self, sample, model, criterion):
-        loss, sample_size, logging_output = super().valid_step(sample, model, criterion)
+    def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
+        loss, sample_size, output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_overlap:
-            logging_output.update(self._overlap(sample, model))
+            output.update(self._overlap_sums(sample, model))
         if self.cfg.log_routing:
-            logging_output.update(routing_sums(self.model, sample["net_input"]))
-        return loss, sample_size, logging_output
+            output.update(routing_sums(self.model, sample["net_input"]))
+        return loss, sample_size, output
 
     @torch.no_grad()
-    def _overlap(self, sample, model):
+    def _overlap_sums(self, sample: Sample, model: BaseFairseqModel) -> Dict[str, Tensor]:
         overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
-        return {f"_overlap_{name}": value for name, value in overlap._asdict().items()}
+        return {
+            "overlap_past_total": overlap.past,
+            "overlap_past_count": overlap.past_sentences,
+            "overlap_future_total": overlap.future,
+            "overlap_future_count": overlap.future_sentences,
+        }
 
-    def reduce_metrics(self, logging_outputs, criterion):
+    def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
-        log_routing(logging_outputs)
-        for content in ("past", "future"):
-            number = sum(log.get(f"_overlap_{content}_sentences", 0) for log in logging_outputs)
-            if number > 0:
-                rate = sum(log[f"_overlap_{content}"] for log in logging_outputs) / number
-                metrics.log_scalar(f"overlap_{content}", rate, number, round=4)
+        log_means(logging_outputs, "routing_")
+        log_means(logging_outputs, "overlap_")
 
 
-def _warn_of_missing_losses(model, criterion, cfg):
+def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion, cfg: Any) -> None:
     if not any(parameter.requires_grad for parameter in model.parameters()):
         return  # a probe of a frozen model
     if isinstance(criterion, RoutingLossesCriterion):

@@ -13,9 +13,9 @@ from fairseq_capsule.models.capsule_transformer import CapsuleTransformerModel
 
 
 def member(name, kind=tarfile.REGTYPE, target=""):
-    found = tarfile.TarInfo(name)
-    found.type, found.linkname = kind, target
-    return found
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.linkname = kind, target
+    return entry
 
 
 HOSTILE = {
@@ -47,9 +47,9 @@ def test_a_hostile_archive_is_not_unpacked(outside, tmp_path, kind, compression)
     path.parent.mkdir()
     with tarfile.open(path, f"w:{compression}") as archive:
         archive.addfile(member("model/good"))
-        for found in HOSTILE[kind]:
-            name, target = (text.format(outside=outside) for text in (found.name, found.linkname))
-            archive.addfile(member(name, found.type, target))
+        for entry in HOSTILE[kind]:
+            name, target = (text.format(outside=outside) for text in (entry.name, entry.linkname))
+            archive.addfile(member(name, entry.type, target))
     content = path.read_bytes()
     for places in ([path, path.parent], [path.parent, path]):
         with pytest.raises(UserError, match="not unpacked: "):
@@ -120,9 +120,9 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 def test_an_archive_that_would_fill_the_disk_is_refused(tmp_path):
     path = tmp_path / "model.tar.xz"
     with tarfile.open(path, "w:xz") as archive:
-        found = member("model/model.pt")
-        found.size = 50_000_000
-        archive.addfile(found, io.BytesIO(bytes(found.size)))
+        entry = member("model/model.pt")
+        entry.size = 50_000_000
+        archive.addfile(entry, io.BytesIO(bytes(entry.size)))
     content = path.read_bytes()
     with pytest.raises(UserError, match="1000 times as large"):
         CapsuleTransformerModel.from_pretrained(str(path), "model.pt", ".")

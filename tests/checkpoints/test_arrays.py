@@ -63,9 +63,9 @@ def load(path, value):
 def test_arrays_of_numbers_are_loaded(tmp_path, code, shape):
     array = np.arange(np.prod(shape)).reshape(shape).astype(code)
     once = load(tmp_path / "once.pt", [array, array.T])
-    for found, saved in zip([*once, *load(tmp_path / "twice.pt", once)], [array, array.T] * 2):
-        np.testing.assert_array_equal(found, saved)
-        assert (found.dtype, (found + found).shape) == (saved.dtype, shape if saved is array else shape[::-1])
+    for loaded, saved in zip([*once, *load(tmp_path / "twice.pt", once)], [array, array.T] * 2):
+        np.testing.assert_array_equal(loaded, saved)
+        assert (loaded.dtype, (loaded + loaded).shape) == (saved.dtype, shape if saved is array else shape[::-1])
 
 
 def test_a_loaded_array_is_one_of_numpy(tmp_path):

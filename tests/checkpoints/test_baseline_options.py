@@ -111,7 +111,7 @@ def test_a_model_takes_the_baseline_s_architecture_and_parameters(tmp_path, base
 def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
     both = dictionaries({})
     task = CapsuleTranslationTask(CapsuleTranslationConfig(), *both)
-    for arch, wanted, own in (
+    for arch, started, own in (
         ("capsule_lstm", "gdr_lstm", {"encoder_directions": 1}),
         ("gret_transformer_tiny", "gdr_transformer_base", {"encoder_attention_heads": 3}),
     ):
@@ -119,7 +119,7 @@ def test_a_model_of_this_package_can_be_a_baseline(tmp_path):
         model = task.build_model(config)
         options = OmegaConf.to_container(config, enum_to_str=True)
         save(tmp_path / "base.pt", model=model.state_dict(), cfg={"task": {}, "model": options}, args=None)
-        taken = config_of(wanted)
+        taken = config_of(started)
         take(taken, tmp_path / "base.pt")
         assert (taken.encoder_layers, taken.encoder_embed_dim) == (2, 12)
         assert own.items() <= dict(taken).items()
@@ -176,6 +176,17 @@ def test_more_layers_than_parameters_are_refused(tmp_path):
     save(tmp_path / "base.pt", model=PARAMETERS, cfg={"task": {}, "model": options}, args=None)
     with pytest.raises(UserError, match="its encoder_layers cannot be '11'"):
         take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
+
+
+@pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**30, 0, 2**30)])
+def test_empty_parameters_allow_no_size(tmp_path, shape):
+    """They have any shape without a byte in the file."""
+    for name in ("encoder_embed_dim", "decoder_ffn_embed_dim", "encoder_layers"):
+        options = {**TRANSFORMER, name: 10**6}
+        empty = {str(number): torch.zeros(shape) for number in range(20)}
+        save(tmp_path / "base.pt", model={**PARAMETERS, **empty}, cfg={"task": {}, "model": options}, args=None)
+        with pytest.raises(UserError, match=f"its {name} cannot be '1000000'"):
+            take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
 @pytest.mark.parametrize("options", [None, [], "text", 7])

@@ -134,7 +134,7 @@ def test_what_fairseq_writes_by_default_is_accepted():
             check_config({"args": args})
             parsed += 1
     assert parsed > 100
-    registries = [each["dataclass_registry"] for each in registry.REGISTRIES.values()]
+    registries = [entry["dataclass_registry"] for entry in registry.REGISTRIES.values()]
     for components in (TASK_DATACLASS_REGISTRY, MODEL_DATACLASS_REGISTRY, *registries):
         for name, component in components.items():
             defaults = {item.name: item.default for item in dataclasses.fields(component)}

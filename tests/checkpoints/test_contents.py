@@ -125,6 +125,28 @@ def test_tied_tensors_share_a_storage_of_their_size(options):
     assert rebuilt["model"]["slice"].tolist() == [5, 6, 7] and not rebuilt["model"]["b"].any()
 
 
+@FORMS
+@given(
+    size=st.integers(0, 60),
+    views=st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60), st.integers(1, 3)), min_size=1, max_size=4),
+    kind=st.sampled_from(PARAMETERS),
+)
+def test_no_storage_is_larger_than_its_tensors(size, views, kind, options):
+    storage = torch.arange(size).to(kind)
+    model = {str(number): storage[start:end:step] for number, (start, end, step) in enumerate(views)}
+    rebuilt = rebuild(saved({"model": model}, **options))["model"]
+    for name, value in rebuilt.items():
+        assert torch.equal(value, model[name]) and value.is_contiguous()
+        assert value.untyped_storage().nbytes() == value.numel() * value.element_size()
+
+
+@FORMS
+@pytest.mark.parametrize("shape", [(0,), (0, 2**60), (2**60, 0), (2**40, 2**20, 0)])
+def test_empty_tensors_of_any_shape_have_no_bytes(shape, options):
+    rebuilt = rebuild(saved({"model": {"w": torch.zeros(shape)}, "extra": torch.zeros(shape)[:0]}, **options))
+    assert rebuilt["model"]["w"].shape == shape and not rebuilt["model"]["w"].untyped_storage().nbytes()
+
+
 def memory(*arguments):
     return Made(torch.storage.TypedStorage, arguments)
 

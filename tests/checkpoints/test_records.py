@@ -10,6 +10,7 @@ import torch
 
 from fairseq_capsule.checkpoints import records
 from fairseq_capsule.checkpoints.contents import rebuild
+from fairseq_capsule.checkpoints.loading import read_options
 from fairseq_capsule.errors import UserError
 from tests.checkpoints.hostile_files import NO_ARCHIVE, saved
 
@@ -69,6 +70,14 @@ def test_every_cut_and_everything_added_is_refused():
         assert refused(FILE[:LISTED] + extra + FILE[LISTED:])
 
 
+@pytest.mark.parametrize("extra", [b"x", b"\0", bytes(512), saved(STATE, **NO_ARCHIVE), FILE])
+def test_bytes_after_a_file_in_the_older_format_are_refused(extra):
+    content = saved(STATE, **NO_ARCHIVE)
+    assert rebuild(content)
+    with pytest.raises(UserError, match="bytes after its end"):
+        rebuild(content + extra)
+
+
 def end_records(listed, directory, count):
     return records._end(count, len(directory), listed)
 
@@ -121,10 +130,32 @@ def archive(names):
     return content.getvalue()
 
 
-def test_two_records_that_torch_does_not_tell_apart_are_refused():
-    torch_s = {info.filename.partition("/")[2]: zipfile.ZipFile(io.BytesIO(FILE)).read(info) for info in INFOS}
+def records_of_torch():
+    """Return the records of the file that torch's writer does not add by itself."""
+    file = zipfile.ZipFile(io.BytesIO(FILE))
+    content = {info.filename.partition("/")[2]: file.read(info) for info in INFOS}
     own = (".data/serialization_id", ".format_version", ".storage_alignment", "version")
-    copied = {name: data for name, data in torch_s.items() if name not in own}
+    return {name: data for name, data in content.items() if name not in own}
+
+
+def test_a_byte_order_is_one_of_two(place):
+    assert torch.equal(rebuild(archive({**records_of_torch(), "byteorder": b"little"}))["model"]["b"], torch.ones(40))
+    swapped = rebuild(archive({**records_of_torch(), "byteorder": b"big"}))["model"]["b"]
+    assert (
+        swapped.shape == (40,)
+        and swapped.untyped_storage().nbytes() == 160
+        and not torch.equal(swapped, torch.ones(40))
+    )
+    for number, order in enumerate((b"middle", b"", b"Little", b"little\0", b"\xff\xfe", b"big" * 10**5)):
+        path = place.folder / f"order{number}.pt"
+        path.write_bytes(archive({**records_of_torch(), "byteorder": order}))
+        with pytest.raises(UserError, match="not loaded: the file is damaged") as error:
+            read_options(path)
+        assert len(str(error.value)) < 500
+
+
+def test_two_records_that_torch_does_not_tell_apart_are_refused():
+    copied = records_of_torch()
     assert torch.equal(rebuild(archive(copied))["model"]["b"], torch.ones(40))
     for twin in ("DATA/0", "data.PKL"):
         with pytest.raises(UserError, match="twice"):

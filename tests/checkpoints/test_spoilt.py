@@ -64,7 +64,9 @@ def test_a_parameter_that_is_not_a_tensor_is_refused(place, way, name):
         getattr(place, way)(place.write("corrupted.pt", state))
 
 
-@pytest.mark.parametrize("value", [-1, "x", [], torch.tensor(1.0), torch.zeros(0), torch.zeros(1, 1, 1)])
+@pytest.mark.parametrize(
+    "value", [-1, "x", [], torch.tensor(1.0), torch.zeros(0), torch.zeros(2**60, 0), torch.zeros(1, 1, 1)]
+)
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "average_best"])  # it builds no model
 def test_a_wrong_embedding_is_refused(place, way, value):
     state = place.state()

@@ -1,16 +1,23 @@
 """Every entry point loads what fairseq and this package write, and refuses text that calls something."""
 
+from collections import OrderedDict
+
+import numpy as np
 import pytest
 import torch
 from fairseq import options
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.logging import metrics
 from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq.tasks import setup_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from omegaconf import OmegaConf
 
+from fairseq_capsule.checkpoints.averaging import average_checkpoints
+from fairseq_capsule.checkpoints.loading import read_checkpoint
+from fairseq_capsule.checkpoints.models import load_model
 from fairseq_capsule.errors import UserError
 from tests.checkpoints import hostile
 from tests.checkpoints.expressions import CALLED
@@ -30,6 +37,72 @@ def test_a_real_checkpoint_loads(place, way):
         getattr(place, way)(place.good)
     except UserError as error:
         assert OTHER_KINDS.get(way, "nothing") in str(error)
+
+
+def ema(state):
+    """--store-ema --ema-fp32"""
+    parameters = state["model"]
+    state["extra_state"]["ema_fp32_params"] = {name: value.float() + 1 for name, value in parameters.items()}
+    state["extra_state"]["ema"] = OrderedDict((name, value + 1) for name, value in parameters.items())
+
+
+def half(state):
+    """--fp16, with its parameters of float32 in the optimiser's state"""
+    state["model"] = OrderedDict((name, value.half()) for name, value in state["model"].items())
+    state["extra_state"].update(ema=state["model"], previous_training_time=1.5)
+    flat = torch.cat([value.flatten() for value in state["model"].values()]).float()
+    state["last_optimizer_state"]["state"] = {0: {"step": torch.tensor(3.0), "exp_avg": flat, "exp_avg_sq": flat**2}}
+    state["last_optimizer_state"]["loss_scale"] = 128.0
+
+
+def eval_bleu(state):
+    """--eval-bleu, whose counts are arrays in the meters"""
+    with metrics.aggregate("valid"):
+        metrics.log_scalar("_bleu_counts", np.array([9, 5, 2, 0]))
+        metrics.log_scalar("_bleu_sys_len", np.int64(12).item(), round=3)
+        metrics.log_derived("bleu", lambda meters: meters["_bleu_counts"].sum[0].item())
+    state["extra_state"]["metrics"] = metrics.state_dict()
+    assert any(isinstance(part, np.ndarray) for part in state["extra_state"]["metrics"]["valid"][0][3].values())
+
+
+def sharded(state):
+    """--ddp-backend fully_sharded: a part of the optimiser's state, views of one storage, and where parts belong"""
+    flat = torch.arange(300.0)
+    state["last_optimizer_state"] = {
+        "state": {index: {"step": 1, "exp_avg": flat[100 * index : 100 * index + 100]} for index in range(3)},
+        "param_groups": [{"lr": 0.1, "betas": (0.9, 0.98), "params": [0, 1, 2], "initial_lr": 0.1}],
+        "partition": [[0, 1], [2]],
+        "uncollected_local_ids": [],
+    }
+    shapes = [value.shape for value in state["model"].values()]
+    parameters = {"flat_param_0": {"names": list(state["model"]), "shapes": shapes, "numels": [5], "padding": 3}}
+    state["shard_metadata"] = {
+        "param_metadata": [{"fsdp_path": "", "params": parameters, "no_broadcast_optim_state": False}],
+        "buffer_names": ["decoder.version"],
+    }
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["archive", "older"])
+@pytest.mark.parametrize("form", [ema, half, eval_bleu, sharded])
+def test_every_form_of_a_training_s_checkpoint_loads(place, form, older):
+    state = place.state()
+    form(state)
+    path = place.folder / f"{form.__name__}.pt"
+    torch.save(state, path, _use_new_zipfile_serialization=not older)
+    loaded = read_checkpoint(path)
+    for name, value in state["model"].items():
+        assert torch.equal(loaded["model"][name], value) and loaded["model"][name].dtype == value.dtype
+    assert loaded.get("shard_metadata") == state.get("shard_metadata")
+    metrics.load_state_dict(loaded["extra_state"]["metrics"])
+    model, *_ = load_model(path, place.data)
+    weight = "decoder.embed_tokens.weight"
+    assert torch.equal(model.state_dict()[weight], state["model"][weight].float())
+    averaged = average_checkpoints([path, path])
+    assert not averaged["extra_state"].keys() & {"ema", "ema_fp32_params"}
+    torch.save(averaged, path)
+    again = read_checkpoint(path)["model"]
+    assert all(torch.equal(again[name], value) for name, value in state["model"].items())
+    place.baseline(path)
 
 
 @pytest.mark.parametrize("arch", [*ARCHITECTURES, *PLAIN])

@@ -85,20 +85,20 @@ def translations(path: Path, data: Path) -> list:
     model.eval()
     task.load_dataset("test")
     generator = task.build_generator([model], OmegaConf.create({"beam": 4, "max_len_b": 10}))
-    found = {}
+    outputs = {}
     for batch in task.get_batch_iterator(task.dataset("test"), max_sentences=3).next_epoch_itr(shuffle=False):
         with torch.no_grad():
             hypotheses = task.inference_step(generator, [model], batch)
             scores = model.get_normalized_probs(model(**batch["net_input"]), log_probs=True)
         scores = scores.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
         for row, number in enumerate(batch["id"].tolist()):
-            found[number] = {
+            outputs[number] = {
                 "hypotheses": [
                     {"tokens": best["tokens"].tolist(), "score": float(best["score"])} for best in hypotheses[row][:2]
                 ],
                 "reference": scores[row][batch["target"][row].ne(1)].tolist(),
             }
-    return [found[number] for number in sorted(found)]
+    return [outputs[number] for number in sorted(outputs)]
 
 
 def main(out: Path) -> None:

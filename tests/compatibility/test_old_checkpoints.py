@@ -26,8 +26,8 @@ def test_every_checkpoint_has_its_translations(checkpoints):
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_an_old_checkpoint_translates_as_before(checkpoints, name):
-    found = translations(checkpoints / f"{name}.pt", FOLDER / "data")
-    for got, expected in zip(found, EXPECTED[name], strict=True):
+    translated = translations(checkpoints / f"{name}.pt", FOLDER / "data")
+    for got, expected in zip(translated, EXPECTED[name], strict=True):
         for hypothesis, before in zip(got["hypotheses"], expected["hypotheses"], strict=True):
             assert hypothesis["tokens"] == before["tokens"]
             assert hypothesis["score"] == pytest.approx(before["score"], abs=1e-5)

@@ -43,14 +43,14 @@ def test_rouge_of_a_validation_is_that_of_its_summaries():
     other = make_batch(make_sentences([(3, 2), (2, 4)], seed=5))
     logged = validated(task, model, [BATCH, other])
     generator = task.build_generator([model], Namespace(beam=2, max_len_b=6))
-    each = [
-        CharacterRouge().f1(text(task.tgt_dict, found[0]["tokens"]), [text(task.tgt_dict, target)])
+    scores = [
+        CharacterRouge().f1(text(task.tgt_dict, hypotheses[0]["tokens"]), [text(task.tgt_dict, target)])
         for batch in (BATCH, other)
-        for found, target in zip(task.inference_step(generator, [model], batch), batch["target"])
+        for hypotheses, target in zip(task.inference_step(generator, [model], batch), batch["target"])
     ]
-    assert len(each) == len(LENGTHS) + 2
+    assert len(scores) == len(LENGTHS) + 2
     for name in ("rouge1", "rouge2", "rougeL"):
-        assert logged[name] == round(100 * sum(f1[name] for f1 in each) / len(each), 2)
+        assert logged[name] == round(100 * sum(f1[name] for f1 in scores) / len(scores), 2)
 
 
 def test_without_rouge_nothing_is_generated(monkeypatch):
@@ -62,8 +62,8 @@ def test_without_rouge_nothing_is_generated(monkeypatch):
 def test_an_unknown_character_never_agrees(monkeypatch):
     task = make_summarization_task(eval_rouge=True)
     unknown = BATCH["target"].clone().fill_(task.tgt_dict.unk())
-    found = [[{"tokens": row}] for row in unknown]
-    monkeypatch.setattr(task, "inference_step", lambda *_: found)
+    hypotheses = [[{"tokens": row}] for row in unknown]
+    monkeypatch.setattr(task, "inference_step", lambda *_: hypotheses)
     logged = validated(task, make_model(task), [{**BATCH, "target": unknown}])
     assert logged["rouge1"] == 0
 

@@ -10,6 +10,7 @@ from fairseq.models import build_model
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from omegaconf import OmegaConf
 
+from fairseq_capsule.checkpoints.baseline import init_from_baseline
 from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask
@@ -57,6 +58,23 @@ def test_a_new_model_equals_its_baseline(tmp_path, baseline, arch, past_future, 
     torch.testing.assert_close(logits_of(model, BATCH), logits_of(plain, BATCH), rtol=0, atol=0)
     taken = len(list(plain.parameters()))
     assert f"took {taken} of the model's {len(list(model.parameters()))} parameters; new: decoder.past" in caplog.text
+
+
+def test_parameters_that_a_mechanism_adds_or_removes_are_logged_by_name(tmp_path, caplog):
+    plain = save_baseline(tmp_path)
+    model = build_model(Namespace(arch="transformer", criterion=None, **SMALL), make_task())
+    dictionary = make_task().source_dictionary
+    removed = [name for name in plain.state_dict() if name.startswith("encoder") and "self_attn.out_proj" in name]
+    for layer in model.encoder.layers:
+        layer.self_attn.out_proj = torch.nn.Identity()
+    state = {"model": plain.state_dict()}
+    with caplog.at_level("INFO"):
+        init_from_baseline(model, "base.pt", state, dictionary, dictionary, added=set(), removed=removed)
+    number = len(list(model.parameters()))
+    assert [record.message for record in caplog.records] == [
+        f"base.pt: took {number} of the model's {number} parameters; new: none",
+        f"base.pt: left out, because a mechanism replaces them: {', '.join(removed)}",
+    ]
 
 
 @pytest.mark.parametrize(

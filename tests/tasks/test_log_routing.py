@@ -15,7 +15,7 @@ from fairseq_capsule.inspection.attention_routing import routing_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import horizontal_routing, vertical_routing
-from fairseq_capsule.tasks.routing_log import log_routing, routing_sums
+from fairseq_capsule.tasks.routing_log import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
 from tests.tasks.test_capsule_translation import make_capsule_task
 from tests.zoo import CASES, LENGTHS, build, case_name, make_batch, make_criterion, make_sentences
@@ -31,7 +31,7 @@ def means(model, *sentences):
         for name, value in routing_sums(model, make_batch(sentence)["net_input"]).items():
             sums[name] = sums.get(name, 0) + value
     with metrics.aggregate() as aggregated:
-        log_routing([sums])
+        log_means([sums], "routing_")
     return aggregated.get_smoothed_values()
 
 
@@ -59,8 +59,8 @@ def test_every_routing_has_entropy_norm_and_dead_capsules():
 
 
 def test_shares_of_contents_sum_to_one():
-    found = means(build("gdr_transformer_base"), SENTENCES)
-    shares = [found[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
+    logged = means(build("gdr_transformer_base"), SENTENCES)
+    shares = [logged[f"routing_past_future_{content}"] for content in ("past", "future", "redundant")]
     assert sum(shares) == pytest.approx(1, abs=2e-4)
     assert "routing_past_future_past" not in means(build("gdr_transformer_base", {"past_future": "attn"}), SENTENCES)
 
