@@ -12,12 +12,12 @@ An invariant raises an AssertionError if it does not hold. docs/extending.md has
 
 from typing import Callable, Tuple
 
+from fairseq_capsule.testing.effects import check_on_changes_logits
 from fairseq_capsule.testing.inspection import check_inspection
 from fairseq_capsule.testing.invariants import (
     check_gradients,
     check_half_precision,
     check_off_is_fairseqs_own,
-    check_on_changes_logits,
     check_padding,
     check_scores,
     check_steps,

@@ -1,7 +1,6 @@
 """Invariants of each architecture: padding, incremental decoding, gradients, half precision, all options off.
 
-What the inspector shows is checked in `inspection`. Exact resuming is in `resuming`, because it needs separate
-processes.
+Others stand in `effects`, `inspection` and `resuming`.
 """
 
 from argparse import Namespace
@@ -15,7 +14,7 @@ from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
-from fairseq_capsule.mechanisms.base import active_mechanisms, options_off
+from fairseq_capsule.mechanisms.base import options_off
 from fairseq_capsule.testing.small_models import (
     LENGTHS,
     PRESET,
@@ -92,20 +91,6 @@ def check_scores(arch: str, options: Options = PRESET) -> None:
                 logits = model(source, length, previous)[0]
             scores = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).flatten()
             torch.testing.assert_close(hypothesis["positional_scores"], scores, rtol=1e-4, atol=1e-4)
-
-
-def check_on_changes_logits(arch: str, options: Options = PRESET) -> None:
-    """Check that each mechanism of a model has an effect: with random parameters, the logits without it differ."""
-    model = build_small(arch, options)
-    batch = make_batch(make_sentences(LENGTHS))
-    for mechanism in active_mechanisms(model.cfg):
-        off = build_small(arch, {**options, **mechanism.off})
-        off.load_state_dict({**off.state_dict(), **_common(model.state_dict(), off.state_dict())})
-        assert not torch.allclose(logits_of(off, batch), logits_of(model, batch)), f"{mechanism.name} has no effect"
-
-
-def _common(given: Mapping[str, Tensor], names: Mapping[str, Tensor]) -> Dict[str, Tensor]:
-    return {name: value for name, value in given.items() if name in names and names[name].shape == value.shape}
 
 
 def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> None:
