@@ -225,18 +225,19 @@ class Side(nn.Module):
         self.layers = nn.ModuleList(Layer(config, side, number, routing) for number, routing in enumerate(routings))
         self.layer_norm = nn.LayerNorm(size) if final_norm else None
 
-    def embed(self, tokens: Tensor, padding_mask: Optional[Tensor], earlier: int = 0) -> Tensor:
-        """Embed tokens `[B, L]`.
+    def embed(self, words: Tensor, padding_mask: Optional[Tensor], earlier: int = 0) -> Tensor:
+        """Scale the embeddings of words, and add those of their positions.
 
         Args:
+            words: `[B, L, C]`, as `embed_tokens` gives them.
             padding_mask: `[B, earlier + L]`, True marks padding, which has no position; None without padding.
             earlier: the number of positions before.
         """
-        embedded = self.scale * self.embed_tokens(tokens)
+        embedded = self.scale * words
         if self.project_in_dim is not None:
             embedded = self.project_in_dim(embedded)
         if padding_mask is None:
-            places = torch.arange(earlier + 1, earlier + 1 + tokens.size(1), device=tokens.device).expand_as(tokens)
+            places = torch.arange(earlier + 1, earlier + 1 + words.size(1), device=words.device).expand(words.shape[:2])
         else:
             places = ((~padding_mask).long().cumsum(1) * ~padding_mask)[:, earlier:]
         places = places + self.padding_idx  # that of padding is the index of padding

@@ -60,16 +60,26 @@ class CapsuleEncoder(Side):
 
     def forward(
         self,
-        input_ids: Tensor,
+        input_ids: Optional[Tensor] = None,
         attention_mask: Optional[Tensor] = None,
         output_attentions: Optional[bool] = None,
         output_hidden_states: Optional[bool] = None,
         return_dict: Optional[bool] = None,
+        inputs_embeds: Optional[Tensor] = None,
     ) -> CapsuleEncoderOutput:
-        """Encode sources `[B, I]`. `attention_mask` `[B, I]` is 0 at padding; by default it follows from the tokens."""
-        padding_mask = input_ids.eq(self.padding_idx) if attention_mask is None else attention_mask.eq(0)
+        """Encode sources `[B, I]`, or their embeddings `[B, I, C]`, as `embed_tokens` gives them.
+
+        `attention_mask` `[B, I]` is 0 at padding; by default it follows from the tokens, and embeddings have none.
+        """
+        words = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        if attention_mask is not None:
+            padding_mask = attention_mask.eq(0)
+        elif input_ids is not None:
+            padding_mask = input_ids.eq(self.padding_idx)
+        else:
+            padding_mask = torch.zeros(words.shape[:2], dtype=torch.bool, device=words.device)
         mask = padding_mask if padding_mask.any() else None
-        states = self.embed(input_ids, mask)
+        states = self.embed(words, mask)
         if mask is not None:
             states = states.masked_fill(mask.unsqueeze(-1), 0)
         outputs, attentions = [states], []
@@ -118,14 +128,15 @@ class CapsuleDecoder(Side):
 
     def forward(
         self,
-        tokens: Tensor,
+        words: Tensor,
         padding_mask: Optional[Tensor],
         encoded: CapsuleEncoderOutput,
         cache: Optional[EncoderDecoderCache],
     ) -> Tuple[Tensor, Tuple[Tensor, ...], Tuple[Tensor, ...], Tuple[Tensor, ...]]:
-        """Decode tokens `[B, T]`; with a cache only the new ones.
+        """Decode words; with a cache only the new ones.
 
         Args:
+            words: `[B, T, C]`, as `embed_tokens` gives them.
             padding_mask: of all tokens, also those in the cache; True marks padding, None without padding.
 
         Returns:
@@ -135,7 +146,7 @@ class CapsuleDecoder(Side):
         assert encoded.last_hidden_state is not None and encoded.padding_mask is not None
         source_mask = encoded.padding_mask if encoded.padding_mask.any() else None
         memory = Memory(encoded.last_hidden_state, source_mask, cache)
-        states = self.embed(tokens, padding_mask, 0 if cache is None else cache.get_seq_length())
+        states = self.embed(words, padding_mask, 0 if cache is None else cache.get_seq_length())
         outputs, own, cross = [states], [], []
         for layer in self.layers:
             states, *weights = layer(states, padding_mask, memory)
@@ -244,6 +255,8 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
         use_cache: Optional[bool] = None,
         output_attentions: Optional[bool] = None,
         output_hidden_states: Optional[bool] = None,
+        inputs_embeds: Optional[Tensor] = None,
+        decoder_inputs_embeds: Optional[Tensor] = None,
     ) -> Union[Seq2SeqLMOutput, Tuple[Any, ...]]:
         """Compute the logits of the next tokens.
 
@@ -257,25 +270,33 @@ class CapsuleForConditionalGeneration(PreTrainedModel, GenerationMixin):
             cache: of an earlier call, or of `new_cache()`.
             labels: `[B, T]` for the cross-entropy; -100 is ignored.
             use_cache: whether the result has a cache for the next call.
+            inputs_embeds: `[B, I, C]`, embeddings of the source as `get_input_embeddings()` gives them, instead of
+                `input_ids`.
+            decoder_inputs_embeds: `[B, T, C]`, those of the target, instead of `decoder_input_ids`.
 
         Raises:
-            ValueError: neither `decoder_input_ids` nor `labels` are given.
+            ValueError: no source or no target is given.
             TypeError: `encoder_outputs` or `cache` are those of another model.
         """
         if encoder_outputs is None:
-            encoder_outputs = self.encoder(input_ids, attention_mask, output_attentions, output_hidden_states)
+            if input_ids is None and inputs_embeds is None:
+                raise ValueError("give input_ids, or inputs_embeds or encoder_outputs")
+            options = (attention_mask, output_attentions, output_hidden_states)
+            encoder_outputs = self.encoder(input_ids, *options, inputs_embeds=inputs_embeds)
         elif not isinstance(encoder_outputs, CapsuleEncoderOutput):
             raise TypeError("encoder_outputs must be what the encoder of this model returned")
-        if decoder_input_ids is None:
-            if labels is None:
-                raise ValueError("give decoder_input_ids, or labels")
-            decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+        if decoder_inputs_embeds is None:
+            if decoder_input_ids is None:
+                if labels is None:
+                    raise ValueError("give decoder_input_ids, or decoder_inputs_embeds or labels")
+                decoder_input_ids = self.prepare_decoder_input_ids_from_labels(labels)
+            decoder_inputs_embeds = self.decoder.embed_tokens(decoder_input_ids)
         if use_cache is None:
             use_cache = self.config.use_cache and labels is None
         if use_cache and cache is None:
             cache = self.new_cache()
         padding_mask = None if decoder_attention_mask is None else decoder_attention_mask.eq(0)
-        logits, states, own, cross = self.decoder(decoder_input_ids, padding_mask, encoder_outputs, cache)
+        logits, states, own, cross = self.decoder(decoder_inputs_embeds, padding_mask, encoder_outputs, cache)
         loss = None
         if labels is not None:
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten())

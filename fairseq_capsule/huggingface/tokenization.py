@@ -5,7 +5,7 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from transformers import PreTrainedTokenizer
 
@@ -18,8 +18,9 @@ class CapsuleTokenizer(PreTrainedTokenizer):
     """Splits raw text as the training text was split, and makes raw text of a translation.
 
     A source is tokenised (`sacremoses`, characters or nothing), perhaps lower-cased, and split into subwords
-    (`subword_nmt`, `sentencepiece` or nothing). A translation is joined and detokenised. Only the libraries that the
-    model needs are imported. Special tokens in a text are words like others.
+    (`subword_nmt`, `sentencepiece` or nothing). A target (`text_target`) is too if the languages have one dictionary.
+    A translation is joined and detokenised. Only the libraries that the model needs are imported. Special tokens in a
+    text are words like others.
 
     Args:
         vocabulary: a JSON file with the words of both dictionaries, `source` and `target`, in their order.
@@ -27,7 +28,7 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         pieces: the model of SentencePiece.
         source, target: of each language, `language`, `tokenizer` (moses, characters or none) and
             `aggressive_dash_splits`, an option of Moses.
-        lowercase: whether sources are lower-cased.
+        lowercase: whether texts are lower-cased.
         options: those of every tokenizer in transformers.
     """
 
@@ -50,18 +51,18 @@ class CapsuleTokenizer(PreTrainedTokenizer):
         self._numbers = {word: number for number, word in enumerate(words["source"])}
         self._files = {"vocabulary": vocabulary, "codes": codes, "pieces": pieces}
         self._source, self._target, self._lowercase = source, target, lowercase
+        self._side = source  # the language of texts
         self._subwords: Any = None
         if codes is not None:
             with open(codes, encoding="utf-8") as file:
                 self._subwords = importlib.import_module("subword_nmt.apply_bpe").BPE(file)
         elif pieces is not None:
             self._subwords = importlib.import_module("sentencepiece").SentencePieceProcessor(model_file=pieces)
-        if source["tokenizer"] == "moses":
+        languages = [side["language"] for side in (source, target) if side["tokenizer"] == "moses"]
+        if languages:
             moses = importlib.import_module("sacremoses")
-            self._normalizer = moses.MosesPunctNormalizer(source["language"])
-            self._tokenizer = moses.MosesTokenizer(source["language"])
-        if target["tokenizer"] == "moses":
-            self._detokenizer = importlib.import_module("sacremoses").MosesDetokenizer(target["language"])
+            self._moses = {name: (moses.MosesPunctNormalizer(name), moses.MosesTokenizer(name)) for name in languages}
+            self._detokenizer = moses.MosesDetokenizer(target["language"])
         special = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>"}
         fixed = {"special_tokens_pattern": "eos", "split_special_tokens": True, "clean_up_tokenization_spaces": False}
         super().__init__(source=source, target=target, lowercase=lowercase, **{**special, **options, **fixed})
@@ -76,13 +77,11 @@ class CapsuleTokenizer(PreTrainedTokenizer):
 
     def _tokenize(self, text: str, **_: Any) -> List[str]:
         words = " ".join(CONTROL.sub(" ", text).split())
-        if self._source["tokenizer"] == "moses":
-            words = self._tokenizer.tokenize(
-                self._normalizer.normalize(words),
-                aggressive_dash_splits=self._source["aggressive_dash_splits"],
-                return_str=True,
-            )
-        elif self._source["tokenizer"] == "characters":
+        if self._side["tokenizer"] == "moses":
+            normalizer, tokenizer = self._moses[self._side["language"]]
+            dashes = self._side["aggressive_dash_splits"]
+            words = tokenizer.tokenize(normalizer.normalize(words), aggressive_dash_splits=dashes, return_str=True)
+        elif self._side["tokenizer"] == "characters":
             words = " ".join(words.replace(" ", SPACE))
         if self._lowercase:
             words = words.lower()
@@ -115,8 +114,15 @@ class CapsuleTokenizer(PreTrainedTokenizer):
             text = " ".join(tokens)
         return self._detokenizer.detokenize(text.split()) if self._target["tokenizer"] == "moses" else text.strip()
 
-    def _switch_to_target_mode(self) -> NoReturn:
-        raise NotImplementedError("text_target: this tokenizer splits sources only")
+    def _switch_to_input_mode(self) -> None:
+        self._side = self._source
+
+    def _switch_to_target_mode(self) -> None:
+        if list(self._numbers) != self._target_words:
+            raise NotImplementedError(
+                "text_target: the languages have dictionaries of their own; only sources are split"
+            )
+        self._side = self._target
 
     def save_vocabulary(self, save_directory: str, filename_prefix: Optional[str] = None) -> Tuple[str, ...]:
         saved = []

@@ -95,6 +95,26 @@ def test_rows_of_a_cache_can_be_repeated(arch, options):
     assert (copy(**twice, use_cache=False).logits[:, -1:] - continued).abs().max() < 1e-9
 
 
+@pytest.mark.parametrize("arch, options", TRANSFORMERS, ids=case_name)
+def test_embeddings_of_words_give_the_logits_of_the_words_and_gradients(arch, options):
+    copy = exported(build(arch, options).double())
+    inputs, words = inputs_of(make_batch(SENTENCES))
+    embedded = {
+        "inputs_embeds": copy.get_input_embeddings()(inputs["input_ids"]).requires_grad_(),
+        "decoder_inputs_embeds": copy.get_decoder().embed_tokens(inputs["decoder_input_ids"]).requires_grad_(),
+    }
+    with torch.enable_grad():
+        logits = copy(**embedded, attention_mask=inputs["input_ids"].ne(1).long(), use_cache=False).logits
+        logits[words].logsumexp(-1).sum().backward()
+    assert (logits - copy(**inputs, use_cache=False).logits)[words].abs().max() < 1e-9
+    real = inputs["input_ids"].ne(1), words
+    for value, places in zip(embedded.values(), real):
+        assert value.grad[places].abs().sum(-1).min() > 0 and not value.grad[~places].any()
+    whole = inputs["input_ids"].ne(1).all(1)  # without a mask no word is padding
+    output = copy(inputs_embeds=embedded["inputs_embeds"][whole], decoder_input_ids=inputs["decoder_input_ids"][whole])
+    assert (logits[whole] - output.logits)[words[whole]].abs().max() < 1e-9
+
+
 @pytest.mark.parametrize("arch, options", ROUTED, ids=case_name)
 def test_targets_may_be_padded_on_the_left(arch, options):
     """fairseq recognises padding by its number. Here the mask has it, also of the tokens in the cache."""
@@ -166,8 +186,10 @@ def test_attentions_and_states_are_returned_on_request():
 def test_what_the_model_cannot_compute_is_refused():
     copy = exported(build("capsule_transformer", {"past_future": "gdr"}))
     inputs, _ = inputs_of(make_batch(SENTENCES))
-    with pytest.raises(ValueError, match="give decoder_input_ids, or labels"):
+    with pytest.raises(ValueError, match="give decoder_input_ids, or decoder_inputs_embeds or labels"):
         copy(inputs["input_ids"])
+    with pytest.raises(ValueError, match="give input_ids, or inputs_embeds or encoder_outputs"):
+        copy(decoder_input_ids=inputs["decoder_input_ids"])
     with pytest.raises(TypeError, match="encoder_outputs must be"):
         copy(**inputs, encoder_outputs=BaseModelOutput(copy.encoder(inputs["input_ids"]).last_hidden_state))
     plain = EncoderDecoderCache(DynamicCache(config=copy.config), DynamicCache(config=copy.config))

@@ -115,9 +115,19 @@ def test_a_saved_tokenizer_is_the_same(tmp_path, moses):
     assert pickle.loads(pickle.dumps(moses)).tokenize("The dog's") == moses.tokenize("The dog's")
 
 
-def test_a_target_is_refused(moses):
-    with pytest.raises(NotImplementedError, match="text_target: this tokenizer splits sources only"):
+def test_a_target_is_split_as_its_language_is(tmp_path):
+    words = [*SPECIAL, "do@@", "g", "rot", "@-@", "weiß", "rot-weiß"]
+    tokenizer = make(tmp_path, (words, words), target="none", dashes=True)
+    batch = tokenizer("rot-weiß", text_target="rot-weiß g")
+    assert (batch["input_ids"], batch["labels"]) == ([6, 7, 8, 2], [9, 5, 2])
+    assert tokenizer("rot-weiß")["input_ids"] == [6, 7, 8, 2]  # a source again
+    assert make(tmp_path, (words, words), source="none")("rot-weiß", text_target="g!")["labels"] == [5, 3, 2]
+
+
+def test_a_target_with_a_dictionary_of_its_own_is_refused(moses):
+    with pytest.raises(NotImplementedError, match="text_target: the languages have dictionaries of their own"):
         moses("the dog", text_target="das Haus")
+    assert moses("the dog")["input_ids"] == [4, 5, 6, 2]
 
 
 def test_only_the_needed_libraries_are_imported(tmp_path, monkeypatch):
