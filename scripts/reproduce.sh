@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Make a table of a paper: train, translate and measure what is missing, then print our figures next to the paper's.
 #
-#     reproduce.sh TABLE [--scale paper|small|smoke] [--seeds 1,2,3] [--launcher local|slurm|kubernetes|PROFILE]
+#     reproduce.sh TABLE [--scale paper|small|smoke] [--seeds 1,2,3] [--launcher local|slurm|PROFILE]
 #                  [--baseline CHECKPOINT] [--data DIR] [--runs DIR] [--cores N] [--rows ROW...] [--figure] [--report]
 #                  [--user-dir DIR] [--dry-run]
 #
@@ -10,8 +10,8 @@
 #   --scale S      paper (default): the paper's corpus, sizes and schedule; small: Multi30k at tiny size; smoke: the
 #                  embedded corpus and a few updates, to check that everything works
 #   --seeds N,N,…  one training for each (1)
-#   --launcher L   a folder of workflow/profiles, or the folder of another Snakemake profile. local (default): on this machine, one
-#                  step after another; slurm: each step is a Slurm job; kubernetes: each step is a Job
+#   --launcher L   local (default): on this machine, one step after another; slurm: each step is a Slurm job; or the folder of another
+#                  Snakemake profile
 #   --baseline CHECKPOINT
 #                  replaces the Transformer that other rows start from, or that teaches them. Prepare the data with its codes and
 #                  dictionary
@@ -20,13 +20,13 @@
 #   --cores N      cores of this machine to use (all)
 #   --rows ROW...  only these rows, and what they need
 #   --figure       also draw the table, if its definition states the axes. A figure of a paper is always drawn
-#   --report       also write Snakemake's report with the table, its plots and the logs: RUNS/SCALE/tables/TABLE.html
+#   --report       also write a page with the table, its plot and the logs of the trainings: RUNS/SCALE/tables/TABLE.html
 #   --user-dir DIR a plugin of your own that defines the models of rows (docs/extending.md). A row may name another one:
 #                  common.user_dir=DIR
-#   --dry-run      print every command with its GPUs and minutes
+#   --dry-run      print every missing step: its command, GPUs, memory and minutes
 #
-# The script runs Snakemake (workflow/Snakefile) and prints its command. The same command again does what is missing. Rows that
-# several tables share are run once. A second run in the same folder waits for the first one.
+# The same command again does what is missing. Rows that several tables share are run once. A second run in the same folder waits
+# for the first one.
 
 source "$(dirname "$0")/common.sh"
 

@@ -83,5 +83,5 @@ def test_the_package_starts_without_torch_and_fairseq():
     """The scripts start it several times, so it must start fast."""
     import subprocess
 
-    code = "import sys, fairseq_capsule_lab.runs.__main__; print({'torch', 'fairseq'} & set(sys.modules))"
+    code = "import sys, fairseq_capsule_lab.runs; print({'torch', 'fairseq'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
