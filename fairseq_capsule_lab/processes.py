@@ -1,17 +1,21 @@
 """Commands of other programs: their environment, their output, the versions of their packages."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from fairseq_capsule_lab.errors import LabError
 
 # Text is UTF-8, and Python does not import a `json.py` of the folder in which it works.
 PLAIN = {"LC_ALL": "C.UTF-8", "PYTHONUTF8": "1", "PYTHONSAFEPATH": "1"}
+
+PATIENCE = 35  # seconds for a program to end; torchrun kills its workers, which are in groups of their own, after 30
 
 
 def require_tools(*tools: str) -> None:
@@ -49,6 +53,29 @@ def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Ma
             raise
     if child.returncode:
         raise subprocess.CalledProcessError(child.returncode, words)
+
+
+def run_in_group(
+    words: Sequence[str], first: int = signal.SIGTERM, patience: float | None = PATIENCE, **options: Any
+) -> int:
+    """Run a command in a process group of its own, and return its status. With this process, the group ends too.
+
+    Args:
+        first: the signal that asks the group to end.
+        patience: the seconds after which it is killed, or None; at once after a second interruption.
+        options: of `subprocess.Popen`.
+    """
+    with subprocess.Popen(words, process_group=0, stdin=subprocess.DEVNULL, **options) as process:
+        try:
+            return process.wait()
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, first)
+            with contextlib.suppress(subprocess.TimeoutExpired, KeyboardInterrupt, SystemExit):
+                process.wait(patience)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            raise
 
 
 def command_line(program: str, words: Iterable[str]) -> str:

@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -43,11 +44,16 @@ class Stage(NamedTuple):
     Attributes:
         output: the name of the file or folder that it makes.
         make: called with the temporary path to make, and a log for the output of commands. It raises an error, or
-            `CalledProcessError` for a command whose last line in the log is the reason.
+            `CalledProcessError` for a command whose last line in the log is the reason. A command that makes its
+            output only when it is complete may make it under its own name.
+        needs: names of what must exist.
+        log: the name of a log that is kept; by default a log is removed with the end of the stage.
     """
 
     output: str
     make: Callable[[Path, BinaryIO], object]
+    needs: Sequence[str] = ()
+    log: str = ""
 
 
 class Folder:
@@ -55,25 +61,36 @@ class Folder:
 
     Args:
         out: the folder, as the user named it.
-        script: the name of the script, the first line of the settings.
+        script: the name of the script, the first line of the settings; empty for a folder without settings.
     """
 
-    def __init__(self, out: str, script: str):
+    def __init__(self, out: str, script: str = ""):
         self.out, self.path, self.script = out, Path(os.path.abspath(out)), script
         self.stages: list[str] = []
         self.descriptor = -1  # holds the lock
 
     @contextlib.contextmanager
     def locked(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
-        """Make the folder if it is missing, and lock it. A second program waits for the first one.
-
-        Processes that inherit `descriptor` keep the lock, so a folder stays locked until the last of them has ended.
+        """Lock the folder (`lock`), and refuse one with a link that could lead what is written to another place.
 
         Args:
             links: names of links that the folder may have.
 
         Raises:
-            LabError: it is no folder, cannot be made, or has a link that could lead what is written to another place.
+            LabError: it is no folder, cannot be made, or has another link.
+        """
+        with self.lock():
+            require_plain(self.path, self.out, links)
+            yield self
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Make the folder if it is missing, and lock it. A second program waits for the first one.
+
+        Processes that inherit `descriptor` keep the lock, so a folder stays locked until the last of them has ended.
+
+        Raises:
+            LabError: it is no folder, or cannot be made.
         """
         if self.path.exists() and not self.path.is_dir():
             raise LabError(f"{self.out} is not a folder: name a folder, or a new name")
@@ -88,9 +105,8 @@ class Folder:
             except BlockingIOError:
                 print(f"waiting for another run in {self.out}", flush=True)
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-            require_plain(self.path, self.out, links)
             with _ended_by_signals():
-                yield self
+                yield
         finally:
             os.close(self.descriptor)
 
@@ -126,35 +142,56 @@ class Folder:
 
     def bind(self) -> None:
         """Bind the folder to its settings."""
-        if not self.settings_file.exists():
+        if self.script and not self.settings_file.exists():
             self._unbound.rename(self.settings_file)
 
-    def run(self, *stages: Stage) -> None:
+    def run(self, *stages: Stage, keep_going: bool = False) -> list[Stage]:
         """Run the stages that are not finished.
+
+        Args:
+            keep_going: after a failure, print its line and run the stages that do not need what is missing.
+
+        Returns:
+            The stages that failed or were left out.
 
         Raises:
             LabError: a stage failed, in one line that names its log; or its file is of another program.
         """
+        failed = []
         for stage in stages:
-            self._run(stage)
+            missing = next((name for name in stage.needs if not (self.path / name).exists()), None)
+            try:
+                if missing:
+                    raise LabError(f"{stage.output}: left out, since {missing} is missing")
+                self._run(stage)
+            except LabError as error:
+                if not keep_going:
+                    raise
+                print(error, file=sys.stderr, flush=True)
+                failed.append(stage)
+        return failed
 
     def _run(self, stage: Stage) -> None:
         final = self.path / stage.output
         self.stages.append(stage.output)
         if final.exists():
-            if not self.settings_file.exists():
+            if self.script and not self.settings_file.exists():
                 raise LabError(f"{final} exists, but was not made by this script: name another folder")
             print(f"{stage.output}: done before", flush=True)
             return
         # What an interrupted run left. Processes of it that still run hold no lock and write only there.
-        for rest in self.path.glob(f"{stage.output}.part.*"):
+        for rest in final.parent.glob(f"{final.name}.part.*"):
             remove(rest)
-        part, log = (self.path / f"{stage.output}.{kind}" for kind in (f"part.{os.getpid()}", "log"))
+        part = final.with_name(f"{final.name}.part.{os.getpid()}")
+        log = self.path / (stage.log or f"{stage.output}.log")
         try:
+            for file in (part, log):
+                file.parent.mkdir(parents=True, exist_ok=True)
             with open(log, "wb") as stream:
                 stage.make(part, stream)
             self.bind()
-            part.rename(final)
+            if part.exists() or not final.exists():
+                part.rename(final)
         except Exception as error:  # a library may raise anything
             with contextlib.suppress(OSError), open(log, "a") as stream:  # a full disk is not the first error
                 if isinstance(error, StageError):
@@ -162,6 +199,9 @@ class Folder:
                 elif not isinstance(error, (UserError, OSError, subprocess.CalledProcessError)):
                     traceback.print_exc(file=stream)
             raise self._failure(stage.output, part, log, error) from error
+        if stage.log:
+            print(f"{stage.output}: done", flush=True)
+            return
         log.unlink()
         print(f"{stage.output}: {counts(final)}", flush=True)
 
@@ -172,7 +212,7 @@ class Folder:
             reason = one_line(str(error)) or type(error).__name__
         if not self.has_room():
             reason = "No space left on device"
-        for rest in self.path.glob(f"{part.name}*"):
+        for rest in part.parent.glob(f"{part.name}*"):
             remove(rest)
         if isinstance(error, UserError) and not isinstance(error, StageError) and self.has_room():
             return LabError(str(error))

@@ -55,10 +55,10 @@ ALLOWED = {
         "runs": {"errors", "files", "processes", "stages"},
         "corpora": {"errors", "files", "processes", "stages"},
         "export": {"errors", "runs"},
-        "tables": {"errors", "files", "evaluation", "analysis", "runs"},
+        "tables": {"errors", "files", "processes", "stages", "evaluation", "analysis", "runs"},
         "pages": {"errors", "files", "evaluation", "analysis", "runs"},
         "cli": {
-            *("errors", "files", "environment", "evaluation", "analysis"),
+            *("errors", "files", "processes", "stages", "environment", "evaluation", "analysis"),
             *("runs", "corpora", "export", "tables", "pages"),
         },
     },

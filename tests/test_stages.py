@@ -4,12 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+import time
+from pathlib import Path
 
+import psutil
 import pytest
 
 from fairseq_capsule_lab import stages
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.processes import command_line
+from fairseq_capsule_lab.processes import PATIENCE, command_line, run_in_group
 from fairseq_capsule_lab.stages import Folder, Stage, StageError, counts, fingerprint
 from tests.integration.commands import wait_for
 
@@ -235,3 +239,53 @@ def test_a_manifest_names_settings_sources_and_files():
     assert lines[-3].startswith("file\tbin/train.bin\t") and not lines[-3].endswith("lines")
     assert lines[-2] == f"file\traw/train.de\t{sha}\t2 lines" and lines[-1] == "counted\t3"
     assert fingerprint(folder.path / "raw/train.de") == sha[:12]
+
+
+IGNORING = "trap '' TERM INT; sleep 600 & echo $! >child; touch ready; wait; sleep 600"
+
+
+def test_an_interruption_kills_a_group_that_does_not_end(tmp_path, monkeypatch):
+    """The second interruption does not wait."""
+    monkeypatch.chdir(tmp_path)
+    before = signal.getsignal(signal.SIGALRM)
+
+    def interrupt(*_):
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        raise KeyboardInterrupt
+
+    def wait_and_interrupt():
+        while not Path("ready").exists():
+            time.sleep(0.02)
+        os.kill(os.getpid(), signal.SIGALRM)
+
+    signal.signal(signal.SIGALRM, interrupt)
+    threading.Thread(target=wait_and_interrupt).start()
+    begin = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_in_group(["bash", "-c", IGNORING])
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert time.monotonic() - begin < PATIENCE
+    child = int(Path("child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+def test_with_keep_going_only_what_needs_a_failed_stage_is_left_out(tmp_path, capsys):
+    def fail(part, log):
+        log.write(b"no data\n")
+        raise subprocess.CalledProcessError(1, ["make"])
+
+    folder = Folder(str(tmp_path / "runs"))
+    with folder.lock():
+        made = [
+            Stage("a/first", fail, log="log/first.log"),
+            Stage("second", lambda part, log: part.touch(), needs=("a/first",)),
+            Stage("b/third", lambda part, log: (tmp_path / "runs/b/third").touch(), log="log/third.log"),
+        ]
+        assert [stage.output for stage in folder.run(*made, keep_going=True)] == ["a/first", "second"]
+    printed = capsys.readouterr()
+    assert "stage 'a/first' failed: no data (full log: " in printed.err
+    assert "second: left out, since a/first is missing" in printed.err and "b/third: done" in printed.out
+    assert (tmp_path / "runs/log/first.log").exists() and not (tmp_path / "runs/second").exists()

@@ -1,30 +1,31 @@
-"""`fairseq-capsule reproduce` (scripts/reproduce.sh): run what is missing of a table with Snakemake, then print it."""
+"""`fairseq-capsule reproduce` (scripts/reproduce.sh): run the missing steps of a table, then print it."""
 
 import argparse
-import contextlib
-import fcntl
 import importlib.util
 import json
 import os
 import shlex
-import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from typing import Iterator, List, Tuple
+from typing import List
 
 import torch
-import yaml
 
 from fairseq_capsule_lab.cli.arguments import MOST_SEED, input_file, label, output_folder, positive_int, whole_numbers
-from fairseq_capsule_lab.cli.table import add_table_arguments, require_figure, show
+from fairseq_capsule_lab.cli.table import add_table_arguments, require_figure, show, write_page
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import write_whole
+from fairseq_capsule_lab.processes import cores, run_in_group
+from fairseq_capsule_lab.stages import Folder
+from fairseq_capsule_lab.tables.commands import Step, missing
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, load_table
-from fairseq_capsule_lab.tables.targets import configured
+from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.tables.scales import load_scale
+from fairseq_capsule_lab.tables.steps import work_of
 
 WORKFLOW = REPOSITORY / "workflow"
-GRACE = 0.5  # seconds for processes to end before they are killed
+CORES = 8  # of a training on a cluster, unless its profile says otherwise
 # An existing file is complete: neither its date nor a changed rule starts a training again.
 ENGINE = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "input", "--nolock", "--quiet", "host"]
 
@@ -48,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--launcher",
         type=label,
         default="local",
-        metavar="local|slurm|kubernetes|PROFILE",
-        help="one of workflow/profiles, or the folder of another Snakemake profile (default: %(default)s)",
+        metavar="local|slurm|PROFILE",
+        help="this machine, or the folder of a Snakemake profile (default: %(default)s)",
     )
     parser.add_argument("--cores", type=positive_int, metavar="N", help="of this machine (default: all)")
     parser.add_argument(
@@ -64,140 +65,77 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--rows", nargs="+", type=label, metavar="ROW", help="only these rows (default: all)")
     parser.add_argument(
-        "--report", action="store_true", help="also write Snakemake's report with table, plots and logs"
+        "--report", action="store_true", help="also write a page with the table, its plot and the logs of trainings"
     )
-    parser.add_argument("--dry-run", action="store_true", help="print every command with its GPUs and minutes")
+    parser.add_argument("--dry-run", action="store_true", help="print every command with its GPUs, memory and minutes")
     parser.epilog = "--user-dir DIR names a plugin of your own that defines the models of rows (docs/extending.md)."
 
 
 def run(args: argparse.Namespace) -> None:
     table = load_table(args.table)  # raises an error where there are no tables
-    profile, here = _profile(args.launcher)
-    config = {
-        "table": str(table.source) if args.table.endswith(".yaml") else args.table,
-        "scale": args.scale,
-        "seeds": args.seeds,
-        "data": str(args.data.absolute()),
-        "here": str(Path.cwd()),
-        "plugin": args.user_dir and os.path.abspath(args.user_dir),
-        "rows": args.rows,
-        "baseline": args.baseline and str(args.baseline.absolute()),
-        "gpus": torch.cuda.device_count() if here and not args.dry_run else None,
-        "figure": args.figure or None,
-        "logs": args.report or None,
-    }
-    wanted = configured(config, args.runs.absolute())
-    require_figure(wanted.table, args.figure)
-    wanted.refuse_wrong_plugins()
-    words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
-    words += ["--directory", str(args.runs.absolute()), "--profile", str(profile), *ENGINE]
-    words += ["--cores", str(args.cores)] if args.cores else []
-    words += ["--dry-run", "--printshellcmds"] if args.dry_run else []
-    words += ["--config", *(f"{name}={json.dumps(value)}" for name, value in config.items() if value is not None)]
+    require_figure(table, args.figure)
+    profile = None if args.launcher == "local" else _profile(args.launcher)
+    plugin = Path(os.path.abspath(args.user_dir)) if args.user_dir else None
+    places = Places(args.runs.absolute(), args.data.absolute(), Path.cwd(), plugin)
+    gpus = None if profile or args.dry_run else torch.cuda.device_count()
+    threads = args.cores or (CORES if profile else cores())
+    scale = load_scale(args.scale)
+    work = work_of(table, scale, places, args.seeds, args.rows, args.baseline, gpus, threads)
+    work.refuse_wrong_plugins()
+    steps = work.steps()
     if args.dry_run:
-        print(shlex.join(words), flush=True)
-        with _no_trace(args.runs):
-            failed = _supervised(words, here)
-        if failed:
-            raise LabError("Snakemake's dry run failed: see above")
+        for step in missing(steps, work.cells, places.runs):
+            print(step)
         return
-    wanted.refuse_missing_corpora()
-    print(shlex.join(words), flush=True)
-    args.runs.mkdir(parents=True, exist_ok=True)
-    failed = _supervised(words, here)
-    reported = True
-    if args.report and not failed:
-        path = wanted.places.runs / args.scale / "tables" / f"{table.name}.html"
-        reported = not _supervised([*words, "--report", str(path)], here)
-        print(f"wrote {path}" if reported else "no report: see above")
+    work.refuse_missing_corpora()
+    folder = Folder(str(args.runs))
+    try:
+        with folder.lock():
+            if args.baseline:
+                work.adopt(args.baseline)
+            steps = missing(steps, work.cells, places.runs)
+            for step in steps:
+                (places.runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
+            if not steps:
+                print("nothing to be done: all steps were done before")
+                failed = False
+            elif profile:
+                failed = _on_cluster(steps, places.runs / args.scale / "tables", table.name, profile, folder)
+            else:
+                failed = bool(folder.run(*(step.stage(folder) for step in steps), keep_going=True))
+    except SystemExit as ended:  # a signal to end
+        raise KeyboardInterrupt from ended
     show(args.table, args.scale, args.runs, figure=args.figure)
+    if args.report:
+        logs = [places.runs / name / "train.log" for name in work.trainings]
+        print(f"wrote {write_page(table, places.runs / args.scale / 'tables', logs)}")
     if failed:
-        raise LabError(
-            f"some jobs failed: the notes under the table say which; all logs are in {args.runs}/.snakemake/log"
-        )
-    if not reported:
-        raise LabError("all jobs succeeded, but Snakemake could not write its report: see above the table")
+        raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
 
 
-def _profile(launcher: str) -> Tuple[Path, bool]:
-    """Return the profile's folder, and whether its jobs run on this machine.
+def _profile(launcher: str) -> Path:
+    """The folder of a Snakemake profile.
 
     Raises:
-        LabError: Snakemake is not installed, or there is no such profile.
+        LabError: there is no such profile, or Snakemake is not installed.
     """
-    if not importlib.util.find_spec("snakemake"):
-        raise LabError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[tables]'")
     own = {path.name: path for path in (WORKFLOW / "profiles").iterdir()}
     profile = own.get(launcher, Path(launcher).absolute())
-    try:
-        settings = yaml.safe_load((profile / "config.yaml").read_text(encoding="utf-8")) or {}
-        return profile, settings.get("executor", "local") == "local"
-    except (OSError, ValueError, AttributeError, yaml.YAMLError) as error:
-        names = ", ".join(sorted(own))
-        raise LabError(f"--launcher {launcher}: none of {names}, and no folder with a config.yaml") from error
+    if not (profile / "config.yaml").is_file():
+        names = ", ".join(["local", *sorted(own)])
+        raise LabError(f"--launcher {launcher}: none of {names}, and no folder with a config.yaml")
+    if not importlib.util.find_spec("snakemake"):
+        raise LabError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[slurm]'")
+    return profile
 
 
-@contextlib.contextmanager
-def _no_trace(runs: Path) -> Iterator[None]:
-    """Remove what Snakemake's dry run writes, and the folder of runs with its parents if they are new."""
-    written = [path for path in (runs / ".snakemake", runs / ".lock") if not path.exists()]
-    missing = [folder for folder in (runs, *runs.parents) if not folder.exists()]
-    runs.mkdir(parents=True, exist_ok=True)
-    try:
-        yield
-    finally:
-        if not _is_running(runs):  # otherwise the files belong to a run that was started meanwhile
-            for path in written:
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # not empty: another run has left results
-                for folder in missing:
-                    folder.rmdir()
-
-
-def _is_running(runs: Path) -> bool:
-    """Return whether a run holds the lock of workflow/Snakefile."""
-    try:
-        with open(runs / ".lock") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
-
-
-def _supervised(words: List[str], here: bool) -> bool:
-    """Run Snakemake and return whether it failed. An interruption ends it and, if jobs run here, their processes."""
-    # nohup starts this process with SIGHUP ignored.
-    numbers = [n for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]
-    before = [signal.signal(number, signal.default_int_handler) for number in numbers]
-    with subprocess.Popen(words, process_group=0) as process:  # so that the terminal sends Ctrl-C only to this process
-        try:
-            return process.wait() != 0
-        except KeyboardInterrupt:
-            _end(process, here)
-            raise
-        finally:
-            for number, handler in zip(numbers, before):
-                signal.signal(number, handler)
-
-
-def _end(process: subprocess.Popen, here: bool) -> None:
-    import psutil  # which Snakemake brings
-
-    if not here:
-        process.send_signal(signal.SIGINT)  # Snakemake then cancels the jobs of a cluster
-        process.wait()
-        return
-    with contextlib.suppress(psutil.NoSuchProcess):
-        # torchrun starts its workers in sessions of their own, which a signal to the group does not reach.
-        started = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-        for each in started:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                each.terminate()
-        for each in psutil.wait_procs(started, GRACE)[1]:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                for child in (*each.children(recursive=True), each):
-                    child.kill()
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
+def _on_cluster(steps: List[Step], tables: Path, name: str, profile: Path, folder: Folder) -> bool:
+    """Run steps by Snakemake, and return whether one failed. An interruption cancels the jobs."""
+    listed = tables / f"{name}.steps.json"
+    tables.mkdir(parents=True, exist_ok=True)
+    write_whole(listed, json.dumps([step.as_json() for step in steps], indent=1).encode())
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
+    words += ["--directory", str(folder.path), "--profile", str(profile), *ENGINE]
+    words += ["--config", f"steps={json.dumps(str(listed))}"]
+    print(shlex.join(words), flush=True)
+    return run_in_group(words, signal.SIGINT, patience=None, pass_fds=[folder.descriptor]) != 0

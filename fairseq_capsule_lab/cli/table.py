@@ -1,11 +1,13 @@
 """`fairseq-capsule table`: a table with our figures beside the paper's."""
 
 import argparse
+import html
 from pathlib import Path
-from typing import Optional
+from typing import Optional, Sequence
 
 from fairseq_capsule_lab.cli.arguments import label, output_folder
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.tables import definitions, gathering, printing
 from fairseq_capsule_lab.tables.curves import curves
 from fairseq_capsule_lab.tables.runs import Places
@@ -65,6 +67,23 @@ def show(
     paths = printing.write(results, folder, figure)
     paths += curves(table, load_scale(scale), places).write(folder) if with_curves else []
     print("wrote " + ", ".join(map(str, paths)))
+
+
+def write_page(table: definitions.Table, folder: Path, logs: Sequence[Path]) -> Path:
+    """Write one page with the files of a table that `show` wrote and the logs of its trainings."""
+    parts = [(path.name, path) for path in (folder / f"{table.name}.{kind}" for kind in ("md", "csv"))]
+    parts += [(str(log.parent.relative_to(folder.parent)), log) for log in logs]
+    drawn = folder / f"{table.name}.svg"
+    text = f"<!doctype html><meta charset=utf-8><title>{html.escape(table.title)}</title>"
+    if drawn.is_file():
+        picture = drawn.read_text(encoding="utf-8")
+        text += picture[picture.index("<svg") :]
+    for number, (name, path) in enumerate(parts):
+        content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        opened = "" if number else " open"
+        text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
+    write_whole(folder / f"{table.name}.html", text.encode())
+    return folder / f"{table.name}.html"
 
 
 def require_figure(table: definitions.Table, figure: bool) -> None:

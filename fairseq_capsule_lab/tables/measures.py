@@ -7,14 +7,11 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
-from omegaconf import DictConfig
-
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
-from fairseq_capsule_lab.tables.configurations import composed
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
-from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run
+from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, composed_of, task_of
 
 # One figure, or several by the number of source words.
 Value = Union[float, Dict[str, float]]
@@ -42,12 +39,6 @@ class Measure:
     external: bool = False
 
 
-def composed_of(run: Run) -> DictConfig:
-    """The composed configuration of a run; a given baseline has the Transformer's."""
-    config = "transformer" if run.config == GIVEN else run.config
-    return composed(run.setting.configs, config, run.all_overrides)
-
-
 # --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
 
 SOURCES = {
@@ -72,8 +63,8 @@ SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}
 def command(source: str, run: Run, places: Places) -> List[str]:
     """The command of a source for a run, as a list of words."""
     folder, corpus, setting = places.folder(run), places.corpus(run), run.setting
-    task, benchmarks = composed_of(run).task, REPOSITORY / "benchmarks"
-    arch, model = model_options(run)
+    task, benchmarks = task_of(run), REPOSITORY / "benchmarks"
+    arch, model = model_options(run) if source in TIMED else ("", [])
     values = {
         "checkpoint": [places.checkpoint(run)],
         "bin": [corpus / "bin"],
@@ -204,7 +195,7 @@ def applies(measure: str, run: Run) -> bool:
     if measure in RATIOS:
         return run.config not in FAIRSEQS_OWN or run.has_other_architecture
     if measure == "bleu_without_diacritics":
-        return composed_of(run).task.target_lang in DIACRITICS_OPTIONAL
+        return task_of(run).target_lang in DIACRITICS_OPTIONAL
     if measure.startswith("overlap"):
         return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
     return measure.startswith("probe") == (run.config == "probe")

@@ -5,13 +5,18 @@ Rows of different tables with equal settings are one run, in one folder.
 
 import os
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Iterator, Optional, Sequence, Tuple
+
+import yaml
+from hydra import compose, initialize_config_dir
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
 
 from fairseq_capsule.options import as_ranges
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs import RunFolder, plugins
-from fairseq_capsule_lab.tables.configurations import without_defaults
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
 
@@ -167,7 +172,7 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         overrides, user_dir = _without_plugin(sorted([*words, *([] if setting.stands_in else of_corpus)]))
         baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
         regime = setting.on_baseline if baseline else setting.from_scratch
-        overrides = without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
+        overrides = _without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
         run = Run(scale.name, setting, config, overrides, seed, baseline, teacher, user_dir)
         # A teacher may have any size.
         starts = not words and any(other.on == row.label for other in table.rows)
@@ -198,3 +203,50 @@ def compared_runs(
     """The run of a row, and the run of the row that it is compared with."""
     other = run_of(table, table.row(row.against), column, scale, seed, places, given) if row.against else None
     return run_of(table, row, column, scale, seed, places, given), other
+
+
+def composed_of(run: Run) -> DictConfig:
+    """The composed configuration of a run; a given baseline has the Transformer's."""
+    config = BASELINE if run.config == GIVEN else run.config
+    return composed(run.setting.configs, config, run.all_overrides)
+
+
+def task_of(run: Run) -> DictConfig:
+    """The task of a run's composed configuration. It is the same for runs that differ in other settings."""
+    overrides = [word for word in run.all_overrides if word.startswith("task.") or not _is_setting(word)]
+    return composed(run.setting.configs, BASELINE if run.config == GIVEN else run.config, tuple(overrides)).task
+
+
+@cache
+def composed(configs: str, config: str, overrides: Words) -> DictConfig:
+    """Compose a configuration.
+
+    Raises:
+        LabError: it does not exist, or an override is not one of its settings.
+    """
+    try:
+        with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
+            return compose(config, list(overrides))
+    except HydraException as error:
+        raise LabError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
+
+
+def _without_defaults(configs: str, config: str, others: Words, overrides: Words) -> Words:
+    """The `overrides` that change a setting of the configuration with `others`.
+
+    Raises:
+        LabError: as `composed`.
+    """
+    groups = tuple(word for word in overrides if not _is_setting(word))
+    settings = composed(configs, config, (*others, *groups))
+
+    def changes(word: str) -> bool:
+        name, _, value = word.partition("=")
+        return not _is_setting(word) or OmegaConf.select(settings, name) != yaml.safe_load(value)
+
+    return tuple(word for word in overrides if changes(word))
+
+
+def _is_setting(word: str) -> bool:
+    """Whether an override is of a setting, not the choice of a group such as `size=big`."""
+    return "." in word.partition("=")[0]

@@ -70,23 +70,16 @@ def dry_run(capfd, tmp_path, name, *arguments):
 def test_a_dry_run_prints_every_command_with_what_it_needs(capfd, tmp_path):
     printed = dry_run(capfd, tmp_path, "weng-table5", "--scale", "small", "--seeds", "2-3", "--rows", "Last")
     assert "common.seed=2 " in printed and "common.seed=3 " in printed and "common.seed=1 " not in printed
-    for command in ("prepare-multi30k.sh", "train.sh", "average", "fairseq-capsule probe", "table weng-table5"):
+    for command in ("prepare-multi30k.sh", "train.sh", "average", "fairseq-capsule probe"):
         assert command in printed
     assert "gpu=1" in printed and "runtime=" in printed and "mem_mb=8000" in printed
-    assert printed.splitlines()[0].split()[1:3] == ["-m", "snakemake"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scale", ["paper", "small", "smoke"])
-@pytest.mark.parametrize("name", table_names())
-def test_every_table_has_a_dry_run(capfd, tmp_path, name, scale):
-    assert "This was a dry-run" in dry_run(capfd, tmp_path, name, "--scale", scale)
+    assert all(line.count(" # gpu=") == 1 for line in printed.splitlines())  # one line a step
 
 
 @pytest.mark.parametrize("launcher", ["nowhere", "..", "/"])
 def test_an_unknown_launcher_is_refused(capsys, tmp_path, launcher):
     message = refused(capsys, "reproduce", "duan-table2", "--launcher", launcher, "--runs", tmp_path / "runs")
-    assert "none of kubernetes, local, slurm, and no folder" in message and not list(tmp_path.iterdir())
+    assert "none of local, slurm, and no folder" in message and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("command", ["table", "reproduce"])

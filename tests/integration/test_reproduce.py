@@ -1,5 +1,6 @@
 """`scripts/reproduce.sh` at the smoke scale, from nothing to the printed table."""
 
+import html
 import os
 import re
 import subprocess
@@ -42,8 +43,10 @@ def test_a_table_is_made_from_nothing(checkout):
     assert int(parameters.replace(",", "")) > 100_000
     assert "- Missing: *decoder*: BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
-    again, said = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder")
-    assert "Nothing to be done" in said and encoder in again
+    again, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder", "--report")
+    assert "nothing to be done" in again and encoder in again
+    page = (checkout / "runs/smoke/tables/duan-table2.html").read_text()
+    assert html.escape(encoder) in page and "done training in" in page
 
 
 @pytest.mark.slow

@@ -39,9 +39,8 @@ asked = dict(command=sys.argv, folder=os.getcwd(), environment=dict(os.environ),
 connection.sendall(json.dumps(asked).encode() + b"\\n")
 sys.exit(int(connection.recv(10) or 1))
 """
-# The programs that import torch: Snakemake for its workflow, and the trial import of a plugin. Others run in a Python
-# of their own.
-IMPORTING = "-m snakemake |-P -c "
+# The program that imports torch: the trial import of a plugin. Others run in a Python of their own.
+IMPORTING = "-P -c "
 OTHERS = """import os, re, sys
 if not re.match({importing!r}, " ".join(sys.argv[1:])):
     name = os.path.dirname(os.path.abspath(sys.argv[0])) + "/python3"  # its sys.executable
@@ -94,7 +93,7 @@ def warm_path():
     """Start the server of this process. Return a PATH in which its commands come first.
 
     The commands are in a virtual environment with the packages of this one: a program that looks for a command next to
-    its Python, as the workflow does, finds them too.
+    its Python, as `reproduce` does, finds them too.
     """
     environment = Path(tempfile.mkdtemp(prefix="commands"))
     atexit.register(shutil.rmtree, environment)

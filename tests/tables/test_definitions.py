@@ -13,7 +13,7 @@ from fairseq_capsule_lab.tables.measures import MEASURES, composed, composed_of
 from fairseq_capsule_lab.tables.printing import markdown
 from fairseq_capsule_lab.tables.runs import compared_runs
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
-from fairseq_capsule_lab.tables.targets import targets
+from fairseq_capsule_lab.tables.steps import work_of
 
 NAMES = [
     *("attention", "comparison", "comparison-lstm", "comparison-variants"),
@@ -224,7 +224,7 @@ def test_a_file_that_is_no_table_is_refused(tmp_path):
 def test_an_unknown_measure_is_refused(tmp_path, places):
     (tmp_path / "mine.yaml").write_text("title: T\ncolumns: {B: {corpus: toy, measure: blue}}\nrows: {A: {run: x}}\n")
     table = load_table(str(tmp_path / "mine.yaml"))
-    for use in (gather, targets):
+    for use in (gather, work_of):
         with pytest.raises(UserError, match="column 'B': measure 'blue' is none of bleu, "):
             use(table, load_scale("smoke"), places)
 

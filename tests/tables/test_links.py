@@ -3,9 +3,10 @@
 import pytest
 
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.runs import Places
 from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.targets import configured
+from fairseq_capsule_lab.tables.steps import work_of
 
 SMALL = load_scale("small")
 
@@ -27,7 +28,7 @@ def test_runs_with_a_link_are_refused_before_a_step_writes_there(tmp_path, place
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path)
     with pytest.raises(LabError, match=f"{place}: a link, not a file or a folder"):
-        configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")
+        work_of(load_table("duan-table2"), SMALL, Places(tmp_path / "runs", tmp_path / "data"))
 
 
 def test_a_given_baseline_is_accepted(tmp_path):
@@ -35,4 +36,4 @@ def test_a_given_baseline_is_accepted(tmp_path):
     given.mkdir(parents=True)
     (tmp_path / "baseline.pt").touch()
     (given / "checkpoint_given.pt").symlink_to(tmp_path / "baseline.pt")
-    configured({"table": "duan-table2", "scale": "small", "data": str(tmp_path / "data")}, tmp_path / "runs")
+    work_of(load_table("duan-table2"), SMALL, Places(tmp_path / "runs", tmp_path / "data"))

@@ -7,7 +7,7 @@ from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.gathering import Figures, Results, gather
 from fairseq_capsule_lab.tables.printing import plot
 from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.targets import targets
+from fairseq_capsule_lab.tables.steps import work_of
 
 TABLE = """
 title: T
@@ -55,6 +55,6 @@ def test_columns_with_one_figure_are_not_drawn_by_length(tmp_path):
 def test_a_figure_by_length_without_such_a_column_is_refused(tmp_path, places):
     path = tmp_path / "mine.yaml"
     path.write_text(BY_LENGTH.replace("bleu_by_length", "chrf"))
-    for use in (gather, targets):
+    for use in (gather, work_of):
         with pytest.raises(UserError, match="figure: no column has several points over 'source words'; add one, such"):
             use(load_table(str(path)), load_scale("smoke"), places)

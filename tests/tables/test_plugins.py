@@ -1,7 +1,5 @@
 """Rows of a table whose model comes from another package."""
 
-from types import SimpleNamespace
-
 import pytest
 
 from fairseq_capsule_lab.errors import LabError
@@ -9,7 +7,7 @@ from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.runs import Places
 from fairseq_capsule_lab.tables.scales import load_scale
-from fairseq_capsule_lab.tables.targets import targets
+from fairseq_capsule_lab.tables.steps import work_of
 
 SMOKE = load_scale("smoke")
 MINE = """
@@ -29,18 +27,18 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
     table = load_table(str(tmp_path / "mine.yaml"))
     here, other = tmp_path / "here", tmp_path / "other"
     for plugin in (None, other):
-        found = targets(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
-        own, mine = (SimpleNamespace(run=run, source="nll") for run in found.trainings)
-        assert mine.run == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
-        for wildcards, folder in ((own, plugin), (mine, here / "plugins/mine")):
+        found = work_of(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
+        own, mine = found.trainings
+        words = {step.output: step.words for step in found.steps()}
+        assert mine == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
+        for run, folder in ((own, plugin), (mine, here / "plugins/mine")):
             option = ["--user-dir", str(folder)] if folder else []
-            assert found.plugin(wildcards) == option
-            assert found.measure(wildcards)[: len(option) + 2] == ["fairseq-capsule", *option, "nll"]
+            assert words[f"{run}/measures/nll.json"][: len(option) + 2] == ["fairseq-capsule", *option, "nll"]
+            assert [word for word in words[f"{run}/evaluation/test/scores.json"] if word in option] == option
             override = [f"common.user_dir='{folder}'"] if folder else []
-            assert [word for word in found.training_overrides(wildcards) if "user_dir" in word] == override
-        timed = found.measure(SimpleNamespace(run=mine.run, source="throughput-train"))
+            assert [word for word in words[f"{run}/finished"] if "user_dir=" in word] == override
+        timed = words[f"{mine}/measures/throughput-train.json"]
         assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
-        assert f"{mine.run}/measures/throughput-train.json" in found.cells
         with pytest.raises(LabError, match="the plugin .*: no package there; name the folder"):
             found.refuse_wrong_plugins()
 
@@ -49,7 +47,7 @@ def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
     other = "  other: {run: transformer common.user_dir=others/mine model._name=my_transformer}\n"
     (tmp_path / "mine.yaml").write_text(MINE + other)
     with pytest.raises(LabError, match="two rows name different plugins of the same folder name"):
-        targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+        work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
 
 
 def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
@@ -57,7 +55,7 @@ def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule.tasks\n")
     (tmp_path / "mine.yaml").write_text(MINE)
-    found = targets(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+    found = work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
     run = found.places.folder(found.runs[found.trainings[1]])
     run.path.mkdir(parents=True)
     for folder in ("plugins/mine", "others/mine"):

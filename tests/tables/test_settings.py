@@ -6,8 +6,7 @@ import pytest
 
 from fairseq_capsule.checkpoints.readings import readings
 from fairseq_capsule_lab.tables.definitions import load_table, table_names
-from fairseq_capsule_lab.tables.measures import composed_of
-from fairseq_capsule_lab.tables.runs import Places, run_of
+from fairseq_capsule_lab.tables.runs import Places, composed_of, run_of
 from fairseq_capsule_lab.tables.scales import load_scale
 
 PAPER = load_scale("paper")

@@ -1,19 +1,19 @@
-"""The targets of a table for Snakemake: files and command words. Nothing is run."""
+"""The steps of a table: files, command words, resources. Nothing is run."""
 
 import importlib
-import os
-from types import SimpleNamespace
+import shlex
 
 import pytest
 import torch
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.tables.commands import missing
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, load_table, table_names
 from fairseq_capsule_lab.tables.measures import RATIOS, applies, model_options
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, run_of
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
-from fairseq_capsule_lab.tables.targets import targets
+from fairseq_capsule_lab.tables.steps import work_of
 
 SMALL, SMOKE, PAPER = (load_scale(name) for name in ("small", "smoke", "paper"))
 TRANSFORMER = "small/multi30k/transformer/seed1"
@@ -21,54 +21,87 @@ GRET = "small/multi30k/gret_transformer+on-transformer/seed1"
 
 
 def of(table, scale, places, *arguments, **options):
-    return targets(load_table(table), scale, places, *arguments, **options)
+    return work_of(load_table(table), scale, places, *arguments, **options)
 
 
-def step(run, **wildcards):
-    return SimpleNamespace(run=run, **wildcards)
+def step(work, output):
+    (chosen,) = (made for made in work.steps() if made.output == output)
+    return chosen
 
 
-def train(found, wildcards):
-    """Return the arguments of `train.sh` without the run folder."""
-    data = found.training_data(wildcards) / "bin"
-    return [*found.training_options(wildcards), str(data), *found.training_overrides(wildcards)]
+def train(work, run):
+    """Return the words of a training."""
+    return step(work, f"{run}/finished").words
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_every_table_has_targets(scale, places):
+def test_every_table_has_steps_in_order(scale, places):
     for name in table_names():
-        found = of(name, load_scale(scale), places)
-        assert found.cells and all(cell.startswith(f"{scale}/") for cell in found.cells)
-        for run in found.trainings:
-            assert set(found.before_training(step(run))) and train(found, step(run))[-1]
-        for cell in found.cells:
-            assert any(cell.startswith(f"{run}/") for run in found.runs)
+        work = of(name, load_scale(scale), places)
+        steps = work.steps()
+        outputs = [step.output for step in steps]
+        assert work.cells and set(work.cells) <= set(outputs) and len(set(outputs)) == len(outputs)
+        assert all(cell.startswith(f"{scale}/") for cell in work.cells)
+        for number, step in enumerate(steps):
+            assert set(step.needs) <= set(outputs[:number]) and "\n" not in str(step)
+        assert missing(steps, work.cells, places.runs) == steps
+
+
+def test_only_what_a_missing_cell_needs_is_made(places):
+    work = of("duan-table2", SMALL, places, rows=["Transformer", "encoder"])
+    steps = work.steps()
+    for step in steps:
+        (places.runs / step.output).parent.mkdir(parents=True, exist_ok=True)
+        (places.runs / step.output).write_text("{}")
+
+    def after_deleting(*outputs):
+        for output in outputs:
+            (places.runs / output).unlink()
+        return [step.kind for step in missing(steps, work.cells, places.runs)]
+
+    encoder = "small/multi30k/capsule_transformer+decoder_routing-none/seed1"
+    assert after_deleting() == []
+    assert after_deleting(f"{encoder}/finished", f"{encoder}/checkpoint_avg_table.pt") == []  # the scores are there
+    assert after_deleting(f"{TRANSFORMER}/evaluation/test/scores.json") == ["evaluate", "compare"]
+    (places.runs / TRANSFORMER / "evaluation/test/scores.json").touch()
+    assert after_deleting(f"{encoder}/measures/size.json") == ["train", "average", "measure"]
+
+
+def test_a_report_that_a_killed_shell_left_empty_is_made_again(places):
+    work = of("duan-table2", SMALL, places, rows=["Transformer"])
+    measure = next(step for step in work.steps() if step.kind == "measure")
+    path = places.runs / measure.output
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert missing([measure], [measure.output], places.runs) == [measure]
+    path.write_text("{}")
+    assert missing([measure], [measure.output], places.runs) == []
 
 
 def test_a_row_starts_from_its_baseline(places):
     found = of("weng-table3", SMALL, places)
-    words = train(found, step(GRET))
-    assert found.before_training(step(GRET)) == [
+    words = train(found, GRET)
+    assert step(found, f"{GRET}/finished").needs == [
         str(places.data / "multi30k/manifest.tsv"),
         f"{TRANSFORMER}/checkpoint_avg_table.pt",
     ]
     assert f"task.init_from_baseline='{places.runs / TRANSFORMER}/checkpoint_avg_table.pt'" in words
     assert "optimization.max_epoch=12" not in words
-    assert "optimization.max_epoch=12" in train(found, step(TRANSFORMER))
+    assert "optimization.max_epoch=12" in train(found, TRANSFORMER)
     assert f"{GRET}/compared/continued+on-transformer/test.json" in found.cells
-    compared = SimpleNamespace(system=GRET, other="continued+on-transformer", split="test")
+    compared = step(found, f"{GRET}/compared/continued+on-transformer/test.json")
     continued = "small/multi30k/continued+on-transformer/seed1"
-    assert found.before_comparing(compared)[1] == f"{continued}/evaluation/test/scores.json"
-    assert found.compare(compared)[-2].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
+    assert compared.needs[1] == f"{continued}/evaluation/test/scores.json"
+    assert compared.words[-2].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
 
 
 def test_a_student_is_trained_on_its_teacher_s_translations(places):
     found = of("wang-table2", SMOKE, places)
     teacher = "smoke/toy-smoke/transformer+size-big/seed1"
-    student = step("smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1")
-    assert f"{teacher}/distilled/manifest.tsv" in found.before_training(student)
+    student = "smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1"
+    assert f"{teacher}/distilled/manifest.tsv" in step(found, f"{student}/finished").needs
     assert str(places.runs / teacher / "distilled" / "bin") in train(found, student)
-    assert found.before_decoding(step(teacher))[1] == f"{teacher}/finished"
+    assert step(found, f"{teacher}/distilled/manifest.tsv").needs[1] == f"{teacher}/finished"
 
 
 def test_tables_share_runs(places):
@@ -97,17 +130,19 @@ def test_overrides_that_change_nothing_give_the_same_run(places):
 def test_runs_that_are_only_timed_are_not_trained(places):
     found = of("wang-table3", PAPER, places)
     assert len(found.runs) == 4 and not found.trainings and not found.corpora
-    latency = step("paper/wmt14-en-de-50k/capsnmt+recipe-wang/seed1", source="latency")
-    assert found.before_measuring(latency) == [] and "--beam 8" in " ".join(found.measure(latency))
-    assert found.measure(latency)[-2:] == ["--device", "cuda"] and found.one_gpu(latency) == 1
-    assert "--device" not in of("wang-table3", PAPER, places, gpus=0).measure(latency)
+    output = "paper/wmt14-en-de-50k/capsnmt+recipe-wang/seed1/measures/latency.json"
+    latency = step(found, output)
+    assert latency.needs == [] and "--beam 8" in latency.line
+    assert latency.words[-2:] == ["--device", "cuda"] and latency.gpus == 1
+    assert "--device" not in step(of("wang-table3", PAPER, places, gpus=0), output).words
 
 
-def test_a_missing_licensed_corpus_is_named_before_anything_runs(places, tmp_path):
-    found = of("duan-table2", PAPER, places, licensed=tmp_path)
+def test_a_missing_licensed_corpus_is_named_before_anything_runs(tmp_path):
+    places = Places(tmp_path / "runs", tmp_path / "data", tmp_path)
+    found = of("duan-table2", PAPER, places)
     with pytest.raises(UserError, match="no folder CWMT here: .* or run scripts/prepare-wmt17-zh-en.sh first"):
         found.refuse_missing_corpora()
-    assert str(tmp_path / "CWMT") in found.preparation(SimpleNamespace(corpus="wmt17-zh-en"))
+    assert str(tmp_path / "CWMT") in step(found, str(places.data / "wmt17-zh-en/manifest.tsv")).words
     (tmp_path / "CWMT").mkdir()
     found.refuse_missing_corpora()
     (tmp_path / "CWMT").rmdir()
@@ -139,7 +174,7 @@ def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, places, 
 def test_each_seed_is_a_separate_training(places):
     found = of("duan-table2", SMALL, places, [1, 3])
     assert sum(name.endswith("seed3") for name in found.trainings) == 4
-    assert "common.seed=3" in train(found, step("small/multi30k/capsule_transformer/seed3"))
+    assert "common.seed=3" in train(found, "small/multi30k/capsule_transformer/seed3")
 
 
 def test_several_seeds_are_compared_together(places):
@@ -149,13 +184,13 @@ def test_several_seeds_are_compared_together(places):
     assert [cell for cell in several.cells if cell.startswith(f"{row}/") and "/compared/" in cell] == [
         f"{row}/seeds1_3/compared/transformer/test.json"
     ]
-    wildcards = SimpleNamespace(system=f"{row}/seeds1_3", other="transformer", split="test")
-    assert several.before_comparing(wildcards) == [
+    compared = step(several, f"{row}/seeds1_3/compared/transformer/test.json")
+    assert compared.needs == [
         f"small/multi30k/{system}/seed{seed}/evaluation/test/scores.json"
         for seed in (1, 3)
         for system in ("capsule_transformer", "transformer")
     ]
-    words = several.compare(wildcards)
+    words = compared.words
     ours, theirs = (
         [str(places.runs / f"small/multi30k/{system}/seed{seed}/evaluation/test/generate.out") for seed in (1, 3)]
         for system in ("capsule_transformer", "transformer")
@@ -167,9 +202,9 @@ def test_several_seeds_are_compared_together(places):
     ]
     timed = [cell for cell in of("comparison", SMALL, places, [1, 3]).cells if "/measures/throughput-" in cell]
     assert timed and not any("seed3" in cell for cell in timed)
-    single = SimpleNamespace(system=f"{row}/seed1", other="transformer", split="test")
-    assert one.compare(single)[:3] == ["fairseq-capsule", "score", ours[0]]
-    assert one.compare(single)[-3:] == ["--against", theirs[0], "--json"]
+    single = step(one, f"{row}/seed1/compared/transformer/test.json").words
+    assert single[:3] == ["fairseq-capsule", "score", ours[0]]
+    assert single[-3:] == ["--against", theirs[0], "--json"]
 
 
 def test_rows_include_the_runs_that_they_need(places):
@@ -179,7 +214,7 @@ def test_rows_include_the_runs_that_they_need(places):
         "smoke/toy-smoke/gret_transformer+on-transformer/seed1",
         "smoke/toy-smoke/probe+criterion.probe_reads-last+on-gret_transformer+on-transformer/seed1",
     ]
-    assert found.cells == [f"{found.trainings[-1]}/measures/probe.json"]
+    assert list(found.cells) == [f"{found.trainings[-1]}/measures/probe.json"]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +231,14 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
     checkpoint.touch()
     found = of("weng-table3", SMALL, places, [1, 2], baseline=checkpoint)
     assert TRANSFORMER not in found.runs and "small/multi30k/given" not in found.trainings
-    gret = step("small/multi30k/gret_transformer+on-given/seed2")
+    gret = "small/multi30k/gret_transformer+on-given/seed2"
     given = places.runs / "small/multi30k/given/checkpoint_given.pt"
     assert f"task.init_from_baseline='{given}'" in train(found, gret)
-    assert "small/multi30k/given/checkpoint_given.pt" in found.before_training(gret)
-    assert found.languages(step("small/multi30k/given")) == ["source=en", "target=de"]
-
-    given.parent.mkdir(parents=True)
-    os.symlink(checkpoint, given)
+    assert "small/multi30k/given/checkpoint_given.pt" in step(found, f"{gret}/finished").needs
+    found.adopt(checkpoint)
+    found.adopt(checkpoint)
+    assert given.resolve() == checkpoint and (given.parent / "finished").is_file()
+    assert places.folder(found.runs["small/multi30k/given"]).settings().get("task.source_lang") == "en"
     later = of("weng-table3", SMALL, places)  # a later call uses it
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
     other = tmp_path / "other.pt"
@@ -218,7 +253,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
 
 def test_the_path_of_a_baseline_is_one_value_for_hydra(tmp_path):
     places = Places(tmp_path / "a, b=[c] runs", tmp_path / "data")
-    words = train(of("weng-table3", SMALL, places), step(GRET))
+    words = train(of("weng-table3", SMALL, places), GRET)
     (word,) = (word for word in words if word.startswith("task.init_from_baseline="))
     parsed = OverridesParser.create().parse_override(word)
     assert not parsed.is_sweep_override()
@@ -238,8 +273,9 @@ def test_a_given_baseline_is_the_teacher(places, tmp_path):
     checkpoint.touch()
     found = of("wang-table2", SMALL, places, baseline=checkpoint)
     assert not any("transformer" in name for name in found.runs)
-    student = step("small/multi30k/capsnmt+teacher-given/seed1")
-    assert "small/multi30k/given/distilled/manifest.tsv" in found.before_training(student)
+    student = step(found, "small/multi30k/capsnmt+teacher-given/seed1/finished")
+    assert "small/multi30k/given/distilled/manifest.tsv" in student.needs
+    assert step(found, "small/multi30k/given/distilled/manifest.tsv").kind == "distil"
 
 
 def test_unusable_baselines_are_refused(places, tmp_path):
@@ -251,15 +287,15 @@ def test_unusable_baselines_are_refused(places, tmp_path):
 
 
 def test_batches_and_resources_are_those_of_the_papers(places):
-    big = step("paper/wmt14-en-de/capsule_transformer+recipe-duan+size-big/seed1")
-    base = step("paper/wmt14-en-de/capsule_transformer+recipe-duan/seed1")
-    found = of("duan-table1", PAPER, places)
-    assert (found.gpus(base), found.gpus(big)) == (2, 3)
-    assert train(found, base)[:4] == ["--gpus", "2", "--effective-tokens", "49152"]
-    assert train(found, big)[:4] == ["--gpus", "3", "--effective-tokens", "73728"]
-    assert found.minutes(1)(base) == 30 + 140 * 120 and found.megabytes(base) == 32000
-    assert of("duan-table1", PAPER, places, gpus=1).gpus(base) == 1
-    assert "--gpus" not in train(of("duan-table1", PAPER, places, gpus=0), base)
+    work = of("duan-table1", PAPER, places)
+    run = "paper/wmt14-en-de/capsule_transformer+recipe-duan"
+    base, big = (step(work, f"{name}/seed1/finished") for name in (run, f"{run}+size-big"))
+    assert (base.gpus, big.gpus) == (2, 3)
+    assert base.words[1:5] == ["--gpus", "2", "--effective-tokens", "49152"]
+    assert big.words[1:5] == ["--gpus", "3", "--effective-tokens", "73728"]
+    assert base.minutes == 30 + 140 * 120 and base.megabytes == 32000
+    assert step(of("duan-table1", PAPER, places, gpus=1), base.output).gpus == 1
+    assert "--gpus" not in step(of("duan-table1", PAPER, places, gpus=0), base.output).words
 
 
 def test_at_paper_scale_each_direction_is_a_separate_run(places):
@@ -286,8 +322,16 @@ def test_no_model_has_a_ratio_to_itself(measure, places):
 
 def test_the_language_of_lengths_is_that_of_the_corpus(places):
     """Outputs that are not tokenised need it."""
-    words = of("weng-figure5", SMALL, places).measure(step(TRANSFORMER, source="length-groups"))
+    words = step(of("weng-figure5", SMALL, places), f"{TRANSFORMER}/measures/length-groups.json").words
     assert words[words.index("--lang") + 1] == "de"
+
+
+def test_a_step_is_one_line_for_a_shell(places):
+    work = of("duan-table2", SMALL, places)
+    for step in work.steps():
+        words = shlex.split(str(step), comments=True)
+        assert words[: len(step.words)] == list(step.words) and step.log in words
+        assert not step.prints or words[-1] == step.output
 
 
 def test_an_external_metric_needs_the_translations_of_both_runs(tmp_path, places):

@@ -1,0 +1,110 @@
+"""A step of a table: one command, with what it makes, what it needs, and its resources.
+
+Names of files are relative to the folder of runs, in which the commands work. A step's output is complete when it
+exists, and the scripts continue an interrupted step, so an interruption loses at most the running step.
+"""
+
+import contextlib
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
+
+from fairseq_capsule_lab import processes
+from fairseq_capsule_lab.stages import Folder, Stage
+
+THREADS = [f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command.
+
+    Attributes:
+        kind: its rule on a cluster.
+        output: the file that it makes, and that is complete.
+        needs: the files that it reads.
+        prints: the output is the last line that the command prints.
+        threads, gpus, megabytes, minutes: its resources; the last two are guesses, for a cluster.
+    """
+
+    kind: str
+    output: str
+    words: Sequence[str]
+    log: str
+    needs: Sequence[str] = ()
+    prints: bool = False
+    threads: int = 1
+    gpus: int = 0
+    megabytes: int = 4000
+    minutes: int = 60
+
+    @property
+    def line(self) -> str:
+        """The command for a shell in the folder of runs."""
+        words, log, output = shlex.join(self.words), shlex.quote(self.log), shlex.quote(self.output)
+        if self.prints:
+            return f"{words} 2> {log} | tail -n 1 > {output}.part && mv {output}.part {output}"
+        return f"{words} > {log} 2>&1"
+
+    def __str__(self) -> str:
+        return f"{self.line}  # gpu={self.gpus} mem_mb={self.megabytes} runtime={self.minutes}"
+
+    def is_done(self, folder: Path) -> bool:
+        path = folder / self.output
+        return path.exists() and not (self.prints and path.stat().st_size == 0)  # a shell made it and was killed
+
+    def as_json(self) -> Dict[str, Any]:
+        """The step for workflow/Snakefile."""
+        names = ("kind", "output", "line", "log", "needs", "threads", "gpus", "megabytes", "minutes")
+        return {name: getattr(self, name) for name in names}
+
+    def stage(self, folder: Folder) -> Stage:
+        """The step on this machine."""
+
+        def make(part: Path, log: BinaryIO) -> None:
+            print(self, flush=True)
+            with open(part, "wb") if self.prints else contextlib.nullcontext(log) as printed:
+                status = processes.run_in_group(
+                    self.words,
+                    stdout=printed,
+                    stderr=log,
+                    cwd=folder.path,
+                    env=_environment(self.threads),
+                    pass_fds=[folder.descriptor],
+                )
+            if self.prints:
+                part.write_bytes(b"".join(part.read_bytes().splitlines(keepends=True)[-1:]))
+            if status:
+                raise subprocess.CalledProcessError(status, list(self.words))
+
+        return Stage(self.output, make, self.needs, self.log)
+
+
+def _environment(threads: int) -> Dict[str, str]:
+    """The commands of this Python come first, even if no environment is active."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(threads))}
+
+
+def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[Step]:
+    """The steps that must run for the cells, in order.
+
+    A step runs if a cell or another step that runs needs its output, and the output does not exist. A comparison or
+    measurement also runs again after a step whose output it reads.
+    """
+    makers = {step.output: step for step in steps}
+    names = list(cells)
+    outputs: Set[str] = set()
+    while names:
+        step = makers.get(names.pop())
+        if step and step.output not in outputs and not step.is_done(folder):
+            outputs.add(step.output)
+            names += step.needs
+    for step in makers.values():
+        if step.prints and outputs.intersection(step.needs):
+            outputs.add(step.output)
+    return [step for step in makers.values() if step.output in outputs]

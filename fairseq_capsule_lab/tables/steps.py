@@ -1,0 +1,286 @@
+"""The steps of a table at a scale, computed once: they run here one after another, or by workflow/Snakefile as jobs.
+
+Words of commands hold absolute paths.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Dict, List, Optional, Sequence, Tuple
+
+from fairseq_capsule.errors import one_line
+from fairseq_capsule_lab.errors import LabError, quoted
+from fairseq_capsule_lab.runs import plugins
+from fairseq_capsule_lab.tables import measures
+from fairseq_capsule_lab.tables.commands import Step
+from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, Table, filled
+from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, compared_runs, task_of
+from fairseq_capsule_lab.tables.scales import Scale
+
+MINUTES_AT_LEAST = 30  # of a job on a cluster; beyond that twice the guess
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a table needs at a scale.
+
+    Attributes:
+        gpus: how many there are; None for no limit.
+        cores: of one training.
+        runs: all runs, by name; those that others need come first.
+        trained: those that have a checkpoint.
+        evaluated: pairs of a run's name and a test set.
+        compared: for each file of a comparison, the runs that are compared, a pair for each seed.
+        measured: pairs of a run's name and a source of `measures`.
+        cells: the files that the table is read from.
+    """
+
+    places: Places
+    gpus: Optional[int]
+    cores: int
+    runs: Dict[str, Run] = field(default_factory=dict)
+    trained: Dict[str, Run] = field(default_factory=dict)
+    evaluated: Dict[Tuple[str, str], None] = field(default_factory=dict)
+    compared: Dict[str, Dict[Tuple[Run, Run], None]] = field(default_factory=dict)
+    measured: Dict[Tuple[str, str], None] = field(default_factory=dict)
+    cells: Dict[str, None] = field(default_factory=dict)
+
+    @property
+    def corpora(self) -> Dict[str, Run]:
+        """For each corpus, one of the runs on it."""
+        return {run.setting.data: run for run in self.trained.values()}
+
+    @property
+    def trainings(self) -> List[str]:
+        """The names of the runs that are trained."""
+        return [run.name for run in self.trained.values() if run.config != GIVEN]
+
+    def steps(self) -> List[Step]:
+        """All steps, each after those that it needs."""
+        teachers = {run.teacher.name for run in self.runs.values() if run.teacher}
+        made = [self._prepare(corpus, run) for corpus, run in self.corpora.items()]
+        for name, run in self.runs.items():
+            if name in self.trained and run.config != GIVEN:
+                made += [self._train(run), *([self._average(run)] if run.is_averaged else [])]
+            made += [self._distil(run)] if name in teachers else []
+            made += [self._evaluate(run, split) for evaluated, split in self.evaluated if evaluated == name]
+            made += [self._measure(run, source) for measured, source in self.measured if measured == name]
+        return made + [self._compare(output, list(pairs)) for output, pairs in self.compared.items()]
+
+    def _prepare(self, corpus: str, run: Run) -> Step:
+        script, *words = run.setting.prepare
+        licensed = {"licensed": str(self.places.here / run.setting.licensed)}
+        out = self.places.corpus(run)
+        return Step(
+            "prepare",
+            str(out / "manifest.tsv"),
+            [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(out)],
+            f"{run.scale}/log/prepare-{corpus}.log",
+            threads=self.cores,
+            **self._size(run, 0.2),
+        )
+
+    def _train(self, run: Run) -> Step:
+        gpus, tokens = self._gpus(run), run.setting.effective_tokens
+        data = self.places.folder(run.teacher).path / "distilled" if run.teacher else self.places.corpus(run)
+        plugin = self.places.user_dir(run)
+        words = [str(REPOSITORY / "scripts" / "train.sh"), *(["--gpus", str(gpus)] if gpus else [])]
+        words += ["--effective-tokens", str(tokens)] if tokens else []
+        words += [str(CONFIGS / run.setting.configs / f"{run.config}.yaml"), str(data / "bin")]
+        words += [str(self.places.folder(run).path), f"common.seed={run.seed}", *run.all_overrides]
+        words += [f"{plugins.KEY}={quoted(plugin)}"] if plugin else []
+        needs = [self._prepared(run)]
+        if run.baseline:
+            words += [f"task.init_from_baseline={quoted(self.places.checkpoint(run.baseline))}"]
+            needs += [_checkpoint(run.baseline)]
+        needs += [f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else []
+        resources = {"threads": self.cores, "gpus": gpus, **self._size(run, 1)}
+        return Step("train", f"{run.name}/finished", words, f"{run.name}/log/train.log", needs, **resources)
+
+    def _average(self, run: Run) -> Step:
+        folder, output = self.places.folder(run).path, f"{run.name}/{run.checkpoint}"
+        words = ["fairseq-capsule", "average", str(folder), *run.regime.average, "--output"]
+        words += [str(self.places.runs / output)]
+        needs = [f"{run.name}/finished"]
+        return Step("average", output, words, f"{run.name}/log/average.log", needs, megabytes=1000 * run.setting.memory)
+
+    def _distil(self, run: Run) -> Step:
+        folder, corpus = self.places.folder(run).path, self.places.corpus(run)
+        words = [str(REPOSITORY / "scripts" / "distill.sh"), *run.setting.distill]
+        words += [*measures.plugin_option(run, self.places), str(self.places.checkpoint(run))]
+        words += [str(corpus / "bin"), str(folder / "distilled")]
+        resources = {"threads": self.cores, "gpus": self._gpus(run), **self._size(run, 0.1)}
+        output, needs = f"{run.name}/distilled/manifest.tsv", self._decoding(run)
+        return Step("distil", output, words, f"{run.name}/log/distil.log", needs, **resources)
+
+    def _evaluate(self, run: Run, split: str) -> Step:
+        words = [str(REPOSITORY / "scripts" / "evaluate.sh"), "--split", split, "--checkpoints", run.checkpoint]
+        words += [*run.setting.decode, *measures.plugin_option(run, self.places)]
+        words += [str(self.places.folder(run).path), str(self.places.corpus(run))]
+        resources = {"threads": self.cores, "gpus": min(1, self._gpus(run)), **self._size(run, 0.05)}
+        log, needs = f"{run.name}/log/evaluate-{split}.log", self._decoding(run)
+        return Step("evaluate", _scores(run, split), words, log, needs, **resources)
+
+    def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
+        """Compare the translations of a run and another, or of several seeds of both."""
+        run, split = pairs[0][0], Path(output).stem
+        task = task_of(run)
+        ours, theirs = (
+            [str(self.places.folder(run).evaluation(split).translations) for run in runs] for runs in zip(*pairs)
+        )
+        first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
+        references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
+        options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
+        options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
+        if len(ours) > 1:
+            words = ["seeds", *references, "--baseline", *theirs, "--system", *ours, *options, "--json"]
+        else:
+            words = ["score", *ours, *references, *options, "--against", *theirs, "--json"]
+        needs = dict.fromkeys(_scores(run, split) for pair in pairs for run in pair)
+        system, _, other = os.path.dirname(output).partition("/compared/")
+        log = f"{system}/log/compare-{split}-{other}.log"
+        return Step("compare", output, ["fairseq-capsule", *words], log, list(needs), prints=True)
+
+    def _measure(self, run: Run, source: str) -> Step:
+        needs = [] if source in measures.TIMED else self._decoding(run)  # an untrained model is timed
+        needs += [_scores(run, "test")] if source in measures.SCORED else []
+        gpus = min(1, self._gpus(run))
+        device = ["--device", "cuda"] if source in measures.TIMED and gpus else []
+        return Step(
+            "measure",
+            f"{run.name}/measures/{source}.json",
+            [*measures.command(source, run, self.places), *device],
+            f"{run.name}/log/measure-{source}.log",
+            needs,
+            prints=True,
+            threads=self.cores,
+            gpus=gpus,
+            megabytes=1000 * run.setting.memory,
+        )
+
+    def _prepared(self, run: Run) -> str:
+        return str(self.places.corpus(run) / "manifest.tsv")
+
+    def _decoding(self, run: Run) -> List[str]:
+        return [self._prepared(run), _checkpoint(run)]
+
+    def _gpus(self, run: Run) -> int:
+        return run.setting.gpus if self.gpus is None else min(run.setting.gpus, self.gpus)
+
+    def _size(self, run: Run, share: float) -> Dict[str, int]:
+        """Memory and minutes of a step that takes a share of a training's hours."""
+        minutes = MINUTES_AT_LEAST + round(120 * share * run.regime.hours)
+        return {"megabytes": 1000 * run.setting.memory, "minutes": minutes}
+
+    # --- what is refused before anything runs ------------------------------------------------------------------------
+
+    def refuse_wrong_plugins(self) -> None:
+        """Raise a LabError if a plugin is missing or does not import this package, or a run has another one."""
+        folders = {run.name: self.places.user_dir(run) for run in self.runs.values()}
+        for folder in sorted({str(plugin) for plugin in folders.values() if plugin}):
+            plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
+        for run in self.runs.values():
+            recorded = self.places.folder(run).settings().get(plugins.KEY)
+            if recorded not in (None, str(folders[run.name])):
+                raise LabError(
+                    f"{self.places.folder(run).path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
+                    f"{folders[run.name] or 'that of this package'}; give another --runs"
+                )
+
+    def refuse_missing_corpora(self) -> None:
+        """Raise a LabError if a corpus needs a licence and is missing."""
+        for name, run in self.corpora.items():
+            folder = self.places.here / run.setting.licensed
+            if run.setting.licensed and not folder.is_dir() and not Path(self._prepared(run)).exists():
+                raise LabError(
+                    f"{name}: this corpus needs a licence, and there is no folder {run.setting.licensed} here: link "
+                    f"the corpus there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
+                )
+
+    def adopt(self, baseline: Path) -> None:
+        """Make the run folders of a given checkpoint."""
+        for run in self.runs.values():
+            if run.config == GIVEN and not self.places.checkpoint(run).exists():
+                task = task_of(run)
+                self.places.folder(run).adopt(baseline, task.source_lang, task.target_lang)
+
+
+def _checkpoint(run: Run) -> str:
+    """The file that exists once the run's checkpoint is complete. fairseq writes its own before the end."""
+    return f"{run.name}/{run.checkpoint if run.is_averaged or run.config == GIVEN else 'finished'}"
+
+
+def _scores(run: Run, split: str) -> str:
+    return f"{run.name}/evaluation/{split}/scores.json"
+
+
+def work_of(
+    table: Table,
+    scale: Scale,
+    places: Places,
+    seeds: Sequence[int] = (1,),
+    rows: Optional[List[str]] = None,
+    baseline: Optional[Path] = None,
+    gpus: Optional[int] = None,
+    cores: int = 8,
+) -> Work:
+    """The runs, comparisons and measurements of a table at a scale.
+
+    Args:
+        rows: labels; all by default.
+        baseline: a checkpoint that replaces the Transformer that rows start from or learn from.
+        gpus: how many there are; None for no limit.
+        cores: of one training.
+
+    Raises:
+        LabError: an unknown row or measure, a link in the folders, or a baseline that is missing or that no row needs.
+    """
+    places.require_plain(scale)
+    measures.require_measures(table)
+    work = Work(places, gpus, cores)
+    for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
+        run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
+        measure = measures.measure_of(column.measure)
+        if not measures.applies(column.measure, run) or (measure.source in measures.TIMED and seed != seeds[0]):
+            continue  # the model that is timed is not trained, so it is the same for all seeds
+        needed = {run.name: run for run in run.with_needed()}
+        if other and not measure.source:
+            needed.update((run.name, run) for run in other.with_needed())
+        for name, run_of_name in needed.items():
+            if places.user_dir(work.runs.setdefault(name, run_of_name)) != places.user_dir(run_of_name):
+                raise LabError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
+        work.trained.update(needed if measure.source not in measures.TIMED else {})
+        if measure.source:
+            work.measured[run.name, measure.source] = None
+            work.evaluated.update({(run.name, "test"): None} if measure.source in measures.SCORED else {})
+            work.cells[f"{run.name}/measures/{measure.source}.json"] = None
+            continue
+        for split in (split for split in column.splits if split in run.setting.splits):
+            work.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
+            work.cells[_scores(run, split)] = None
+            if other and measure.external:
+                work.cells[_scores(other, split)] = None
+            elif other:
+                compared = f"{run.compared_folder(other, seeds)}/{split}.json"
+                work.compared.setdefault(compared, {})[run, other] = None
+                work.cells[compared] = None
+    given = [run for run in work.runs.values() if run.config == GIVEN]
+    if baseline and not baseline.is_file():
+        raise LabError(f"--baseline {baseline}: no such checkpoint")
+    if baseline and not given:
+        raise LabError(
+            f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
+            "learns from it; omit the option"
+        )
+    for run in given:
+        _require_same(places.checkpoint(run), baseline)
+    return work
+
+
+def _require_same(given: Path, baseline: Optional[Path]) -> None:
+    """Raise a LabError if an earlier call gave another baseline here."""
+    before = given.resolve()
+    if given.is_symlink() and not before.exists():
+        raise LabError(f"{given.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")
+    if baseline and given.exists() and before != baseline.resolve():
+        raise LabError(f"{given.parent}: the baseline of an earlier call is {before}; give another --runs")

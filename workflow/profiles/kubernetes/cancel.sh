@@ -1,3 +1,0 @@
-#!/bin/sh
-# cancel.sh JOB...
-exec kubectl delete --wait=false "$@"
