@@ -9,7 +9,7 @@ from tests.checkpoints.hostile_files import (
     NO_ARCHIVE,
     OPCODES,
     TENSORS,
-    Calling,
+    calling,
     damaged,
     old_tar,
     pickled,
@@ -54,14 +54,14 @@ def entry(*path, value):
 
 
 HOSTILE = {
-    **{f"a call of {name}": entry("extra", value=Calling(*call)) for name, call in CALLS.items()},
+    **{f"a call of {name}": entry("extra", value=calling(*call)) for name, call in CALLS.items()},
     **{f"opcodes: {name}": pickled(code) for name, code in OPCODES.items()},
     **{
         f"opcodes, no archive: {name}": lambda state, code=code: code
         for name, code in OPCODES.items()
         if name in ("GLOBAL REDUCE", "INST", "STACK_GLOBAL")
     },
-    "no archive": lambda state: saved({**state, "x": Calling(os.system, f"touch {MARKER}")}, **NO_ARCHIVE),
+    "no archive": lambda state: saved({**state, "x": calling(os.system, f"touch {MARKER}")}, **NO_ARCHIVE),
     **{
         f"expression: {kind}: {form}": place
         for kind, text in EXPRESSIONS.items()

@@ -20,14 +20,19 @@ from tests.checkpoints.marker import CALL, MARKER
 NO_ARCHIVE = {"_use_new_zipfile_serialization": False}
 
 
-class Calling:
-    """An object that is pickled as a call."""
+class Made:
+    """Pickled as a call with arguments and perhaps a state, which becomes the attributes of what the call returns."""
 
-    def __init__(self, function, *arguments):
-        self.call = function, arguments
+    def __init__(self, *reduced):
+        self.reduced = reduced
 
     def __reduce__(self):
-        return self.call
+        return self.reduced
+
+
+def calling(function, *arguments):
+    """An object that is pickled as a call."""
+    return Made(function, arguments)
 
 
 def saved(state, **options):
@@ -79,7 +84,7 @@ def old_tar(state):
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
         for name in ("storages", "tensors", "pickle"):
-            record = pickle.dumps(Calling(os.system, f"touch {MARKER}"))
+            record = pickle.dumps(calling(os.system, f"touch {MARKER}"))
             header = tarfile.TarInfo(name)
             header.size = len(record)
             archive.addfile(header, io.BytesIO(record))

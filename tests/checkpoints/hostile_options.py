@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from omegaconf import OmegaConf
 
-from tests.checkpoints.hostile_files import Calling
+from tests.checkpoints.hostile_files import calling
 from tests.checkpoints.marker import CALL, MARKER, OPEN
 
 
@@ -101,7 +101,7 @@ VALUES = {
     "ordered": OrderedDict(a=OPEN),
     "numpy number": np.float64(1),
     "numpy text": np.str_(OPEN),
-    "numpy objects": np.array([Calling(os.system, f"touch {MARKER}")], dtype=object),
+    "numpy objects": np.array([calling(os.system, f"touch {MARKER}")], dtype=object),
     "numpy numbers": np.arange(3),
     "enum": Colour.RED,
     "text of a class": Words("x"),

@@ -7,17 +7,8 @@ from fairseq import checkpoint_utils
 
 from fairseq_capsule.checkpoints.contents import CODES
 from fairseq_capsule.errors import UserError
+from tests.checkpoints.hostile_files import Made
 from tests.tasks.test_capsule_translation import save
-
-
-class Called:
-    """Pickled as a call with a state."""
-
-    def __init__(self, *reduced):
-        self.reduced = reduced
-
-    def __reduce__(self):
-        return self.reduced
 
 
 def reconstruct():
@@ -25,7 +16,7 @@ def reconstruct():
 
 
 def kind(code="i8", state=(3, "<", None, None, None, -1, -1, 0)):
-    return Called(np.dtype, (code, False, True), state)
+    return Made(np.dtype, (code, False, True), state)
 
 
 HOSTILE = {
@@ -36,18 +27,18 @@ HOSTILE = {
     "big-endian": np.arange(3, dtype=">i4"),
     "a scalar": np.float64(1),
     "a type alone": np.dtype("i8"),
-    "too few bytes": Called(*reconstruct(), (1, (1000,), kind(), False, b"12345678")),
-    "too many bytes": Called(*reconstruct(), (1, (1,), kind(), False, bytes(80))),
-    "a negative size": Called(*reconstruct(), (1, (-1, -1), kind(), False, bytes(8))),
-    "a large size": Called(*reconstruct(), (1, (10**30,), kind(), False, bytes(8))),
-    "a size that is no number": Called(*reconstruct(), (1, ("a",), kind(), False, bytes(8))),
-    "a type that is none": Called(*reconstruct(), (1, (1,), "i8", False, bytes(8))),
-    "content that is none": Called(*reconstruct(), (1, (1,), kind(), False, [1])),
-    "a short state": Called(*reconstruct(), (1, (1,))),
-    "no tuple as state": Called(*reconstruct(), 5),
-    "a type with fields": Called(*reconstruct(), (1, (1,), kind("V8"), False, bytes(8))),
-    "a type with a list as code": Called(*reconstruct(), (1, (1,), kind(["i8"]), False, bytes(8))),
-    "a state of a type": Called(*reconstruct(), (1, (1,), kind("i8", ()), False, bytes(8))),
+    "too few bytes": Made(*reconstruct(), (1, (1000,), kind(), False, b"12345678")),
+    "too many bytes": Made(*reconstruct(), (1, (1,), kind(), False, bytes(80))),
+    "a negative size": Made(*reconstruct(), (1, (-1, -1), kind(), False, bytes(8))),
+    "a large size": Made(*reconstruct(), (1, (10**30,), kind(), False, bytes(8))),
+    "a size that is no number": Made(*reconstruct(), (1, ("a",), kind(), False, bytes(8))),
+    "a type that is none": Made(*reconstruct(), (1, (1,), "i8", False, bytes(8))),
+    "content that is none": Made(*reconstruct(), (1, (1,), kind(), False, [1])),
+    "a short state": Made(*reconstruct(), (1, (1,))),
+    "no tuple as state": Made(*reconstruct(), 5),
+    "a type with fields": Made(*reconstruct(), (1, (1,), kind("V8"), False, bytes(8))),
+    "a type with a list as code": Made(*reconstruct(), (1, (1,), kind(["i8"]), False, bytes(8))),
+    "a state of a type": Made(*reconstruct(), (1, (1,), kind("i8", ()), False, bytes(8))),
     "a key": {np.dtype("i8"): 1},
 }
 
@@ -84,7 +75,7 @@ def test_only_the_metrics_have_arrays(tmp_path, place):
 
 def test_a_pickle_cannot_make_a_tensor_of_an_array(tmp_path):
     """They would share memory, and a second state of the array would free it."""
-    call = Called(torch._utils._rebuild_device_tensor_from_numpy, (np.arange(3), torch.int64, "cpu", False))
+    call = Made(torch._utils._rebuild_device_tensor_from_numpy, (np.arange(3), torch.int64, "cpu", False))
     with pytest.raises(UserError, match="not loaded: .*_rebuild_device_tensor_from_numpy"):
         load(tmp_path / "model.pt", call)
 

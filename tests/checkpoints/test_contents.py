@@ -15,19 +15,9 @@ from torch import nn
 from fairseq_capsule.checkpoints.averaging import average_checkpoints
 from fairseq_capsule.checkpoints.contents import COUNTED, NUMBERS, PARAMETERS, rebuild
 from fairseq_capsule.errors import UserError
-from tests.checkpoints.hostile_files import NO_ARCHIVE, saved
+from tests.checkpoints.hostile_files import NO_ARCHIVE, Made, saved
 
 FORMS = pytest.mark.parametrize("options", [{}, NO_ARCHIVE], ids=["archive", "older"])
-
-
-class Made:
-    """Pickled as a call with a state, which becomes the attributes of what the call returns."""
-
-    def __init__(self, *reduced):
-        self.reduced = reduced
-
-    def __reduce__(self):
-        return self.reduced
 
 
 def filled(kind, content, planted):
