@@ -57,7 +57,7 @@ def most_different(cases: Sequence[Case], count: int) -> Tuple[List[Case], List[
     return gains, losses
 
 
-def marked(text: str, other: str) -> str:
+def mark(text: str, other: str) -> str:
     """Text in Markdown. Bold marks words that `other` does not have in that place."""
     words, other_words = text.split(), other.split()
     parts = []
@@ -80,9 +80,12 @@ def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, coun
         f"their T- lines. {second} is better in {better} of {len(cases)} sentences and worse in {worse}. The mean "
         f"difference is {mean:+.2f}. Bold: words that only one of the two has.\n"
     ]
-    for title, chosen in (("gains", gains), ("loses", losses)):
-        if chosen:
-            sections += [f"## Where {second} {title} most\n", *(_side_by_side(case, first, second) for case in chosen)]
+    for title, most in (("gains", gains), ("loses", losses)):
+        if most:
+            sections += [
+                f"## Where {second} {title} most\n",
+                *(_side_by_side(case, first, second) for case in most),
+            ]
     figure = histogram(
         [case.difference for case in cases if case.difference],
         f"{label}: {names[1]} − {names[0]}",
@@ -95,8 +98,8 @@ def _side_by_side(case: Case, first: str, second: str) -> str:
     rows = [
         ("source", escaped(case.source)),
         ("reference", escaped(case.reference)),
-        (f"{first}, {case.first_score:.1f}", marked(case.first, case.second)),
-        (f"{second}, {case.second_score:.1f}", marked(case.second, case.first)),
+        (f"{first}, {case.first_score:.1f}", mark(case.first, case.second)),
+        (f"{second}, {case.second_score:.1f}", mark(case.second, case.first)),
     ]
     table = "".join(f"| {label} | {text} |\n" for label, text in rows)
     return f"| sentence {case.sentence} | {case.difference:+.1f} |\n|---|---|\n{table}"

@@ -17,7 +17,7 @@ from fairseq_capsule_lab.evaluation.translations import Outputs
 Corpus = Tuple[Sequence[str], Sequence[str]]
 
 
-class Rates(NamedTuple):
+class CoverageRates(NamedTuple):
     """The rates of one text. `C` is the set of source words that have a link.
 
     Attributes:
@@ -45,7 +45,7 @@ class CoverageRow:
     over_spread: float = column("±")
 
 
-def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation: Iterable[Links]) -> Rates:
+def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation: Iterable[Links]) -> CoverageRates:
     """The rates of a text. Words are counted over all sentences, so long sentences have more weight.
 
     Args:
@@ -57,20 +57,20 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
     """
     covered = missed = repeated = 0
     for to_reference, to_translation in zip(reference, translation):
-        wanted = Counter(source for source, _ in to_reference)
-        found = Counter(source for source, _ in to_translation)
-        covered += len(wanted)
-        missed += len(wanted.keys() - found.keys())
-        repeated += sum(number > max(1, wanted[source]) for source, number in found.items())
+        expected = Counter(source for source, _ in to_reference)
+        links = Counter(source for source, _ in to_translation)
+        covered += len(expected)
+        missed += len(expected.keys() - links.keys())
+        repeated += sum(number > max(1, expected[source]) for source, number in links.items())
     if not covered:
         raise LabError(
             "no source word could be aligned with the references; give more text to learn from "
             "(`analyze coverage --train`)"
         )
-    return Rates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
+    return CoverageRates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
 
 
-def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> List[Rates]:
+def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> List[CoverageRates]:
     """The rates of every output. One alignment learns from the sources with the references and with all outputs.
 
     Args:

@@ -35,34 +35,34 @@ class IterationRow:
 
 def iteration_options() -> List[str]:
     """The options of all mechanisms that set a number of routing iterations."""
-    return [each.iterations for each in mechanisms() if each.iterations is not None]
+    return [mechanism.iterations for mechanism in mechanisms() if mechanism.iterations is not None]
 
 
-def routing_option(label: str, model: BaseFairseqModel, wanted: Optional[str] = None) -> str:
+def routing_option(label: str, model: BaseFairseqModel, choice: Optional[str] = None) -> str:
     """The name of the option that sets the routing iterations of a model.
 
     Args:
         label: the name of the model in errors.
         model: it iterates if a part of a mechanism has `iterations`.
-        wanted: which option, if the model has several.
+        choice: which option, if the model has several.
 
     Raises:
-        LabError: the model has no routing or no `wanted` option, or has several options and `wanted` is None.
+        LabError: the model has no routing or not the chosen option, or has several options and none is chosen.
     """
-    found = [
+    options = [
         mechanism.iterations
         for mechanism in mechanisms()
         if mechanism.iterations is not None
         and any(hasattr(module, "iterations") for part in parts_of(model, mechanism) for module in part.modules())
     ]
-    names = " and ".join(option(name) for name in found)
-    if not found:
+    names = " and ".join(map(option, options))
+    if not options:
         raise LabError(f"{label}: its model has no routing iterations to set; give a model with routing")
-    if wanted is None and len(found) > 1:
+    if choice is None and len(options) > 1:
         raise LabError(f"{label}: its model has {names}; choose one with --option")
-    if wanted is not None and wanted not in found:
-        raise LabError(f"{label}: its model has no {option(wanted)}; choose from {names} with --option")
-    return wanted or found[0]
+    if choice is not None and choice not in options:
+        raise LabError(f"{label}: its model has no {option(choice)}; choose from {names} with --option")
+    return choice or options[0]
 
 
 @torch.no_grad()
@@ -88,8 +88,8 @@ def quality(
         bits, number = negative_log_likelihood(model, sample, dictionary.pad())
         nll += bits
         tokens += number
-        for found, words in zip(task.inference_step(generator, [model], sample), sample["target"]):
-            hypotheses.append(dictionary.string(found[0]["tokens"].int().cpu()))
+        for best, words in zip(task.inference_step(generator, [model], sample), sample["target"]):
+            hypotheses.append(dictionary.string(best[0]["tokens"].int().cpu()))
             reference = utils.strip_pad(words, dictionary.pad()).int().cpu()
             references.append(dictionary.string(reference, escape_unk=True))
     subwords = subwords_of(references)
@@ -107,28 +107,28 @@ def iteration_report(
     data: Path,
     split: str,
     numbers: Sequence[int],
-    wanted: Optional[str] = None,
+    choice: Optional[str] = None,
     **decoding: Any,
 ) -> Report:
     """The quality of every checkpoint with every number of iterations.
 
     Args:
         numbers: the numbers of iterations.
-        wanted: the option that sets them, if a model has several routings.
+        choice: the option that sets them, if a model has several routings.
         decoding: `beam`, `lenpen`, `lowercase` and `tokenised` of `quality`.
 
     Raises:
         LabError: a model has no routing, or its weights do not allow a number (checked before the first translation);
             also the errors of `load_with_data` and `batches`.
     """
-    options = [_option_and_number(path, data, numbers, wanted) for path in checkpoints]
+    options = [_option_and_number(path, data, numbers, choice) for path in checkpoints]
     rows: List[IterationRow] = []
     for name, path, (setting, trained) in zip(names, checkpoints, options):
         for number in numbers:
             model, _, task = load_with_data(path, data, {setting: number})
             samples = batches(task, split, f"{name}, {number} iterations")
-            found = quality(model, task, samples, **decoding)
-            rows.append(IterationRow(name, option(setting), number, trained, *found))
+            figures = quality(model, task, samples, **decoding)
+            rows.append(IterationRow(name, option(setting), number, trained, *figures))
     panels = {
         label: {name: [getattr(row, field) for row in rows if row.system == name] for name in names}
         for label, field in (("tokenised BLEU", "bleu"), ("NLL per token, base 2", "nll"))
@@ -142,10 +142,10 @@ def iteration_report(
     return Report("iterations", markdown, rows, figure)
 
 
-def _option_and_number(path: Path, data: Path, numbers: Sequence[int], wanted: Optional[str]) -> Tuple[str, int]:
+def _option_and_number(path: Path, data: Path, numbers: Sequence[int], choice: Optional[str]) -> Tuple[str, int]:
     """The option that sets a checkpoint's iterations, and its value in training. Loads it once with every number."""
     model, cfg, _ = load_with_data(path, data)
-    setting = routing_option(str(path), model, wanted)
+    setting = routing_option(str(path), model, choice)
     for number in numbers:
         try:
             load_with_data(path, data, {setting: number})

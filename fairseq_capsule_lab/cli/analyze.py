@@ -1,150 +1,49 @@
 """`fairseq-capsule analyze`: analyses of translations, and of the models that made them, beyond a score."""
 
-import argparse
 import json
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import List
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.options import MOST_ITERATIONS
+from fairseq_capsule_lab.analysis import assignment, cases, coverage, iterations, lengths, overlap
 from fairseq_capsule_lab.analysis.alignment import read_alignments
-from fairseq_capsule_lab.analysis.assignment import assignment_report
-from fairseq_capsule_lab.analysis.cases import METRICS, case_report, compare
-from fairseq_capsule_lab.analysis.coverage import coverage_report
-from fairseq_capsule_lab.analysis.iterations import iteration_options, iteration_report
-from fairseq_capsule_lab.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
-from fairseq_capsule_lab.analysis.overlap import overlap_report
 from fairseq_capsule_lab.analysis.reports import Report
-from fairseq_capsule_lab.cli.arguments import (
-    MOST,
-    add_text,
-    beam_size,
-    input_file,
-    input_folder,
-    label,
-    language_code,
-    language_of,
-    number,
-    output_folder,
-    positive_int,
-    system_names,
-    whole_number,
-    whole_numbers,
-)
+from fairseq_capsule_lab.cli import arguments
+from fairseq_capsule_lab.cli.arguments import add_text, input_file, system_names, whole_number, whole_numbers
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Measure, measures
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs, require_own_reference
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: ArgumentParser) -> None:
     kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
 
-    lengths = _kind(kinds, "lengths", "BLEU and length ratio by the length of the source", _lengths)
-    _outputs(lengths)
-    groups = lengths.add_mutually_exclusive_group()
-    groups.add_argument(
-        "--intervals",
-        type=whole_numbers(0, MOST),
-        default=EDGES,
-        metavar="N,N,…",
-        help="upper bounds of the groups, in words, inclusive (default: 10,20,30,40,50)",
-    )
-    groups.add_argument(
-        "--longer-than", type=whole_numbers(0, MOST), metavar="N,N,…", help="one group for each N: more than N words"
-    )
-    groups.add_argument("--groups", type=whole_number(1, 1000), metavar="N", help="N groups of about equal size")
-    lengths.add_argument(
-        "--reference",
-        type=input_file,
-        metavar="REF",
-        help="the reference, untokenised: detokenised sacreBLEU (default: tokenised BLEU against the T- lines)",
-    )
-    lengths.add_argument(
-        "--other-reference",
-        action="store_true",
-        help="accept a REF that is another text than the T- lines of OUT",
-    )
-    lengths.add_argument(
-        "--lang",
-        type=language_code,
-        help="language of the translations, for Moses; required if they are not tokenised (default: the suffix of REF)",
-    )
-    lengths.add_argument("--lowercase", action="store_true", help="ignore case")
+    def add(name: str, summary: str, analyse: Callable[[Namespace], Report]) -> ArgumentParser:
+        kind = kinds.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
+        kind.set_defaults(analyse=analyse)
+        text = f"folder for {name}.md, .csv, .png and .svg"
+        kind.add_argument("--out", type=arguments.output_folder, required=True, metavar="DIR", help=text)
+        text = "names of the systems (default: the file names)"
+        kind.add_argument("--names", nargs="+", type=arguments.label, metavar="NAME", help=text)
+        kind.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+        return kind
 
-    coverage = _kind(kinds, "coverage", "CDR, under- and over-translation, from word alignments by eflomal", _coverage)
-    _outputs(coverage)
-    coverage.add_argument(
-        "--train",
-        nargs=2,
-        type=input_file,
-        metavar=("SOURCE", "TARGET"),
-        help="more text to learn the alignment from, tokenised as the outputs are: the tokenised training set",
-    )
-    coverage.add_argument(
-        "--runs", type=whole_number(1, 1000), default=3, help="number of alignments to average (default: %(default)s)"
-    )
-
-    overlap = _kind(kinds, "overlap", "how many words of their bags PAST and FUTURE predict", _overlap)
-    _checkpoints(overlap, split="test")
-
-    assignment = _kind(
-        kinds, "assignment", "which source words PAST and FUTURE hold, compared with word alignments", _assignment
-    )
-    _checkpoints(assignment, split="test")
-    assignment.add_argument(
-        "--alignments",
-        type=input_file,
-        required=True,
-        metavar="FILE",
-        help="the links of each sentence of the split, such as 0-0 1-2: source word-target word, from 0",
-    )
-    assignment.add_argument(
-        "--iterations", type=whole_number(1, MOST_ITERATIONS), metavar="N", help="routing iterations (as in training)"
-    )
-
-    iterations = _kind(
-        kinds, "iterations", "translation quality by number of routing iterations at inference", _iterations
-    )
-    _checkpoints(iterations, split="valid")
-    iterations.add_argument(
-        "--iterations",
-        type=whole_numbers(1, MOST_ITERATIONS),
-        default=[1, 2, 3, 4, 5],
-        metavar="SET",
-        help="numbers of iterations, such as 1-5 (the default) or 1,3",
-    )
-    iterations.add_argument(
-        "--option",
-        choices=[name.replace("_", "-") for name in iteration_options()],
-        help="the option that sets them, for a model with several routings",
-    )
-    iterations.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")
-    iterations.add_argument(
-        "--lenpen", type=number(-100, 100), default=1.0, help="length penalty (default: %(default)s)"
-    )
-    iterations.add_argument("--lowercase", action="store_true", help="ignore case")
-    iterations.add_argument(
-        "--tokenized",
-        choices=TOKENISED,
-        default="auto",
-        help="whether the text of the data is tokenised; auto (the default): yes, unless it has SentencePiece pieces",
-    )
-
-    cases = _kind(kinds, "cases", "sentences that two systems translate most differently, side by side", _cases)
-    cases.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
-    cases.add_argument("second", type=input_file, metavar="OTHER", help="another output for the same text")
-    add_text(cases)
-    cases.add_argument(
-        "--count", type=positive_int, default=5, help="sentences to show in each direction (default: %(default)s)"
-    )
-    cases.add_argument(
-        "--metric", choices=METRICS, default="chrf", help="score of each sentence (default: %(default)s)"
-    )
-    cases.add_argument("--lowercase", action="store_true", help="ignore case")
+    _add_lengths(add("lengths", "BLEU and length ratio by the length of the source", _lengths))
+    summary = "CDR, under- and over-translation, from word alignments by eflomal"
+    _add_coverage(add("coverage", summary, _coverage))
+    _add_checkpoints(add("overlap", "how many words of their bags PAST and FUTURE predict", _overlap), split="test")
+    summary = "which source words PAST and FUTURE hold, compared with word alignments"
+    _add_assignment(add("assignment", summary, _assignment))
+    summary = "translation quality by number of routing iterations at inference"
+    _add_iterations(add("iterations", summary, _iterations))
+    _add_cases(add("cases", "sentences that two systems translate most differently, side by side", _cases))
 
 
-def run(args: argparse.Namespace) -> None:
+def run(args: Namespace) -> None:
     report = args.analyse(args)
     paths = report.write(args.out)
     print(report.markdown)
@@ -153,29 +52,61 @@ def run(args: argparse.Namespace) -> None:
         print(json.dumps({"kind": report.kind, "rows": [asdict(row) for row in report.rows]}))
 
 
-def _lengths(args: argparse.Namespace) -> Report:
+def _add_outputs(parser: ArgumentParser) -> None:
+    text = "outputs of fairseq-generate for the same text"
+    parser.add_argument("outputs", nargs="+", type=input_file, metavar="OUT", help=text)
+    add_text(parser)
+
+
+def _add_checkpoints(parser: ArgumentParser, split: str) -> None:
+    parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
+    parser.add_argument("--data", type=arguments.input_folder, required=True, help="the binarised data")
+    text = "the split of the data (default: %(default)s)"
+    parser.add_argument("--split", type=arguments.label, default=split, help=text)
+
+
+def _names_of_checkpoints(args: Namespace) -> List[str]:
+    return system_names(args.names, args.checkpoints, parts=2)
+
+
+# --- lengths ---------------------------------------------------------------------------------------------------------
+
+
+def _add_lengths(parser: ArgumentParser) -> None:
+    _add_outputs(parser)
+    groups = parser.add_mutually_exclusive_group()
+    bounds = whole_numbers(0, arguments.MOST)
+    text = "upper bounds of the groups, in words, inclusive (default: 10,20,30,40,50)"
+    groups.add_argument("--intervals", type=bounds, default=lengths.EDGES, metavar="N,N,…", help=text)
+    text = "one group for each N: more than N words"
+    groups.add_argument("--longer-than", type=bounds, metavar="N,N,…", help=text)
+    groups.add_argument("--groups", type=whole_number(1, 1000), metavar="N", help="N groups of about equal size")
+    text = "the reference, untokenised: detokenised sacreBLEU (default: tokenised BLEU against the T- lines)"
+    parser.add_argument("--reference", type=input_file, metavar="REF", help=text)
+    text = "accept a REF that is another text than the T- lines of OUT"
+    parser.add_argument("--other-reference", action="store_true", help=text)
+    text = "language of the translations, for Moses; required if they are not tokenised (default: the suffix of REF)"
+    parser.add_argument("--lang", type=arguments.language_code, help=text)
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+
+
+def _lengths(args: Namespace) -> Report:
     outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
-    lengths = word_counts(outputs[0].sources)
+    sources = outputs[0].sources
+    counts = lengths.word_counts(sources)
     if args.groups:
-        groups = equal_groups(lengths, args.groups)
+        groups = lengths.equal_groups(counts, args.groups)
     elif args.longer_than:
-        groups = longer_than(lengths, args.longer_than)
+        groups = lengths.longer_than(counts, args.longer_than)
     else:
-        groups = intervals(lengths, args.intervals)
+        groups = lengths.intervals(counts, args.intervals)
     if not groups:
         raise LabError(f"--longer-than: no source has more than {min(args.longer_than)} words")
-    return length_report(system_names(args.names, args.outputs), outputs[0].sources, _bleu(outputs, args), groups)
+    return lengths.length_report(system_names(args.names, args.outputs), sources, _bleu(outputs, args), groups)
 
 
-def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
+def _bleu(outputs: List[Outputs], args: Namespace) -> Measure:
     """The measure that `score` reports under the same name."""
-    if not args.reference:
-        if args.other_reference:
-            raise LabError("--other-reference: there is no --reference; give one, or omit the option")
-        untokenised = next((output.path for output in outputs if not output.tokenised), None)
-        if untokenised and not args.lang:
-            raise LabError(f"{untokenised}: not tokenised, and its language is unknown; give --lang, or --reference")
-    name, reference = "tokenised_bleu", outputs[0].targets
     if args.reference:
         name, reference = "detokenised_bleu", read_lines(args.reference)
         if len(reference) != len(outputs[0].sentences):
@@ -184,11 +115,29 @@ def _bleu(outputs: List[Outputs], args: argparse.Namespace) -> Measure:
             )
         if not args.other_reference:
             require_own_reference(outputs, [(args.reference, reference)])
-    language = args.lang or (language_of(args.reference) if args.reference else "en")
+    else:
+        name, reference = "tokenised_bleu", outputs[0].targets
+        if args.other_reference:
+            raise LabError("--other-reference: there is no --reference; give one, or omit the option")
+        untokenised = next((output.path for output in outputs if not output.tokenised), None)
+        if untokenised and not args.lang:
+            raise LabError(f"{untokenised}: not tokenised, and its language is unknown; give --lang, or --reference")
+    language = args.lang or (arguments.language_of(args.reference) if args.reference else "en")
     return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 
 
-def _coverage(args: argparse.Namespace) -> Report:
+# --- coverage --------------------------------------------------------------------------------------------------------
+
+
+def _add_coverage(parser: ArgumentParser) -> None:
+    _add_outputs(parser)
+    text = "more text to learn the alignment from, tokenised as the outputs are: the tokenised training set"
+    parser.add_argument("--train", nargs=2, type=input_file, metavar=("SOURCE", "TARGET"), help=text)
+    text = "number of alignments to average (default: %(default)s)"
+    parser.add_argument("--runs", type=whole_number(1, 1000), default=3, help=text)
+
+
+def _coverage(args: Namespace) -> Report:
     outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
     for output in outputs:
         if not output.tokenised:
@@ -196,27 +145,53 @@ def _coverage(args: argparse.Namespace) -> Report:
     source, target = map(read_lines, args.train) if args.train else ([], [])
     if len(source) != len(target):
         raise LabError(f"--train: {args.train[0]} has {len(source)} lines, but {args.train[1]} has {len(target)}")
-    return coverage_report(system_names(args.names, args.outputs), outputs, (source, target), args.runs)
+    names = system_names(args.names, args.outputs)
+    return coverage.coverage_report(names, outputs, (source, target), args.runs)
 
 
-def _overlap(args: argparse.Namespace) -> Report:
-    return overlap_report(system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split)
+# --- overlap and assignment ------------------------------------------------------------------------------------------
 
 
-def _assignment(args: argparse.Namespace) -> Report:
-    return assignment_report(
-        system_names(args.names, args.checkpoints, parts=2),
-        args.checkpoints,
-        args.data,
-        args.split,
-        read_alignments(args.alignments),
-        {PAST_FUTURE.iterations: args.iterations} if args.iterations else None,
-    )
+def _overlap(args: Namespace) -> Report:
+    return overlap.overlap_report(_names_of_checkpoints(args), args.checkpoints, args.data, args.split)
 
 
-def _iterations(args: argparse.Namespace) -> Report:
-    return iteration_report(
-        system_names(args.names, args.checkpoints, parts=2),
+def _add_assignment(parser: ArgumentParser) -> None:
+    _add_checkpoints(parser, split="test")
+    text = "the links of each sentence of the split, such as 0-0 1-2: source word-target word, from 0"
+    parser.add_argument("--alignments", type=input_file, required=True, metavar="FILE", help=text)
+    text = "routing iterations (as in training)"
+    parser.add_argument("--iterations", type=whole_number(1, MOST_ITERATIONS), metavar="N", help=text)
+
+
+def _assignment(args: Namespace) -> Report:
+    names, links = _names_of_checkpoints(args), read_alignments(args.alignments)
+    overrides = {PAST_FUTURE.iterations: args.iterations} if args.iterations else None
+    return assignment.assignment_report(names, args.checkpoints, args.data, args.split, links, overrides)
+
+
+# --- iterations ------------------------------------------------------------------------------------------------------
+
+
+def _add_iterations(parser: ArgumentParser) -> None:
+    _add_checkpoints(parser, split="valid")
+    numbers = whole_numbers(1, MOST_ITERATIONS)
+    text = "numbers of iterations, such as 1-5 (the default) or 1,3"
+    parser.add_argument("--iterations", type=numbers, default=[1, 2, 3, 4, 5], metavar="SET", help=text)
+    options = [name.replace("_", "-") for name in iterations.iteration_options()]
+    text = "the option that sets them, for a model with several routings"
+    parser.add_argument("--option", choices=options, help=text)
+    parser.add_argument("--beam", type=arguments.beam_size, default=5, help="beam size (default: %(default)s)")
+    text = "length penalty (default: %(default)s)"
+    parser.add_argument("--lenpen", type=arguments.number(-100, 100), default=1.0, help=text)
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
+    text = "whether the text of the data is tokenised; auto (the default): yes, unless it has SentencePiece pieces"
+    parser.add_argument("--tokenized", choices=TOKENISED, default="auto", help=text)
+
+
+def _iterations(args: Namespace) -> Report:
+    return iterations.iteration_report(
+        _names_of_checkpoints(args),
         args.checkpoints,
         args.data,
         args.split,
@@ -229,36 +204,23 @@ def _iterations(args: argparse.Namespace) -> Report:
     )
 
 
-def _cases(args: argparse.Namespace) -> Report:
-    paths = [args.first, args.second]
-    of_first, of_second = system_names(args.names, paths)
-    first, second = read_outputs(paths, args.remove_bpe, TOKENISED[args.tokenized])
-    return case_report(
-        (of_first, of_second), compare(first, second, args.metric, args.lowercase), args.metric, args.count
-    )
+# --- cases -----------------------------------------------------------------------------------------------------------
 
 
-def _kind(kinds, name: str, summary: str, analyse) -> argparse.ArgumentParser:
-    parser = kinds.add_parser(name, help=summary, description=summary[0].upper() + summary[1:] + ".")
-    parser.set_defaults(analyse=analyse)
-    parser.add_argument(
-        "--out", type=output_folder, required=True, metavar="DIR", help=f"folder for {name}.md, .csv, .png and .svg"
-    )
-    parser.add_argument(
-        "--names", nargs="+", type=label, metavar="NAME", help="names of the systems (default: the file names)"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
-    return parser
-
-
-def _outputs(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "outputs", nargs="+", type=input_file, metavar="OUT", help="outputs of fairseq-generate for the same text"
-    )
+def _add_cases(parser: ArgumentParser) -> None:
+    parser.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
+    parser.add_argument("second", type=input_file, metavar="OTHER", help="another output for the same text")
     add_text(parser)
+    text = "sentences to show in each direction (default: %(default)s)"
+    parser.add_argument("--count", type=arguments.positive_int, default=5, help=text)
+    text = "score of each sentence (default: %(default)s)"
+    parser.add_argument("--metric", choices=cases.METRICS, default="chrf", help=text)
+    parser.add_argument("--lowercase", action="store_true", help="ignore case")
 
 
-def _checkpoints(parser: argparse.ArgumentParser, split: str) -> None:
-    parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
-    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
-    parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
+def _cases(args: Namespace) -> Report:
+    paths = [args.first, args.second]
+    first_name, second_name = system_names(args.names, paths)
+    first, second = read_outputs(paths, args.remove_bpe, TOKENISED[args.tokenized])
+    compared = cases.compare(first, second, args.metric, args.lowercase)
+    return cases.case_report((first_name, second_name), compared, args.metric, args.count)

@@ -67,7 +67,7 @@ def write_lists(folder: Path) -> Path:
         for name, summary in pages.items()
     ]
     write_whole(folder / SENTENCES, f"window.sentences = {embedded(entries)};\n".encode())
-    script = f"\n{read('index.js')}\n"
+    script = f"\n{read('table.js')}{read('index.js')}\n"
     index = fill(
         read("index.html"),
         policy=content_policy(script, images="data:"),

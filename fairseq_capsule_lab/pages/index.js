@@ -1,24 +1,7 @@
-"use strict";
 // Sorting and filtering of the list of pages. The address stores the choices.
 
-const body = document.querySelector("#sentences tbody");
-const rows = [...body.rows];
-const headings = [...document.querySelectorAll("#sentences thead tr > *")];
-const compare = new Intl.Collator(undefined, { numeric: true }).compare;
-
-function sort(column, descending) {
-  const value = (row) => row.cells[column].dataset.value;
-  const inOrder = (one, other) => {
-    const [a, b] = [value(one), value(other)];
-    if (!a || !b) return !a - !b; // empty cells come last
-    return (descending ? -1 : 1) * (isNaN(a) || isNaN(b) ? compare(a, b) : a - b);
-  };
-  body.append(...rows.sort(inOrder));
-  headings.forEach((heading, i) => {
-    if (!heading.querySelector("button")) return;
-    heading.setAttribute("aria-sort", i !== column ? "none" : descending ? "descending" : "ascending");
-  });
-}
+const table = document.getElementById("sentences");
+const rows = [...table.tBodies[0].rows];
 
 function filter(words) {
   const sought = words.toLowerCase().split(/\s+/);
@@ -39,12 +22,8 @@ function keep(changes) {
   history.replaceState(null, "", "#" + address);
 }
 
-headings.forEach((heading, column) => {
-  heading.querySelector("button")?.addEventListener("click", () => {
-    const descending = heading.getAttribute("aria-sort") === "ascending";
-    sort(column, descending);
-    keep({ sort: column, descending: descending ? "1" : "" });
-  });
+sortByHeadings(table, "ascending", (column, descending) => {
+  keep({ sort: String(column), descending: descending ? "1" : "" });
 });
 
 const field = document.getElementById("filter");
@@ -55,5 +34,5 @@ field.addEventListener("input", () => {
 
 const kept = new URLSearchParams(location.hash.slice(1));
 const column = Number(kept.get("sort") ?? NaN);
-if (headings[column]?.querySelector("button")) sort(column, kept.has("descending"));
+if (headingsOf(table)[column]?.querySelector("button")) sortTable(table, column, kept.has("descending"));
 if (kept.get("filter")) filter((field.value = kept.get("filter")));

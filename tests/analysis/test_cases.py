@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import sacrebleu
 
-from fairseq_capsule_lab.analysis.cases import case_report, compare, marked, most_different
+from fairseq_capsule_lab.analysis.cases import case_report, compare, mark, most_different
 from fairseq_capsule_lab.evaluation.translations import Outputs
 
 TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze schläft", "das | <b>haus</b>"]
@@ -49,10 +49,10 @@ def test_largest_gains_and_losses_are_found(outputs):
 
 
 def test_words_of_only_one_system_are_marked():
-    assert marked("a b c d", "a c d e") == "a **b** c d"
-    assert marked("a c d e", "a b c d") == "a c d **e**"
-    assert marked("", "a") == ""
-    assert marked("a * <i>", "a") == r"a **\* &lt;i&gt;**"
+    assert mark("a b c d", "a c d e") == "a **b** c d"
+    assert mark("a c d e", "a b c d") == "a c d **e**"
+    assert mark("", "a") == ""
+    assert mark("a * <i>", "a") == r"a **\* &lt;i&gt;**"
 
 
 def test_a_report_escapes_table_and_tag_characters(outputs):

@@ -591,6 +591,8 @@ def test_the_index_is_sorted_and_filtered(opened):
     headings["sentence"].click()
     headings["sentence"].click()
     assert names() == list("7654321")
+    page.open_index("#" + page.browser.current_url.split("#")[1])
+    assert names() == list("7654321")
     page.find("#filter").send_keys("gret test")
     assert names() == ["6"] and page.find("#count").text == "1 of 7"
     page.open_index("#" + page.browser.current_url.split("#")[1])

@@ -12,7 +12,7 @@ from fairseq_capsule_lab.analysis.coverage import CoverageRow
 from fairseq_capsule_lab.pages.report import drawings, tables
 from fairseq_capsule_lab.pages.report.comparison import Comparison, LengthGroup, SentenceScores
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
-from fairseq_capsule_lab.pages.template import embedded, fill, script_hash
+from fairseq_capsule_lab.pages.template import embedded, fill, read, script_hash
 from fairseq_capsule_lab.runs.training_log import shared_measures
 
 SIGNIFICANT = 0.05
@@ -63,7 +63,7 @@ def write_page(
         _Section("sentences", "Sentences that differ most", [_template("sentences.html")]),
         _Section("trained", "Runs", [tables.facts_table(systems).html(), *_differences(systems)]),
     ]
-    script = _template("report.js")
+    script = read("table.js") + _template("report.js")
     return fill(
         _template("report.html"),
         title=html.escape(f"{len(systems)} systems on {test_set.split}"),

@@ -12,25 +12,6 @@ function element(name, properties = {}, ...children) {
 
 // --- tables ----------------------------------------------------------------------------------------------------------
 
-const valueOf = (cell) => (cell.dataset.value === undefined ? cell.textContent : Number(cell.dataset.value));
-
-/** Compare two values. Empty cells are last in both directions. */
-function compare(a, b, sign) {
-  if ((a === "") !== (b === "")) return a === "" ? 1 : -1;
-  const order = typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
-  return sign * order;
-}
-
-function sort(table, column) {
-  const heads = [...table.tHead.rows[0].cells];
-  const sign = heads[column].getAttribute("aria-sort") === "descending" ? 1 : -1;
-  heads.forEach((head) => head.removeAttribute("aria-sort"));
-  heads[column].setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
-  const rows = [...table.tBodies[0].rows];
-  rows.sort((a, b) => compare(valueOf(a.cells[column]), valueOf(b.cells[column]), sign));
-  table.tBodies[0].append(...rows);
-}
-
 const rowsOf = (table) => [...table.rows].map((row) => [...row.cells].map((cell) => cell.textContent));
 
 function markdown(table) {
@@ -73,8 +54,7 @@ async function copy(place, text, said) {
 
 for (const place of document.querySelectorAll(".table")) {
   const table = place.querySelector("table");
-  [...table.tHead.rows[0].cells].forEach((head, column) =>
-    head.querySelector("button").addEventListener("click", () => sort(table, column)));
+  sortByHeadings(table, "descending");
   const said = element("span", { role: "status" });
   const buttons = Object.entries({ Markdown: markdown, CSV: commaSeparated, LaTeX: latex }).map(([label, made]) =>
     element("button", { type: "button", textContent: label, onclick: () => copy(place, made(table), said) }));
