@@ -15,7 +15,6 @@ from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
 from fairseq_capsule_lab.corpora.check_text import (
-    EMPTY,
     Fault,
     FolderCheck,
     Limits,
@@ -142,9 +141,8 @@ class _PreparedFolder(FolderCheck):
             self.overlap.see(split, number, pair)
             for side, line in enumerate(pair):
                 tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
-                self.note_length(text, side, number, len(tokens), EMPTY)
                 unknown = [token for token in tokens if token not in known[side]]
-                text.count(side, len(tokens), len(unknown))
+                text.count(side, number, len(tokens), len(unknown), self.limits.longest)
                 if unknown:
                     first_unknown.setdefault(side, (number, unknown[0]))
                 for comparison in comparisons[side]:

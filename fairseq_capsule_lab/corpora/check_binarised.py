@@ -112,8 +112,8 @@ class BinarisedFolder(FolderCheck):
                 if len(names) == len(files):  # otherwise a language of the pair is missing
                     self.overlap.see(split, number, tuple(map(tuple, bare)))
                 for side, tokens in enumerate(bare):
-                    text.count(side, len(tokens), tokens.count(dictionaries[side].unk()))
-                    self.note_length(text, side, number, len(tokens), f"{EMPTY} and binarise again")
+                    unknown = tokens.count(dictionaries[side].unk())
+                    text.count(side, number, len(tokens), unknown, self.limits.longest, f"{EMPTY} and binarise again")
             if not text.pairs:
                 yield Fault(names[0], None, f"no sentences: {REMEDY}")
         except BrokenFile as error:

@@ -91,9 +91,14 @@ class ParallelText:
     def note(self, side: int, number: int, problem: str) -> None:
         self._problems.setdefault((side, problem), [number, 0])[1] += 1
 
-    def count(self, side: int, tokens: int, unknown: int) -> None:
+    def count(self, side: int, number: int, tokens: int, unknown: int, longest: int, empty: str = EMPTY) -> None:
+        """Count the tokens of a line, and note whether it is empty or too long."""
         self._tokens[side] += tokens
         self._unknown[side] += unknown
+        if not tokens:
+            self.note(side, number, empty)
+        elif tokens > longest:
+            self.note(side, number, TOO_LONG)
 
     def shares(self) -> list[float]:
         """Return the share of unknown tokens of each file, in per cent."""
@@ -102,9 +107,6 @@ class ParallelText:
     def findings(self) -> Iterator[Fault]:
         for (side, problem), (line, lines) in self._problems.items():
             yield Fault(self.files[side], line, problem, lines)
-
-    def has_wrong_characters(self) -> bool:
-        return any(problem in (NOT_UTF8, *WRONG_CHARACTERS.values()) for _, problem in self._problems)
 
 
 def side_by_side(name: str, texts: Iterable[Iterable[Any]]) -> Iterator[tuple[int, tuple[Any, ...]]]:
@@ -139,7 +141,8 @@ class TextFiles(ParallelText):
 
     def is_sound(self) -> bool:
         """Return whether the texts are parallel and have no wrong characters."""
-        return self.pairs > 0 and len(set(self._lines)) == 1 and not self.has_wrong_characters()
+        wrong = {NOT_UTF8, *WRONG_CHARACTERS.values()} & {problem for _, problem in self._problems}
+        return self.pairs > 0 and len(set(self._lines)) == 1 and not wrong
 
     def findings(self) -> Iterator[Fault]:
         other = "other stages may have it" if self._missing == self.files else "but the other language is there"
@@ -208,12 +211,6 @@ class FolderCheck:
 
     def findings(self) -> Iterator[Fault]:
         raise NotImplementedError
-
-    def note_length(self, text: ParallelText, side: int, number: int, tokens: int, empty: str) -> None:
-        if not tokens:
-            text.note(side, number, empty)
-        elif tokens > self.limits.longest:
-            text.note(side, number, TOO_LONG)
 
     def overlaps(self, files: Mapping[str, str]) -> Iterator[Fault]:
         """Yield the splits of which too much is in train.
