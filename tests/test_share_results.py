@@ -170,26 +170,26 @@ GOOD = ("a/seed1/settings.json", b"{}")
 
 
 def member(name, content=b"", kind=tarfile.REGTYPE, link=""):
-    found = tarfile.TarInfo(name)
-    found.type, found.linkname, found.size = kind, link, len(content)
-    return found, io.BytesIO(content)
+    info = tarfile.TarInfo(name)
+    info.type, info.linkname, info.size = kind, link, len(content)
+    return info, io.BytesIO(content)
 
 
 def write_archive(path, *members):
     with tarfile.open(path, "w:xz", preset=0) as tar:
-        for each in members:
-            tar.addfile(*(each if isinstance(each[0], tarfile.TarInfo) else member(*each)))
+        for entry in members:
+            tar.addfile(*(entry if isinstance(entry[0], tarfile.TarInfo) else member(*entry)))
     return path
 
 
-def refused(archive, out, *wanted):
+def refused(archive, out, *texts):
     """Check that nothing is unpacked, and that one line says why."""
     before = {path: path.read_bytes() for path in out.parent.rglob("*") if path.is_file()}
-    found = run("unpack", archive, out)
-    assert found.returncode == 1 and found.stderr.count("\n") == 1, found.stderr
-    assert found.stderr.startswith("share_results.py: ")
-    for text in wanted:
-        assert text in found.stderr
+    done = run("unpack", archive, out)
+    assert done.returncode == 1 and done.stderr.count("\n") == 1, done.stderr
+    assert done.stderr.startswith("share_results.py: ")
+    for text in texts:
+        assert text in done.stderr
     assert {path: path.read_bytes() for path in out.parent.rglob("*") if path.is_file()} == before
 
 
@@ -317,25 +317,25 @@ def test_no_member_is_in_the_place_of_another(tmp_path, second):
     refused(write_archive(tmp_path / "a.tar.xz", ("a/finished", b"1"), (second, b"2")), tmp_path / "out")
 
 
-@pytest.mark.parametrize("there", ["a/seed1/settings.json", "a/seed1", "a"])
-def test_what_exists_is_not_overwritten(tmp_path, there):
+@pytest.mark.parametrize("taken", ["a/seed1/settings.json", "a/seed1", "a"])
+def test_what_exists_is_not_overwritten(tmp_path, taken):
     out = tmp_path / "out"
-    (out / there).parent.mkdir(parents=True)
-    (out / there).write_text("mine")
-    refused(write_archive(tmp_path / "a.tar.xz", ("finished", b""), GOOD), out, str(out / there))
+    (out / taken).parent.mkdir(parents=True)
+    (out / taken).write_text("mine")
+    refused(write_archive(tmp_path / "a.tar.xz", ("finished", b""), GOOD), out, str(out / taken))
 
 
-@pytest.mark.parametrize("there", ["a/seed1/settings.json", "a/seed1", "a"])
+@pytest.mark.parametrize("taken", ["a/seed1/settings.json", "a/seed1", "a"])
 @pytest.mark.parametrize("exists", [True, False])
-def test_no_link_is_followed(tmp_path, there, exists):
+def test_no_link_is_followed(tmp_path, taken, exists):
     out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    (out / there).parent.mkdir(parents=True)
-    (out / there).symlink_to(elsewhere)
-    if exists and there.endswith(".json"):
+    (out / taken).parent.mkdir(parents=True)
+    (out / taken).symlink_to(elsewhere)
+    if exists and taken.endswith(".json"):
         elsewhere.write_bytes(GOOD[1])
     elif exists:
         elsewhere.mkdir()
-    refused(write_archive(tmp_path / "a.tar.xz", ("finished", b""), GOOD), out, str(out / there))
+    refused(write_archive(tmp_path / "a.tar.xz", ("finished", b""), GOOD), out, str(out / taken))
 
 
 def test_unpacking_again_changes_nothing(runs, data, tmp_path):
@@ -357,8 +357,8 @@ def test_unpacking_leaves_the_translations_of_other_runs(runs, data, tmp_path):
 
 def test_what_unpack_refuses_is_not_packed(runs, tmp_path):
     (runs / "small/multi30k/transformer/seed1").rename(runs / "small/multi30k/transformer/.seed1")
-    found = run("pack", runs, tmp_path / "a.tar.xz")
-    assert found.returncode == 1 and "no plain relative name" in found.stderr and found.stderr.count("\n") == 1
+    done = run("pack", runs, tmp_path / "a.tar.xz")
+    assert done.returncode == 1 and "no plain relative name" in done.stderr and done.stderr.count("\n") == 1
     assert not list(tmp_path.glob("*a.tar*")) and not list(tmp_path.glob(".a.tar*"))
 
 
@@ -367,8 +367,8 @@ def test_the_target_of_a_link_is_not_packed(runs, tmp_path, link):
     (tmp_path / "private.json").write_text('{"key": "private"}')
     target = tmp_path / "private.json" if link.endswith(".json") else tmp_path
     (runs / "small/multi30k/transformer" / link).symlink_to(target)
-    found = run("pack", runs, tmp_path / "a.tar.xz")
-    assert found.returncode == 1 and f"{link}" in found.stderr and ": a link" in found.stderr
+    done = run("pack", runs, tmp_path / "a.tar.xz")
+    assert done.returncode == 1 and f"{link}" in done.stderr and ": a link" in done.stderr
     assert not (tmp_path / "a.tar.xz").exists()
 
 

@@ -11,9 +11,9 @@ from tests.integration.commands import PATH
 from tests.integration.conftest import with_plugin
 from tests.integration.preparing import Workplace, contents, read
 
-# A stub of fairseq-generate: it prints two summaries and writes its arguments to `asked`.
+# A stub of fairseq-generate: it prints two summaries and writes its arguments to `words`.
 SUMMARIES = r"""
-printf '%s\n' "$@" >$HOME/asked
+printf '%s\n' "$@" >$HOME/words
 printf '%s\t%s\n' S-0 '一 二' T-0 '一 二' H-0 "-0.1	一 二" D-0 "-0.1	一 二"
 printf '%s\t%s\n' S-1 '三 ▁ 四' T-1 '三 ▁ 四' H-1 "-0.1	三 四" D-1 "-0.1	三 四"
 """
@@ -69,9 +69,9 @@ def test_checkpoints_are_averaged_and_translations_scored(evaluated):
     printed = scores(evaluated)
     assert printed["sentences"] == 20 and printed["against"] is None
     assert list(printed["scores"]) == ["tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf"]
-    for found in printed["scores"].values():
-        assert f"{found['label']} = {found['score']:.2f}  ({found['text']})" in evaluated.process.output
-        assert found["signature"] in evaluated.process.output
+    for measure in printed["scores"].values():
+        assert f"{measure['label']} = {measure['score']:.2f}  ({measure['text']})" in evaluated.process.output
+        assert measure["signature"] in evaluated.process.output
 
 
 def test_a_second_run_does_nothing(place, prepared):
@@ -128,9 +128,9 @@ def test_a_run_can_be_compared_with_another_without_case(place, evaluated, prepa
     assert process.returncode == 0, process.errors
     printed = scores(place)
     assert printed["against"] == str(results(evaluated) / "generate.out")
-    for found in printed["scores"].values():
-        assert (found["against"]["difference"], found["against"]["p"]) == (0, None)  # the same model
-        assert "case:lc" in found["signature"]
+    for measure in printed["scores"].values():
+        assert (measure["against"]["difference"], measure["against"]["p"]) == (0, None)  # the same model
+        assert "case:lc" in measure["signature"]
 
 
 def test_a_run_that_keeps_only_best_checkpoints_can_be_evaluated(place, prepared):
@@ -154,10 +154,10 @@ def test_summaries_are_scored_by_rouge_with_all_references(place, prepared, tmp_
     options = ("--checkpoints", "checkpoint_last.pt", "--results", "other")
     process = place.prepare(*options, "out", folder, HOME=str(tmp_path))
     assert process.returncode == 0, process.errors
-    asked = " ".join(read(tmp_path / "asked"))
-    assert "--task capsule_summarization --source-lang en --target-lang summary --gen-subset test" in asked
-    assert "/out/checkpoint_last.pt --beam 4 --lenpen 0.8 --nbest 1 " in asked
-    assert "--required-batch-size-multiple 1" in asked
+    words = " ".join(read(tmp_path / "words"))
+    assert "--task capsule_summarization --source-lang en --target-lang summary --gen-subset test" in words
+    assert "/out/checkpoint_last.pt --beam 4 --lenpen 0.8 --nbest 1 " in words
+    assert "--required-batch-size-multiple 1" in words
     printed = json.loads((place.out / "other/test/scores.json").read_text())
     assert list(printed["scores"]) == ["rouge1", "rouge2", "rougeL"]
     assert [path.rsplit("/")[-1] for path in printed["references"]] == ["test.summary", "test.summary1"]

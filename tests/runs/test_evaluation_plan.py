@@ -147,11 +147,11 @@ def test_any_value_of_the_settings_is_used_or_refused(run, tmp_path):
     def plan(place, value):
         group, key = place
         RunFolder(Path(run["run"])).write_settings(Settings({**CONFIG, group: {**CONFIG[group], key: value}}))
-        found = evaluated(run)
-        if isinstance(found, str):
-            assert run["run"] in found or run["data"] in found or "--nbest" in found
+        outcome = evaluated(run)
+        if isinstance(outcome, str):
+            assert run["run"] in outcome or run["data"] in outcome or "--nbest" in outcome
         else:
-            assert all("\0" not in str(value) for value in vars(found).values())
+            assert all("\0" not in str(value) for value in vars(outcome).values())
 
     plan()
     assert not mark.exists()
@@ -162,10 +162,12 @@ def test_any_option_of_an_evaluation_is_used_or_refused(run, option):
     @FEW
     @given(hostile.texts("MARK"))
     def plan(text):
-        found = evaluated({**run, option: text})
-        assert isinstance(found, evaluate.EvaluationPlan) or option in found or escaped(text)[:9] in found
-        if isinstance(found, evaluate.EvaluationPlan):
-            folder = Path(run["run"], (text if option == "results" else "") or "evaluation", found.splits[0]).resolve()
+        outcome = evaluated({**run, option: text})
+        assert isinstance(outcome, evaluate.EvaluationPlan) or option in outcome or escaped(text)[:9] in outcome
+        if isinstance(outcome, evaluate.EvaluationPlan):
+            folder = Path(
+                run["run"], (text if option == "results" else "") or "evaluation", outcome.splits[0]
+            ).resolve()
             assert folder.parent.parent == Path(run["run"]).resolve()
 
     plan()
@@ -177,5 +179,5 @@ def test_an_evaluation_of_a_folder_with_a_link_is_refused(run, which, tmp_path):
     other = shutil.copytree(run["run"], tmp_path / "other")
     folder = Path({"run": run["run"], "against": other}[which])
     (folder / "evaluation").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
-    found = evaluated({**run, "against": str(other) if which == "against" else ""})
-    assert str(found).startswith(f"{folder}/evaluation: a link")
+    outcome = evaluated({**run, "against": str(other) if which == "against" else ""})
+    assert str(outcome).startswith(f"{folder}/evaluation: a link")

@@ -121,12 +121,12 @@ def test_any_settings_are_read_or_refused(tmp_path_factory, text):
     folder = RunFolder(tmp_path_factory.mktemp("run"))
     folder.settings_file.write_text(text, encoding="utf-8", errors="replace", newline="")
     try:
-        found = folder.settings()
+        bound = folder.settings()
     except LabError as error:
         assert one_line(error) and str(error).startswith(f"{folder.settings_file}: ")
         assert "restore the file" in str(error)
         return
-    for read in (found.whole, found.number, found.name):
+    for read in (bound.whole, bound.number, bound.name):
         try:
             value = read("generation.beam", 5)
         except LabError as error:

@@ -88,13 +88,13 @@ CASES = [
 
 @pytest.mark.parametrize("settings, pair, files, expected", CASES, ids=[case[0] for case in CASES])
 def test_the_text_of_a_script_is_known(prepared, settings, pair, files, expected):
-    found = preparation(prepared(settings, *files.split()), *pair.split())
-    assert found == Preparation(
+    actual = preparation(prepared(settings, *files.split()), *pair.split())
+    assert actual == Preparation(
         expected.source,
         expected.target,
         expected.lowercase,
         expected.subwords,
-        expected.codes and found.codes.parent / expected.codes,
+        expected.codes and actual.codes.parent / expected.codes,
     )
 
 

@@ -28,13 +28,19 @@ def test_curves_parameters_and_speed_are_read(tmp_path):
 
 def test_logs_of_fairseq_train_and_json_logs_are_read(tmp_path):
     start = "2026-11-22 18:00:00 | INFO |"
-    found = {"epoch": 1, "valid_loss": "4.5", "valid_nll_loss": "4.1", "valid_num_updates": "20", "valid_past": "0.25"}
+    statistics = {
+        "epoch": 1,
+        "valid_loss": "4.5",
+        "valid_nll_loss": "4.1",
+        "valid_num_updates": "20",
+        "valid_past": "0.25",
+    }
     write(
         tmp_path / "log",
         [
             f"{start} fairseq_cli.train | num. shared model params: 1,234 (num. trained: 1,234)",
             f"{start} valid | epoch 001 | valid on 'valid' subset | loss 5.5 | ppl 45.25 | num_updates 10",
-            f"{start} valid | {json.dumps(found)}",
+            f"{start} valid | {json.dumps(statistics)}",
             f"{start} train | epoch 001 | loss 6 | wps 0 | num_updates 10",
         ],
     )
@@ -65,10 +71,10 @@ def test_names_and_figures_of_both_formats_are_checked(tmp_path):
     names = [r"$\frac", "\ud800", "a b", "x" * 61, "é", "loss"]
     values = ["1" * 401, "1e308", "nan", "x", "-1.5e2"]
     text = " | ".join(f"{name} 2" for name in names) + " | " + " | ".join(f"m{i} {v}" for i, v in enumerate(values))
-    found = {**dict.fromkeys(names, 2), **{f"m{i}": value for i, value in enumerate(values)}, "n": int(values[0])}
+    statistics = {**dict.fromkeys(names, 2), **{f"m{i}": value for i, value in enumerate(values)}, "n": int(values[0])}
     # fairseq's texts, numbers, and what is neither
-    found = json.dumps({**found, "m5": [1], "m6": None, "num_updates": 7})
-    for number, line in enumerate((f"{text} | num_updates 7", found)):
+    statistics = json.dumps({**statistics, "m5": [1], "m6": None, "num_updates": 7})
+    for number, line in enumerate((f"{text} | num_updates 7", statistics)):
         path = tmp_path / str(number)
         path.write_text(f"[x][valid][INFO] - {line}\n[x][y][INFO] - num. shared model params: ,, \n", errors="replace")
         assert read_training_log(path).validation == {"loss": {7: 2.0}, "m4": {7: -150.0}}

@@ -88,13 +88,13 @@ def test_any_value_of_a_configuration_is_used_or_refused(arguments, tmp_path):
     @given(st.sampled_from(KEYS), hostile.values(mark))
     def plan(place, value):
         group, key = place
-        found = planned(write(arguments, {**CONFIG, group: {**CONFIG[group], key: value}}))
-        if isinstance(found, str):
-            assert arguments["config"] in found
+        outcome = planned(write(arguments, {**CONFIG, group: {**CONFIG[group], key: value}}))
+        if isinstance(outcome, str):
+            assert arguments["config"] in outcome
             return
-        assert OverridesParser.create().parse_overrides(found.command[6:])
-        assert type(found.max_update) is int and found.max_update >= 0 and type(found.seed) is int
-        assert Settings.from_json(found.settings.to_json()) == found.settings
+        assert OverridesParser.create().parse_overrides(outcome.command[6:])
+        assert type(outcome.max_update) is int and outcome.max_update >= 0 and type(outcome.seed) is int
+        assert Settings.from_json(outcome.settings.to_json()) == outcome.settings
 
     plan()
     assert not mark.exists()
@@ -107,8 +107,8 @@ def test_any_option_is_used_or_refused(arguments, option):
     @FEW
     @given(hostile.texts("MARK"))
     def plan(text):
-        found = planned({**arguments, option: text})
-        assert isinstance(found, training_plan.TrainingPlan) or option in found
+        outcome = planned({**arguments, option: text})
+        assert isinstance(outcome, training_plan.TrainingPlan) or option in outcome
 
     plan()
 
@@ -123,11 +123,11 @@ def test_any_environment_is_used_or_refused(arguments, name):
     @FEW
     @given(hostile.texts("MARK"))
     def plan(text):
-        found = planned(arguments, **{**usual, name: text})
-        if isinstance(found, str):
-            assert name in found or "the number of this node is unknown" in found
+        outcome = planned(arguments, **{**usual, name: text})
+        if isinstance(outcome, str):
+            assert name in outcome or "the number of this node is unknown" in outcome
         else:
-            assert not {"--help", "-n"} & set(found.command[1:11])
+            assert not {"--help", "-n"} & set(outcome.command[1:11])
 
     plan()
 
@@ -145,13 +145,13 @@ def test_any_path_is_used_or_refused(arguments, tmp_path, place):
             shutil.copytree(arguments["data"], path, dirs_exist_ok=True)
         elif place == "config":
             path.write_text(Path(arguments["config"]).read_text())
-        found = planned({**arguments, place: str(path)})
-        if isinstance(found, str):
-            assert place.upper() in found or ascii(path.stem)[1:-1] in found
+        outcome = planned({**arguments, place: str(path)})
+        if isinstance(outcome, str):
+            assert place.upper() in outcome or ascii(path.stem)[1:-1] in outcome
         elif place == "config":
-            assert found.command[1:5] == ["--config-dir", str(tmp_path), "--config-name", path.stem]
+            assert outcome.command[1:5] == ["--config-dir", str(tmp_path), "--config-name", path.stem]
         else:
-            assert any(word.endswith(f"='{path}'") for word in found.command)
+            assert any(word.endswith(f"='{path}'") for word in outcome.command)
 
     plan()
 
@@ -198,8 +198,8 @@ def test_both_directions_of_the_data_are_accepted(arguments, languages):
 def test_a_file_that_is_not_a_configuration_is_named(arguments):
     for content in (b"", b"\0", b"\xff\xfe", b"a: [", b"- 1", b"x: !!python/object/apply:os.system [id]", b"{" * 5000):
         Path(arguments["config"]).write_bytes(content)
-        found = planned(arguments)
-        assert isinstance(found, str) and "configuration.yaml" in found or content == b""
+        outcome = planned(arguments)
+        assert isinstance(outcome, str) and "configuration.yaml" in outcome or content == b""
 
 
 def test_the_plugin_is_the_one_beside_the_scripts(arguments):
@@ -231,8 +231,8 @@ def test_a_plugin_that_cannot_be_used_is_refused(arguments, tmp_path, forked_plu
     folder.mkdir()
     if text is not None:
         (folder / "__init__.py").write_text(text)
-    found = planned(write(arguments), f"common.user_dir={folder}")
-    assert f"{arguments['config']}: common.user_dir {folder}: {message}" in found
+    outcome = planned(write(arguments), f"common.user_dir={folder}")
+    assert f"{arguments['config']}: common.user_dir {folder}: {message}" in outcome
 
 
 def test_like_baseline_sets_the_options_of_the_task(arguments, tmp_path):
@@ -272,5 +272,5 @@ def test_shared_embeddings_of_two_dictionaries_are_refused(arguments):
 def test_a_required_setting_is_given_without_a_plus(tmp_path):
     path = tmp_path / "open.yaml"
     path.write_text("task:\n  _name: capsule_translation\n  init_from_baseline: ???\n")
-    found = read_configuration(path, ["task.init_from_baseline=base.pt"], {})
-    assert found["task"]["init_from_baseline"] == "base.pt"
+    outcome = read_configuration(path, ["task.init_from_baseline=base.pt"], {})
+    assert outcome["task"]["init_from_baseline"] == "base.pt"

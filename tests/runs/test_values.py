@@ -23,31 +23,31 @@ def one_line(error):
 @given(ANYTHING, st.integers(0, 5), st.integers(5, 50))
 def test_any_whole_number_is_read_or_refused(value, low, high):
     try:
-        found = errors.whole("--beam", value, low, high)
+        read = errors.whole("--beam", value, low, high)
     except LabError as error:
         assert one_line(error) and str(error).startswith("--beam must be ")
     else:
-        assert type(found) is int and low <= found <= high and int(value) == found and type(value) in (int, str)
+        assert type(read) is int and low <= read <= high and int(value) == read and type(value) in (int, str)
 
 
 @given(ANYTHING)
 def test_any_number_is_read_or_refused(value):
     try:
-        found = errors.number("--lenpen", value)
+        read = errors.number("--lenpen", value)
     except LabError as error:
         assert one_line(error) and str(error).startswith("--lenpen must be ")
     else:
-        assert abs(found) <= 1000 and float(value) == found
+        assert abs(read) <= 1000 and float(value) == read
 
 
 @given(ANYTHING)
 def test_any_name_is_read_or_refused(value):
     try:
-        found = errors.name("--split", value)
+        read = errors.name("--split", value)
     except LabError as error:
         assert one_line(error)
     else:
-        assert found == value and found[0] not in ".-" and not set(found) & set("/\\$`'\"*?[]{}()<>|&;:~!# \n\0")
+        assert read == value and read[0] not in ".-" and not set(read) & set("/\\$`'\"*?[]{}()<>|&;:~!# \n\0")
 
 
 @pytest.mark.parametrize("value", ["10" * 3000, True, 1.0, "1.0", "١", " 1", "1_0", b"1", None])
