@@ -1,7 +1,7 @@
 """Loading of checkpoints that were trained with another number of routing iterations."""
 
 import functools
-from typing import Collection
+from typing import Any, Collection, Dict
 
 from torch import nn
 
@@ -24,7 +24,16 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
     routing.register_load_state_dict_pre_hook(functools.partial(_before_loading, option, alternative))
 
 
-def _before_loading(option, alternative, module, state_dict, prefix, local_metadata, strict, *lists):
+def _before_loading(
+    option: str,
+    alternative: str,
+    module: Any,
+    state_dict: Dict[str, Any],
+    prefix: str,
+    _: Any,
+    strict: bool,
+    *lists: Any,
+) -> None:
     saved = [name for name in state_dict if name.startswith(prefix)]
     agreements = [name for name in saved if _is_agreement(name[len(prefix) :], module.AGREEMENTS)]
     if module.iterations == 1:

@@ -17,7 +17,7 @@ RESERVED = frozenset(
 )
 
 
-def option_fields(options: Type[FairseqDataclass]) -> List[Field]:
+def option_fields(options: Type[FairseqDataclass]) -> List[Field[Any]]:
     """Return the fields of a dataclass that are options. fairseq's own field `_name` is none."""
     return [item for item in fields(options) if not item.name.startswith("_")]
 
