@@ -7,7 +7,7 @@ import fairseq_capsule.tasks  # noqa: F401
 from fairseq_capsule.inspection import Inspection, register_inspection
 from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, register_mechanism
 from fairseq_capsule.mechanisms.declaration import check_declaration, check_own_options
-from fairseq_capsule.models import capsule_lstm, capsule_transformer, capsule_transformer_config
+from fairseq_capsule.models import capsule_lstm, capsule_transformer
 from fairseq_capsule.models.presets import Presets, register_presets
 
 
@@ -33,7 +33,7 @@ def add_mechanism(
             model has its name, its preset or one of its options, or the inspection is not an `Inspection`.
     """
     check_declaration(mechanism)  # what the next line reads exists
-    check_own_options(mechanism, capsule_transformer_config.CapsuleTransformerConfig, capsule_lstm.CapsuleLSTMConfig)
+    check_own_options(mechanism, capsule_transformer.CapsuleTransformerConfig, capsule_lstm.CapsuleLSTMConfig)
     if not (inspection is None or isinstance(inspection, Inspection)):
         raise ValueError(f"mechanism {mechanism.name}: the inspection must be an instance of a subclass of Inspection")
     mechanism = register_mechanism(mechanism, before)
@@ -58,7 +58,7 @@ def add_presets(name: str, *mechanisms: Mechanism, on: Mapping[str, Any] = {}) -
     Raises:
         ValueError: another model has one of these names, or `on` names an option that does not exist.
     """
-    transformers = capsule_transformer_config.presets(name, mechanisms, on)
+    transformers = capsule_transformer.presets(name, mechanisms, on)
     unknown = on.keys() - _options(transformers)
     if unknown:
         raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")

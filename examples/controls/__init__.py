@@ -22,7 +22,7 @@ from torch import nn
 from fairseq_capsule.criterions import RoutingLossesCriterion
 from fairseq_capsule.criterions.routing_losses import RoutingLossesConfig
 from fairseq_capsule.extending import add_mechanism
-from fairseq_capsule.losses import mean_bag_of_words_loss, mean_content_agreement_loss
+from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
 from fairseq_capsule.mechanisms import Loss, Mechanism
 from fairseq_capsule.modules.layers import feed_forward
 
@@ -103,10 +103,10 @@ class StateLosses(Mechanism):
         mask = target.eq(model.decoder.dictionary.pad())
         losses = {}
         if options.state_bow_weight:
-            value = mean_bag_of_words_loss(*bags, model.decoder.output_embeddings, target, mask)
+            value = bag_of_words_loss(*bags, model.decoder.output_embeddings, target, mask)
             losses["state_bow"] = Loss(value, "nsentences", math.log(2))
         if options.state_bca_weight:
-            value = mean_content_agreement_loss(state, state, state, *weights, mask)
+            value = content_agreement_loss(state, state, state, *weights, mask)
             losses["state_bca"] = Loss(value, "nsentences")
         return losses
 

@@ -35,7 +35,7 @@ class _KeptLayer(CacheLayerMixin):
         if self.kept is not None:
             self.kept, self.batch_size = self.select(indices.to(self.device)), len(indices)
 
-    def reorder_cache(self, beam_idx: Tensor) -> None:  # type: ignore[override]
+    def reorder_cache(self, beam_idx: Tensor) -> None:
         self.batch_select_indices(beam_idx)
 
     def batch_repeat_interleave(self, repeats: int) -> None:

@@ -188,7 +188,7 @@ class EndAtLongest(LogitsProcessor):
     def __init__(self, longest: int, end: int):
         self.longest, self.end = longest, end
 
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:  # type: ignore[override]
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if input_ids.size(1) < self.longest - 1:
             return scores
         return torch.full_like(scores, -torch.inf).index_copy(

@@ -7,7 +7,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy
-from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, named, numbers
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
 from fairseq_capsule.modules import CapsuleAggregation
 
 
@@ -17,27 +17,7 @@ class AggregationInspection(Inspection):
     Array: `capsule_coupling` `[iteration, source, capsule]`, the share of each word in each capsule.
     """
 
-    views = (
-        View(
-            "capsules",
-            "Capsules",
-            "How the source words are routed to the capsules. The decoder reads only the capsules.",
-            (
-                Panel(
-                    "capsule_coupling",
-                    "words in capsules",
-                    "source",
-                    "capsule",
-                    "coupling",
-                    caption="How much of each source word (row) goes to each capsule (column) after the chosen "
-                    "iteration. In a trained model the first iteration is nearly uniform, and in the last iteration "
-                    "similar words share a capsule. If the last iteration has one colour (1/{capsule} each), nothing "
-                    "is learnt.",
-                    distribution="capsule",
-                ),
-            ),
-        ),
-    )
+    views = views_in_file("aggregation")
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         aggregation = getattr(model.encoder, "aggregation", None)

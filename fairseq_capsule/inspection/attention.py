@@ -13,7 +13,7 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, by_layer, named, numbers
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
 from fairseq_capsule.models.attention import SplitAttention, masked_attention
 from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule.modules import AttentionRouting
@@ -179,42 +179,6 @@ def routing_of(attention: SplitAttention) -> Optional[AttentionRouting]:
     return next((part for part in parts if isinstance(part, AttentionRouting)), None)
 
 
-_TRAINED = (
-    "In a trained model most rows have a few bright cells: a neighbour, a related word or the end of the sentence. "
-    "A row of one colour takes the mean of all words: the head selects nothing there."
-)
-_ATTENTIONS = {
-    "attention_before": (
-        "attention without routing",
-        f"The attention of the same layer if nothing is added to its logits. {_TRAINED}",
-    ),
-    "attention": (
-        "attention",
-        f"The attention of each word (row) to each word (column). Each row sums to 1. {_TRAINED}",
-    ),
-}
-_ADDED = (
-    "Purple raises the attention to a word, orange lowers it. In a trained model the numbers of a row differ by 0.1 or "
-    "more. A row of one colour changes nothing: adding a constant to all logits of a row does not change the softmax."
-)
-_CAPSULES = {
-    "vertical": ("vertical capsules Ω↑", f"The routing from heads to words adds this to the logits. {_ADDED}"),
-    "horizontal": ("horizontal capsules Ω↔", f"The routing from words to heads adds this to the logits. {_ADDED}"),
-}
-
-
-def _self_attention(side: str, title: str, caption: str, routings: Tuple[str, ...]) -> View:
-    attentions = (
-        Panel(f"{side}_{name}", heading, "query", "key", "attention", summed=("key",), caption=text, distribution="key")
-        for name, (heading, text) in _ATTENTIONS.items()
-    )
-    capsules = (
-        Panel(f"{side}_{name}", _CAPSULES[name][0], "query", "key", f"±{name}", caption=_CAPSULES[name][1])
-        for name in routings
-    )
-    return View(f"{side}_attention", title, caption, (*attentions, *capsules))
-
-
 class AttentionInspection(Inspection):
     """Every attention of a model, with and without routing.
 
@@ -225,40 +189,7 @@ class AttentionInspection(Inspection):
         `cross_attention` `[layer, head, target, source]`, in an LSTM `[target, source]`.
     """
 
-    views = (
-        _self_attention(
-            "encoder",
-            "Attention of the encoder",
-            "Each source word (row) attends to the source words (columns).",
-            routings=("vertical", "horizontal"),
-        ),
-        _self_attention(
-            "decoder",
-            "Attention of the decoder",
-            "Each word that the decoder has read (row) attends to itself and to the words before it (columns).",
-            routings=("horizontal",),
-        ),
-        View(
-            "cross_attention",
-            "Attention to the source",
-            "Each word of the translation (row) attends to the source words (columns).",
-            (
-                Panel(
-                    "cross_attention",
-                    "attention",
-                    "target",
-                    "source",
-                    "attention",
-                    summed=("source",),
-                    caption="The attention to each source word before the row's word is generated. Each row sums to 1. "
-                    "In a trained model the bright cells follow the order of the translation, but only in some layers "
-                    "and heads. A row of one colour takes the mean of the source. If only the column at the end of the "
-                    "sentence is bright, almost nothing is taken.",
-                    distribution="source",
-                ),
-            ),
-        ),
-    )
+    views = views_in_file("attention_routing")
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         arrays: Dict[str, NamedArray] = {}

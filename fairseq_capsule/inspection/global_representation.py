@@ -8,7 +8,7 @@ from fairseq.models.transformer import TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
-from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, by_layer, named, numbers
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
 from fairseq_capsule.models.outputs import layer_outputs
 from fairseq_capsule.modules import CapsulePooling, ContextGate
 
@@ -22,59 +22,7 @@ class GlobalRepresentationInspection(Inspection):
         `global_gate` `[target, dimension]` and its mean `global_gate_mean` `[target]`.
     """
 
-    views = (
-        View(
-            "global_representation",
-            "Global representation",
-            "How one vector is computed from the whole source sentence, and how much of it each word of the "
-            "translation uses.",
-            (
-                Panel(
-                    "global_coupling",
-                    "words in capsules",
-                    "source",
-                    "capsule",
-                    "coupling",
-                    summed=("source",),
-                    caption="The share of each source word (row) in each capsule (column). Each column sums to 1. In a "
-                    "trained model each capsule has its own words. If all columns look alike, the capsules are copies "
-                    "of one another. A column of one colour is the mean of the sentence.",
-                    distribution="source",
-                ),
-                Panel(
-                    "global_weights",
-                    "weights of the capsules",
-                    "capsule",
-                    None,
-                    "weights",
-                    caption="The weight of each capsule in the layer's vector. The weights sum to 1. In a trained "
-                    "model a few capsules have most of the weight. If all bars are equal (1/{capsule} each), the "
-                    "pooling takes the mean of the capsules.",
-                    distribution="capsule",
-                ),
-                Panel(
-                    "global_gate_mean",
-                    "gate, mean",
-                    "target",
-                    None,
-                    "mean",
-                    caption="How much of the sentence's vector each word of the translation uses: the mean of the gate "
-                    "below over its dimensions, from 0 to 1. In a trained model the words differ. If all bars have the "
-                    "same length, the gate does not depend on the word. About 0.5 everywhere is an untrained gate.",
-                ),
-                Panel(
-                    "global_gate",
-                    "gate",
-                    "target",
-                    "dimension",
-                    "gate",
-                    caption="The gate of each word (row) in each dimension of the decoder's state (column). In a "
-                    "trained model the columns differ, and in some columns the rows differ. If all rows look alike, "
-                    "the gate does not depend on the word. One colour everywhere is an untrained gate.",
-                ),
-            ),
-        ),
-    )
+    views = views_in_file("global_representation")
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         part = getattr(model.encoder, "global_representation", None)

@@ -1,7 +1,6 @@
 """PAST and FUTURE: which source words are translated at each target step (Zheng et al. 2019)."""
 
-from functools import partial
-from typing import Dict, Mapping, NamedTuple, Tuple
+from typing import Dict, NamedTuple
 
 import numpy as np
 import torch
@@ -10,40 +9,12 @@ from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
-from fairseq_capsule.inspection.views import Inspection, NamedArray, Panel, Sentence, View, named, numbers
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
 from fairseq_capsule.models.outputs import encoder_states, evaluating
 from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
-_UNIFORM = (
-    "If all cells show the same share (1/{content} if all contents have equally many capsules), nothing is learnt."
-)
-_SHARES = {
-    "PAST": "The share of each source word that is translated before the row's word is generated. In a trained "
-    f"model PAST grows from row to row, first for the words that are translated first. {_UNIFORM}",
-    "FUTURE": "The share of each source word that is still to be translated. In a trained model FUTURE is high in the "
-    f"first row and low in the last row. {_UNIFORM}",
-    "redundant": "The share of each source word that is neither PAST nor FUTURE. In a trained model it is high for "
-    f"words without a translation of their own, such as some articles and punctuation. {_UNIFORM}",
-}
-CONTENTS = tuple(_SHARES)
-_ONE_COLOUR = "Each row sums to 1. If a row has one colour, nothing is learnt."
-_ATTENTIONS = {
-    "PAST": "The attention of PAST to each source word before the row's word is generated. In a trained model it is "
-    f"high for words that are already translated. {_ONE_COLOUR}",
-    "FUTURE": "The attention of FUTURE to each source word before the row's word is generated. In a trained model it "
-    f"is high for words that are still to be translated. {_ONE_COLOUR}",
-}
+CONTENTS = ("PAST", "FUTURE", "redundant")
 TOP_WORDS = 10
-
-
-def _panels(
-    array: str, captions: Mapping[str, str], distribution: str, summed: Tuple[str, ...] = ()
-) -> Tuple[Panel, ...]:
-    """Return a panel of an array for each content."""
-    panel = partial(
-        Panel, array, rows="target", columns="source", scale="share", summed=summed, distribution=distribution
-    )
-    return tuple(panel(title=content, at=(("content", content),), caption=text) for content, text in captions.items())
 
 
 class PastFutureInspection(Inspection):
@@ -58,23 +29,7 @@ class PastFutureInspection(Inspection):
             words, if the model has the parameters of the bag-of-words loss.
     """
 
-    views = (
-        View(
-            "past_future",
-            "PAST and FUTURE",
-            "The state of each source word (column) before each word of the translation (row) is generated.",
-            _panels("assignment", _SHARES, distribution="content"),
-            steps="target",
-        ),
-        View(
-            "past_future_attention",
-            "PAST and FUTURE by two attentions",
-            "Two attentions to the source words (columns) before each word of the translation (row) is generated. A "
-            "source word may be in both or in neither.",
-            _panels("past_future_attention", _ATTENTIONS, distribution="source", summed=("source",)),
-            steps="target",
-        ),
-    )
+    views = views_in_file("past_future")
 
     def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
         if getattr(model.decoder, "past_future", None) is None:

@@ -1,10 +1,12 @@
 """The interface of inspections, and what they are made of: arrays with named axes, panels and views."""
 
 from dataclasses import dataclass, replace
-from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from pathlib import Path
+from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
+import yaml
 from fairseq.models import BaseFairseqModel
 from torch import Tensor
 
@@ -122,6 +124,18 @@ class View:
             common = [label for label in labels if all(label in axes.get(axis, (label,)) for axes in along)]
             last[axis] = (common or labels)[-1]
         return last
+
+
+def views_in_file(mechanism: str) -> Tuple[View, ...]:
+    """Return the views of a mechanism of the package, from views.yaml."""
+    views = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))[mechanism]
+    return tuple(View(**{**view, "panels": tuple(_panel(**panel) for panel in view["panels"])}) for view in views)
+
+
+def _panel(
+    columns: Optional[str] = None, at: Mapping[str, str] = {}, summed: Iterable[str] = (), **others: Any
+) -> Panel:
+    return Panel(columns=columns, at=tuple(at.items()), summed=tuple(summed), **others)
 
 
 class Inspection:

@@ -1,26 +1,18 @@
 """Losses as pure functions of tensors, summed over a batch, in nats. They have no parameters and no state."""
 
 from fairseq_capsule.losses.past_future import (
-    Overlap,
-    StepOverlap,
     bag_of_words_loss,
     bag_overlap,
     bag_overlap_by_step,
     content_agreement_loss,
-    mean_bag_of_words_loss,
-    mean_content_agreement_loss,
 )
 from fairseq_capsule.losses.probe import bag_prediction_loss, bag_recall
 
 __all__ = [
-    "Overlap",
-    "StepOverlap",
     "bag_of_words_loss",
     "bag_overlap",
     "bag_overlap_by_step",
     "bag_prediction_loss",
     "bag_recall",
     "content_agreement_loss",
-    "mean_bag_of_words_loss",
-    "mean_content_agreement_loss",
 ]

@@ -1,6 +1,6 @@
 """A weighted sum of log-normalisers over a vocabulary, with its gradient, without keeping the logits."""
 
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -35,7 +35,7 @@ def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tens
 
 class _WeightedLogNormalisers(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, features: Tensor, embeddings: Tensor, weights: Tensor, with_gradient: bool) -> Tensor:
+    def forward(ctx: Any, features: Tensor, embeddings: Tensor, weights: Tensor, with_gradient: bool) -> Tensor:
         of_features, of_embeddings = (wanted and with_gradient for wanted in ctx.needs_input_grad[:2])
         # The gradients are computed before the loss is scaled. float16 would lose the probabilities of rare words.
         exact = torch.promote_types(features.dtype, torch.float32)
@@ -63,7 +63,7 @@ class _WeightedLogNormalisers(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor], None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor], None, None]:
         features_gradient, embeddings_gradient = (
             None if kept is None else (kept * gradient).to(ctx.dtype) for kept in ctx.saved_tensors
         )

@@ -3,7 +3,7 @@
 Step `t` predicts `y_t`. Its PAST bag is `y_1 … y_{t-1}`, its FUTURE bag is `y_t … y_T`, end of sentence included.
 """
 
-from typing import NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -18,11 +18,17 @@ def bag_of_words_loss(
     embeddings: Tensor,
     target: Tensor,
     padding_mask: Optional[Tensor] = None,
+    *,
+    reduction: str = "mean",
     steps: float = 1.0,
 ) -> Tensor:
-    """Compute the bag-of-words loss of a batch as the paper prints it (§3.3), summed over sentences, in nats.
+    """Compute the bag-of-words loss of a batch (§3.3), summed over sentences, in nats.
+
+    With the reduction "sum" it is as the paper prints it; with "mean" each bag counts with the mean over its words,
+    about 2/T of the sum, and an empty bag contributes 0:
 
         L = (1/T) Σ_t [ −Σ_{τ<t} log p_pre(y_τ | t) − Σ_{τ≥t} log p_sub(y_τ | t) ],  p = softmax(E W Ω_t)
+        L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ]
 
     All words of a bag share the log-normaliser of the step, and the sum of the bag's logits is one product with the sum
     of its embeddings. No tensor of `T × T` words or of `T × V` numbers is kept.
@@ -33,6 +39,7 @@ def bag_of_words_loss(
         embeddings: `E` `[V, C]`.
         target: `y` `[B, T]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
+        reduction: "mean" or "sum".
         steps: the share of target steps from which the loss is estimated, without bias. The steps are drawn in each
             call; 1 uses all of them.
 
@@ -40,30 +47,18 @@ def bag_of_words_loss(
         A scalar of at least float32.
 
     Raises:
-        ValueError: `steps` outside (0, 1].
+        ValueError: `steps` outside (0, 1], or another reduction.
     """
+    _check(reduction)
     valid = _valid(target, padding_mask)
     step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
-    return _weighted_bags((past, future), embeddings, target, valid, sizes, step_weights.expand_as(sizes))
+    word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
+    return _weighted_bags((past, future), embeddings, target, valid, sizes, word_weights)
 
 
-def mean_bag_of_words_loss(
-    past: Tensor,
-    future: Tensor,
-    embeddings: Tensor,
-    target: Tensor,
-    padding_mask: Optional[Tensor] = None,
-    steps: float = 1.0,
-) -> Tensor:
-    """Compute the bag-of-words loss with the mean over each bag, summed over sentences, in nats.
-
-        L = (1/T) Σ_t [ mean_{τ<t} −log p_pre(y_τ | t) + mean_{τ≥t} −log p_sub(y_τ | t) ]
-
-    An empty bag contributes 0. This is about 2/T of `bag_of_words_loss`. Arguments, result and errors are the same.
-    """
-    valid = _valid(target, padding_mask)
-    step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
-    return _weighted_bags((past, future), embeddings, target, valid, sizes, step_weights / sizes.clamp(min=1))
+def _check(reduction: str) -> None:
+    if reduction not in ("mean", "sum"):
+        raise ValueError(f"reduction must be mean or sum, not {reduction}")
 
 
 def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
@@ -173,7 +168,7 @@ def bag_overlap_by_step(
     return StepOverlap(*rates)
 
 
-class Overlap(NamedTuple):
+class BagOverlap(NamedTuple):
     """Overlap rates summed over sentences, and the number of sentences that have a bag."""
 
     past: Tensor
@@ -182,7 +177,7 @@ class Overlap(NamedTuple):
     future_sentences: Tensor
 
 
-def bag_overlap(*args, **kwargs) -> Overlap:
+def bag_overlap(*args: Any, **kwargs: Any) -> BagOverlap:
     """Compute `r_OL`: the rates of `bag_overlap_by_step`, averaged over the steps of a sentence, summed over sentences.
 
     The arguments are those of `bag_overlap_by_step`. Steps with an empty bag are left out.
@@ -191,7 +186,7 @@ def bag_overlap(*args, **kwargs) -> Overlap:
     for rates in bag_overlap_by_step(*args, **kwargs):
         means = rates.nanmean(1)
         sums += [means.nansum(), (~means.isnan()).sum()]
-    return Overlap(*sums)
+    return BagOverlap(*sums)
 
 
 def content_agreement_loss(
@@ -201,82 +196,53 @@ def content_agreement_loss(
     past_weight: Tensor,
     future_weight: Tensor,
     padding_mask: Optional[Tensor] = None,
+    *,
+    reduction: str = "mean",
 ) -> Tensor:
-    """Compute the content agreement loss of a batch as the paper prints it, summed over sentences and dimensions.
+    """Compute the content agreement loss of a batch, summed over sentences.
+
+    With the reduction "sum" it is as the paper prints it. With "mean" capsules are mapped to states, and it is a mean
+    over dimensions:
 
         L = (1/T) Σ_t ( ‖Ω^P_t − W^P mean(z_1 … z_t)‖² + ‖Ω^F_t − W^F mean(z_t … z_T)‖² )
+        L = (1/(T·C)) Σ_t ( ‖W^P Ω^P_t − mean(z_1 … z_t)‖² + ‖W^F Ω^F_t − mean(z_t … z_T)‖² )
 
     Args:
         past: `Ω^P` `[B, T, P]`.
         future: `Ω^F` `[B, T, P]`.
         state: `z` `[B, T, C]`.
-        past_weight, future_weight: `W^P` and `W^F`, `[P, C]`.
+        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum".
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
+        reduction: "mean" or "sum".
 
     Returns:
         A scalar of at least float32.
+
+    Raises:
+        ValueError: another reduction.
     """
+    _check(reduction)
     # In float16 a sum over a sentence, or a squared distance, may overflow.
     exact = torch.promote_types(state.dtype, torch.float32)
     with without_autocast(state.device.type):
-        means = _means(state.to(exact), padding_mask)
-        distances = (past.to(exact) - means.until @ past_weight.to(exact).t()).square().sum(-1)
-        distances = distances + (future.to(exact) - means.from_here @ future_weight.to(exact).t()).square().sum(-1)
-        return (distances * means.step_weights).sum()
+        until, from_here, step_weights = _means(state.to(exact), padding_mask)
+        distances = []
+        for content, weight, mean in ((past, past_weight, until), (future, future_weight, from_here)):
+            content, weight = content.to(exact), weight.to(exact).t()
+            if reduction == "sum":
+                distances.append((content - mean @ weight).square().sum(-1))
+            else:
+                distances.append((content @ weight - mean).square().mean(-1))
+        return ((distances[0] + distances[1]) * step_weights).sum()
 
 
-def mean_content_agreement_loss(
-    past: Tensor,
-    future: Tensor,
-    state: Tensor,
-    past_weight: Tensor,
-    future_weight: Tensor,
-    padding_mask: Optional[Tensor] = None,
-) -> Tensor:
-    """Compute the content agreement loss of a batch with capsules mapped to states, as a mean over dimensions.
-
-        L = (1/(T·C)) Σ_t ( ‖W^P Ω^P_t − mean(z_1 … z_t)‖² + ‖W^F Ω^F_t − mean(z_t … z_T)‖² )
-
-    It is summed over sentences.
-
-    Args:
-        past_weight, future_weight: `W^P` and `W^F`, `[C, P]`.
-        past, future, state, padding_mask: as for `content_agreement_loss`.
-
-    Returns:
-        A scalar of at least float32.
-    """
-    exact = torch.promote_types(state.dtype, torch.float32)
-    with without_autocast(state.device.type):
-        means = _means(state.to(exact), padding_mask)
-        distances = (past.to(exact) @ past_weight.to(exact).t() - means.until).square().mean(-1)
-        distances = distances + (future.to(exact) @ future_weight.to(exact).t() - means.from_here).square().mean(-1)
-        return (distances * means.step_weights).sum()
-
-
-class _Means(NamedTuple):
-    """Means of decoder states.
-
-    Attributes:
-        until: `mean(z_1 … z_t)` `[B, T, C]`.
-        from_here: `mean(z_t … z_T)` `[B, T, C]`.
-        step_weights: `[B, T]`, 1/T at the words of a sentence, 0 at padding.
-    """
-
-    until: Tensor
-    from_here: Tensor
-    step_weights: Tensor
-
-
-def _means(state: Tensor, padding_mask: Optional[Tensor]) -> _Means:
+def _means(state: Tensor, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
+    """`mean(z_1 … z_t)` and `mean(z_t … z_T)` `[B, T, C]`, and `[B, T]`: 1/T at a sentence's words, 0 at padding."""
     valid = state.new_ones(state.shape[:2], dtype=torch.bool) if padding_mask is None else ~padding_mask
     state = state.masked_fill(~valid.unsqueeze(-1), 0)
     number = valid.cumsum(1).unsqueeze(-1)
     length = number[:, -1:]
     until = state.cumsum(1)
     from_here = until[:, -1:] - until + state
-    return _Means(
-        until / number.clamp(min=1),
-        from_here / (length - number + 1),
-        valid.to(state.dtype) / length.squeeze(-1).clamp(min=1),
-    )
+    step_weights = valid.to(state.dtype) / length.squeeze(-1).clamp(min=1)
+    return until / number.clamp(min=1), from_here / (length - number + 1), step_weights

@@ -3,7 +3,7 @@
 import functools
 import math
 from dataclasses import dataclass, field
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Dict, Optional
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -102,14 +102,14 @@ class _ReplacesStates(nn.Module):
 
 
 class _CapsuleAggregation(_ReplacesStates, CapsuleAggregation):  # type: ignore[misc]
-    route = CapsuleAggregation.forward  # type: ignore[assignment]
+    route = CapsuleAggregation.forward
 
 
 class _SimpleAggregation(_ReplacesStates, SimpleAggregation):  # type: ignore[misc]
-    route = SimpleAggregation.forward  # type: ignore[assignment]
+    route = SimpleAggregation.forward
 
 
-def _refuse_other_votes(own, module, state_dict, prefix, *_):
+def _refuse_other_votes(own: bool, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
     """Refuse a checkpoint with vote weights of another kind or for another number of iterations. For a hook."""
     saved = state_dict.get(f"{prefix}vote_weight")
     needed = len(module.vote_weight)

@@ -1,7 +1,7 @@
 """Loading of checkpoints that were trained with another number of routing iterations."""
 
 import functools
-from typing import Collection
+from typing import Any, Dict
 
 from torch import nn
 
@@ -24,23 +24,24 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
     routing.register_load_state_dict_pre_hook(functools.partial(_before_loading, option, alternative))
 
 
-def _before_loading(option, alternative, module, state_dict, prefix, local_metadata, strict, *lists):
-    saved = [name for name in state_dict if name.startswith(prefix)]
-    agreements = [name for name in saved if _is_agreement(name[len(prefix) :], module.AGREEMENTS)]
+def _before_loading(
+    option: str,
+    alternative: str,
+    module: Any,
+    state_dict: Dict[str, Any],
+    prefix: str,
+    _: Any,
+    strict: bool,
+    *lists: Any,
+) -> None:
+    saved = {name: name[len(prefix) :].partition(".")[0] for name in state_dict if name.startswith(prefix)}
+    agreements = [name for name, part in saved.items() if part in module.AGREEMENTS]
+    needed = any(name.partition(".")[0] in module.AGREEMENTS for name in module.state_dict())
     if module.iterations == 1:
         for name in agreements:
             del state_dict[name]
-    elif (
-        strict
-        and saved
-        and not agreements
-        and any(_is_agreement(name, module.AGREEMENTS) for name in module.state_dict())
-    ):
+    elif strict and saved and needed and not agreements:
         raise UserError(
             f"{option}: more than one iteration needs the weights of agreements, and the checkpoint has none; "
             f"use {option} 1 or {alternative}"
         )
-
-
-def _is_agreement(name: str, agreements: Collection[str]) -> bool:
-    return name.partition(".")[0] in agreements

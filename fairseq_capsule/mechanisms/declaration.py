@@ -3,7 +3,7 @@
 import os
 import sys
 from dataclasses import Field, fields, is_dataclass
-from typing import Any, Iterable, List, Optional, Set, Type
+from typing import Any, Iterable, List, Set, Type
 
 from fairseq.dataclass import FairseqDataclass
 
@@ -17,7 +17,7 @@ RESERVED = frozenset(
 )
 
 
-def option_fields(options: Type[FairseqDataclass]) -> List[Field]:
+def option_fields(options: Type[FairseqDataclass]) -> List[Field[Any]]:
     """Return the fields of a dataclass that are options. fairseq's own field `_name` is none."""
     return [item for item in fields(options) if not item.name.startswith("_")]
 
@@ -115,10 +115,7 @@ def check_others(mechanism: Any, others: Iterable[Any]) -> None:
 
 def same_class(mechanism: Any, other: Any) -> bool:
     """Return whether two mechanisms have the same class, perhaps from a module that was imported under two names."""
-    return type(mechanism).__qualname__ == type(other).__qualname__ and _file(mechanism) == _file(other)
-
-
-def _file(mechanism: Any) -> Optional[str]:
-    """Return the file that defines the class of a mechanism; None in an interactive session."""
-    file = getattr(sys.modules.get(type(mechanism).__module__), "__file__", None)
-    return None if file is None else os.path.realpath(file)
+    # A class of an interactive session has no file.
+    modules = (sys.modules.get(type(item).__module__) for item in (mechanism, other))
+    files = {file and os.path.realpath(file) for file in (getattr(module, "__file__", None) for module in modules)}
+    return type(mechanism).__qualname__ == type(other).__qualname__ and len(files) == 1

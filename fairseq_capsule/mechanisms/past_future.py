@@ -11,12 +11,7 @@ from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.losses import (
-    bag_of_words_loss,
-    content_agreement_loss,
-    mean_bag_of_words_loss,
-    mean_content_agreement_loss,
-)
+from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
 from fairseq_capsule.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
@@ -24,12 +19,6 @@ from fairseq_capsule.modules import HolisticContext, PastFutureOutput, SourcePar
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
 GUIDED_REDUCTIONS = ChoiceEnum(["mean", "sum"])
-# By the model's --guided-reduction.
-BAG_OF_WORDS: Dict[str, Callable[..., Tensor]] = {"mean": mean_bag_of_words_loss, "sum": bag_of_words_loss}
-CONTENT_AGREEMENT: Dict[str, Callable[..., Tensor]] = {
-    "mean": mean_content_agreement_loss,
-    "sum": content_agreement_loss,
-}
 
 
 @dataclass
@@ -127,20 +116,19 @@ class PastAndFuture(Mechanism):
         padding_mask = target.eq(model.decoder.dictionary.pad())
         losses = {}
         if options.bow_weight:
-            value = BAG_OF_WORDS[reduction](
-                *(routed.heads.get("bow") or model.decoder.past_future.predicted_bags(routed)),
-                model.decoder.output_embeddings,
-                target,
-                padding_mask,
-                steps=options.bow_steps if model.training else 1.0,
-            )
+            past, future = routed.heads.get("bow") or model.decoder.past_future.predicted_bags(routed)
+            steps = options.bow_steps if model.training else 1.0
+            embeddings = model.decoder.output_embeddings
+            value = bag_of_words_loss(past, future, embeddings, target, padding_mask, reduction=reduction, steps=steps)
             lengths = target.ne(model.decoder.dictionary.pad()).sum(1)
             # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
             count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
             losses["bow"] = Loss(value, count, math.log(2))
         if options.bca_weight:
-            weights = routed.heads.get("bca") or model.decoder.past_future.bca.parameters()
-            value = CONTENT_AGREEMENT[reduction](routed.past, routed.future, routed.state, *weights, padding_mask)
+            past, future = routed.heads.get("bca") or model.decoder.past_future.bca.parameters()
+            value = content_agreement_loss(
+                routed.past, routed.future, routed.state, past, future, padding_mask, reduction=reduction
+            )
             losses["bca"] = Loss(value, "nsentences")
         return losses
 

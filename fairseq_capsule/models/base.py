@@ -2,7 +2,7 @@
 
 import importlib
 from pathlib import Path
-from typing import Any, Optional, Set, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 from fairseq.models import BaseFairseqModel
 from torch import nn
@@ -23,7 +23,7 @@ class CapsuleModel(BaseFairseqModel):
     """
 
     @classmethod
-    def build_model(cls, cfg, task):
+    def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints.
 
         Raises:
@@ -33,7 +33,9 @@ class CapsuleModel(BaseFairseqModel):
         return super().build_model(cfg, task)
 
     @classmethod
-    def from_pretrained(cls, model_name_or_path, checkpoint_file="model.pt", *args, **kwargs) -> CapsuleHub:
+    def from_pretrained(
+        cls, model_name_or_path: Any, checkpoint_file: str = "model.pt", *args: Any, **kwargs: Any
+    ) -> CapsuleHub:
         """Load a model as fairseq does. The returned hub interface also has `inspect`."""
         with quiet_loading(checkpoint_file):
             importlib.import_module("fairseq_capsule.tasks")  # by name, because it imports the models
@@ -48,7 +50,7 @@ class CapsuleModel(BaseFairseqModel):
             if isinstance(part, KnowsBeams):
                 part.beam_size = beam_size
 
-    def prepare_for_inference_(self, cfg) -> None:
+    def prepare_for_inference_(self, cfg: Any) -> None:
         """Prepare for generation as fairseq does, and check the beam size, which fairseq checks only when it searches.
 
         Raises:
@@ -59,7 +61,9 @@ class CapsuleModel(BaseFairseqModel):
             raise UserError(f"--beam must be at least 1, not {beam}")
         super().prepare_for_inference_(cfg)
 
-    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+    def load_state_dict(
+        self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
+    ) -> Any:
         """Load parameters as fairseq does, but report a dictionary of another size as such.
 
         fairseq would only report shapes that do not match.

@@ -1,24 +1,20 @@
 """`capsnmt`: translation through a fixed number of capsules, in linear time (Wang et al. 2019)."""
 
-from typing import Any, Dict, List, Optional
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Tuple
 
-from fairseq import utils
-from fairseq.models import (
-    FairseqEncoder,
-    FairseqEncoderDecoderModel,
-    FairseqIncrementalDecoder,
-    register_model,
-)
+from fairseq import models, utils
+from fairseq.data import Dictionary
+from fairseq.dataclass import ChoiceEnum
 from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.mechanisms import Sizes, Source
-from fairseq_capsule.mechanisms.aggregation import AGGREGATION
+from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
+from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
 from fairseq_capsule.models.base import CapsuleModel, attach, run_on_source
-from fairseq_capsule.models.capsnmt_config import PRESETS, CapsNMTConfig
-from fairseq_capsule.models.presets import register_presets
+from fairseq_capsule.models.presets import Presets, register_presets
 from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
 from fairseq_capsule.options import validated
 from fairseq_capsule.routing import RoutingResult
@@ -27,30 +23,63 @@ from fairseq_capsule.routing import RoutingResult
 # there are few rows (the beam of a sentence), the product takes half the time with the embeddings on the left.
 FEW_ROWS, BEYOND_CACHE = 16, 2**22
 
+CONTEXTS = ChoiceEnum(["attention", "concat"])
+NORMS = ChoiceEnum(["both", "after"])
 
-class CapsNMTEncoder(FairseqEncoder):
-    """Bidirectional LSTM layers followed by the aggregation of their states.
 
-    Args:
-        dictionary: the source dictionary.
-        embed_tokens: the source embeddings.
-        aggregation: the module that makes `M` vectors from the states of a sentence.
-        layers: number of LSTM layers.
-        dropout: dropout of embeddings and of each LSTM's output.
-        max_source_positions: the maximum source length.
-    """
+@dataclass
+class CapsNMTConfig(AggregationConfig):
+    """The options of the base preset. Building the model raises a UserError that names an option with a wrong value."""
 
-    def __init__(self, dictionary, embed_tokens, aggregation, *, layers, dropout, max_source_positions):
+    encoder_embed_dim: int = field(default=512, metadata={"help": "size of the encoder's states and of the capsules"})
+    encoder_layers: int = field(default=4, metadata={"help": "bidirectional LSTM layers of the encoder"})
+    decoder_embed_dim: int = field(default=512, metadata={"help": "the same as --encoder-embed-dim"})
+    decoder_layers: int = field(default=3, metadata={"help": "LSTM layers of the decoder"})
+    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each LSTM's output"})
+    share_all_embeddings: bool = field(
+        default=False,
+        metadata={"help": "share encoder and decoder embeddings; the output always shares the decoder's"},
+    )
+    decoder_context: CONTEXTS = field(
+        default="attention", metadata={"help": "how the decoder reads the capsules; concat: as in the preprint of 2018"}
+    )
+    decoder_norms: NORMS = field(
+        default="both",
+        metadata={
+            "help": "layer norms of the decoder. both: of the first LSTM's input, which is the sum of an embedding and "
+            "the context, and after each LSTM (Fig. 1); after: only after each LSTM"
+        },
+    )
+    max_source_positions: int = field(default=1024, metadata={"help": "max number of tokens in the source sequence"})
+    max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})
+
+    def __post_init__(self) -> None:
+        if self.encoder_embed_dim % 2:
+            raise UserError(f"--encoder-embed-dim must be even (half for each direction), not {self.encoder_embed_dim}")
+        if self.decoder_embed_dim != self.encoder_embed_dim:
+            raise UserError(
+                f"--decoder-embed-dim {self.decoder_embed_dim} must equal --encoder-embed-dim {self.encoder_embed_dim}"
+                ", because capsules are added to the decoder's inputs"
+            )
+        check_mechanisms(self)
+
+
+class CapsNMTEncoder(models.FairseqEncoder):
+    """Bidirectional LSTM layers followed by the aggregation of their states to `M` vectors."""
+
+    def __init__(self, config: CapsNMTConfig, dictionary: Dictionary, embed_tokens: nn.Embedding, aggregation: Any):
         super().__init__(dictionary)
-        size = embed_tokens.embedding_dim
+        size = config.encoder_embed_dim
         self.embed_tokens = embed_tokens
-        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
-        self.layers = nn.ModuleList(LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(layers))
+        self.dropout = FairseqDropout(config.dropout, module_name=type(self).__name__)
+        self.layers = nn.ModuleList(
+            LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(config.encoder_layers)
+        )
         self.mechanism_parts: Dict[str, str] = {}
         attach(self, AGGREGATION, aggregation)
-        self.max_source_positions = max_source_positions
+        self.max_source_positions = config.max_source_positions
 
-    def forward(self, src_tokens, src_lengths=None) -> Dict[str, List[Tensor]]:
+    def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> Dict[str, List[Tensor]]:
         """Encode sources `[B, I]`.
 
         Returns:
@@ -85,10 +114,10 @@ class CapsNMTEncoder(FairseqEncoder):
         embedded = self.dropout(self.embed_tokens(tokens))
         return Source(read_both_ways(self.layers, embedded, (~mask).sum(1).clamp(min=1)), mask)
 
-    def max_positions(self):
+    def max_positions(self) -> int:
         return self.max_source_positions
 
-    def reorder_encoder_out(self, encoder_out, new_order):
+    def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor) -> Dict[str, List[Tensor]]:
         capsules, mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         return {
             "encoder_out": [capsules.index_select(1, new_order)],
@@ -96,54 +125,43 @@ class CapsNMTEncoder(FairseqEncoder):
         }
 
 
-class CapsNMTDecoder(FairseqIncrementalDecoder):
+class CapsNMTDecoder(models.FairseqIncrementalDecoder):
     """LSTM layers; the first one reads the capsules `C`. Input and output share their embeddings.
 
+    With `--decoder-context attention`, `ATT(C, s_{t-1})` is added to an embedding `y_t` before the first layer, where
+    `s` is the state of that layer. With "concat" it is `W_c [c_1; …; c_M]`, and each layer processes the whole target
+    in one call. Each layer ends with a layer norm.
+
     Args:
-        dictionary: the target dictionary.
-        embed_tokens: the target embeddings.
-        num_capsules: `M`.
-        capsule_scale: the factor that the capsules were multiplied by. The attention divides them by it to compute its
-            keys.
-        context: what is added to an embedding `y_t` before the first layer. "attention": `ATT(C, s_{t-1})`, where `s`
-            is the state of the first layer. "concat": `W_c [c_1; …; c_M]`; each layer then processes the whole target
-            in one call.
-        norms: "both": the first layer reads `u_t = LayerNorm(y_t + context)`. "after": it reads `y_t + context`. Each
-            layer ends with a layer norm in both cases.
-        layers, dropout: as for the encoder.
-        max_target_positions: the maximum target length.
+        aggregation: has `num_capsules`, and `capsule_scale`, by which the attention divides capsules for its keys.
     """
 
-    def __init__(
-        self,
-        dictionary,
-        embed_tokens,
-        *,
-        num_capsules,
-        capsule_scale,
-        context,
-        norms,
-        layers,
-        dropout,
-        max_target_positions,
-    ):
+    def __init__(self, config: CapsNMTConfig, dictionary: Dictionary, embed_tokens: nn.Embedding, aggregation: Any):
         super().__init__(dictionary)
-        self.capsule_scale = capsule_scale
-        size = embed_tokens.embedding_dim
+        self.capsule_scale = aggregation.capsule_scale
+        size = config.decoder_embed_dim
         self.embed_tokens = embed_tokens
-        self.dropout = FairseqDropout(dropout, module_name=type(self).__name__)
-        self.context = nn.Linear(num_capsules * size, size, bias=False) if context == "concat" else None
-        kind = AttentiveLSTMLayer if self.context is None else LSTMLayer
-        first = kind(size, dropout=self.dropout, input_norm=nn.LayerNorm(size) if norms == "both" else None)
-        self.layers = nn.ModuleList([first, *(LSTMLayer(size, dropout=self.dropout) for _ in range(layers - 1))])
-        self.max_target_positions = max_target_positions
+        self.dropout = FairseqDropout(config.dropout, module_name=type(self).__name__)
+        concatenates = config.decoder_context == "concat"
+        self.context = nn.Linear(aggregation.num_capsules * size, size, bias=False) if concatenates else None
+        kind = LSTMLayer if concatenates else AttentiveLSTMLayer
+        first = kind(
+            size, dropout=self.dropout, input_norm=nn.LayerNorm(size) if config.decoder_norms == "both" else None
+        )
+        others = (LSTMLayer(size, dropout=self.dropout) for _ in range(config.decoder_layers - 1))
+        self.layers = nn.ModuleList([first, *others])
+        self.max_target_positions = config.max_target_positions
 
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None):
+    def forward(
+        self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Optional[IncrementalState] = None
+    ) -> Tuple[Tensor, Dict[str, None]]:
         """Return logits `[B, T, V]`, and a dict `{"attn": None}`: it has no attention to source words."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return self.output_layer(features), extra
 
-    def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
+    def extract_features(
+        self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Optional[IncrementalState] = None
+    ) -> Tuple[Tensor, Dict[str, None]]:
         """Return features `[B, T, C]` and the dict of `forward`. With `incremental_state`, only the last step."""
         kept = self.get_incremental_state(incremental_state, "states") or {}
         if incremental_state is not None:
@@ -154,7 +172,8 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         source = kept.get("source")
         if source is None:
             if self.context is None:
-                source = self.layers[0].key(capsules / self.capsule_scale)
+                first: Any = self.layers[0]
+                source = first.key(capsules / self.capsule_scale)
             else:
                 source = self.context(capsules.flatten(1))
         states: Dict[str, Optional[Tensor]] = {"source": source}
@@ -181,10 +200,10 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         """The output embeddings `E` `[V, C]`."""
         return self.embed_tokens.weight
 
-    def max_positions(self):
+    def max_positions(self) -> int:
         return self.max_target_positions
 
-    def reorder_incremental_state(self, incremental_state, new_order):
+    def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         kept = self.get_incremental_state(incremental_state, "states")
         if kept is None:
             return
@@ -192,14 +211,14 @@ class CapsNMTDecoder(FairseqIncrementalDecoder):
         self.set_incremental_state(incremental_state, "states", reordered)
 
 
-@register_model("capsnmt", dataclass=CapsNMTConfig)
-class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
+@models.register_model("capsnmt", dataclass=CapsNMTConfig)
+class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
     """CapsNMT, or its baseline with simple aggregation (Wang et al. 2019, Table 1)."""
 
     config_type = CapsNMTConfig
 
     @classmethod
-    def build_model(cls, cfg, task):
+    def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config.
 
         Raises:
@@ -213,32 +232,16 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
             raise UserError("--share-all-embeddings needs a joined dictionary; preprocess with --joined-dictionary")
         size = config.encoder_embed_dim
         embeddings = _embedding(target, size)
-        aggregation: Any = AGGREGATION.encoder(config, Sizes(size, size, config.encoder_layers, config.decoder_layers))
-        encoder = CapsNMTEncoder(
-            source,
-            embeddings if config.share_all_embeddings else _embedding(source, size),
-            aggregation,
-            layers=config.encoder_layers,
-            dropout=config.dropout,
-            max_source_positions=config.max_source_positions,
-        )
-        decoder = CapsNMTDecoder(
-            target,
-            embeddings,
-            num_capsules=aggregation.num_capsules,
-            capsule_scale=aggregation.capsule_scale,
-            context=config.decoder_context,
-            norms=config.decoder_norms,
-            layers=config.decoder_layers,
-            dropout=config.dropout,
-            max_target_positions=config.max_target_positions,
-        )
+        aggregation = AGGREGATION.encoder(config, Sizes(size, size, config.encoder_layers, config.decoder_layers))
+        of_source = embeddings if config.share_all_embeddings else _embedding(source, size)
+        encoder = CapsNMTEncoder(config, source, of_source, aggregation)
+        decoder = CapsNMTDecoder(config, target, embeddings, aggregation)
         model = cls(encoder, decoder)
         model.cfg = config
         return model
 
     @property
-    def full_context_alignment(self):
+    def full_context_alignment(self) -> bool:
         """Refuse `--print-alignment`, which reads this attribute first.
 
         Raises:
@@ -250,7 +253,7 @@ class CapsNMTModel(CapsuleModel, FairseqEncoderDecoderModel):
         )
 
 
-def _embedding(dictionary, size: int) -> nn.Embedding:
+def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:
     """Build embeddings that are initialised as in fairseq's Transformer, but never scaled.
 
     The vectors of the source are added to embeddings. Small embeddings let them dominate at the start of training.
@@ -261,4 +264,13 @@ def _embedding(dictionary, size: int) -> nn.Embedding:
     return embedding
 
 
-register_presets(CapsNMTModel, PRESETS)
+_BIG = {"encoder_embed_dim": 1024, "decoder_embed_dim": 1024, "dropout": 0.3}
+_TINY = {"encoder_embed_dim": 128, "decoder_embed_dim": 128, "encoder_layers": 2, "decoder_layers": 2}
+_PRESETS: Dict[str, Dict[str, Any]] = {
+    "capsnmt_base": {},
+    "capsnmt_big": _BIG,
+    "capsnmt_tiny": _TINY,
+    "simple_aggregation_base": {"aggregation": "simple"},
+    "simple_aggregation_tiny": {"aggregation": "simple", **_TINY},
+}
+register_presets(CapsNMTModel, Presets((CapsNMTConfig,), _PRESETS))

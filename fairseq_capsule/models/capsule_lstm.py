@@ -67,7 +67,7 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
     max_source_positions: int = field(default=100000, metadata={"help": "max number of tokens in the source sequence"})
     max_target_positions: int = field(default=100000, metadata={"help": "max number of tokens in the target sequence"})
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.encoder_directions not in (1, 2):
             raise UserError(f"--encoder-directions must be 1 or 2, not {self.encoder_directions}")
         check_mechanisms(self)
@@ -92,7 +92,7 @@ class CapsuleLSTMDecoder(LSTMDecoder):
         options: the arguments of `LSTMDecoder`.
     """
 
-    def __init__(self, parts: Tuple[Mechanism, ...], config: Any, **options):
+    def __init__(self, parts: Tuple[Mechanism, ...], config: Any, **options: Any):
         super().__init__(**options)
         for module in (self.dropout_in_module, self.dropout_out_module):
             module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
@@ -104,12 +104,20 @@ class CapsuleLSTMDecoder(LSTMDecoder):
                 raise UserError(f"{mechanism.name} reads the outputs of layers, which an LSTM has not; turn it off")
             attach(self, mechanism, part)
 
-    def forward(self, prev_output_tokens, encoder_out=None, incremental_state=None, src_lengths=None):
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Any = None,
+        incremental_state: Any = None,
+        src_lengths: Any = None,
+    ) -> Tuple[Tensor, Dict[str, Any]]:
         """Return logits `[B, T, V]` and a dict with the attention `attn` and the outputs of the mechanisms."""
         features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
         return self.output_layer(features), extra
 
-    def extract_features(self, prev_output_tokens, encoder_out=None, incremental_state=None):
+    def extract_features(
+        self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Any = None
+    ) -> Tuple[Tensor, Dict[str, Any]]:
         # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
         source = Source(encoder_out[0].transpose(0, 1), encoder_out[3].t())
@@ -134,7 +142,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
-    def build_model(cls, cfg, task):
+    def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config.
 
         Raises:

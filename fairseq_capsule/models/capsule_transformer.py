@@ -1,7 +1,8 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms. The system of each paper is a preset."""
 
 import re
-from typing import Any, Dict, List, Set, Tuple
+from dataclasses import make_dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel, register_model
@@ -9,15 +10,39 @@ from fairseq.models.transformer import TransformerDecoderBase, TransformerEncode
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Place, Sizes, Source, Target
-from fairseq_capsule.mechanisms.base import KnowsBeams, active_mechanisms, mechanisms
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism, Place, Sizes, Source, Target, base
+from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
 from fairseq_capsule.models.base import CapsuleModel, attach, reads_layers, run_on_source, run_on_target
 from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
-from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig, presets
+from fairseq_capsule.models.config import FlatTransformerConfig
 from fairseq_capsule.models.outputs import layer_outputs
-from fairseq_capsule.models.presets import register_presets
+from fairseq_capsule.models.presets import Presets, bases_of, register_presets, values_of
 from fairseq_capsule.options import validated
+
+
+def _check(given: FlatTransformerConfig) -> None:
+    config = given.with_decoder_sizes()
+    config.kept_layers("encoder"), config.kept_layers("decoder")
+    for side, heads, embed_dim in (
+        ("encoder", config.encoder_attention_heads, config.encoder_embed_dim),
+        ("decoder", config.decoder_attention_heads, config.decoder_embed_dim),
+    ):
+        if embed_dim % heads:
+            raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
+    base.check_mechanisms(config)
+
+
+CapsuleTransformerConfig = make_dataclass(
+    "CapsuleTransformerConfig",
+    (),
+    bases=(*(mechanism.options for mechanism in ON_TRANSFORMERS), FlatTransformerConfig),
+    namespace={"__module__": __name__, "__post_init__": _check},
+)
+CapsuleTransformerConfig.__doc__ = """Options of the base preset: fairseq's Transformer and the mechanisms.
+
+Building the model raises a UserError that names an option with a wrong value.
+"""
 
 
 def _build_parts(side: Any, name: str, cfg: Any) -> None:
@@ -29,7 +54,7 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
     """
     side.mechanism_parts = {}
     sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
-    for mechanism in active_mechanisms(cfg):
+    for mechanism in base.active_mechanisms(cfg):
         part = getattr(mechanism, name)(cfg.flat, sizes)
         attach(side, mechanism, part, getattr(cfg, name).layerdrop)
         for place, number in enumerate(cfg.kept_layers[name]):
@@ -51,12 +76,18 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
 class CapsuleTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder with the encoder parts of the mechanisms that its config turns on."""
 
-    def __init__(self, cfg, dictionary, embed_tokens, return_fc=False):
+    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: Any, return_fc: bool = False):
         super().__init__(cfg, dictionary, embed_tokens, return_fc)
         self.dropout_module.module_name = "TransformerEncoder"  # the name that --retain-dropout-modules knows
         _build_parts(self, "encoder", cfg)
 
-    def forward(self, src_tokens, src_lengths=None, return_all_hiddens=False, token_embeddings=None):
+    def forward(
+        self,
+        src_tokens: Tensor,
+        src_lengths: Any = None,
+        return_all_hiddens: bool = False,
+        token_embeddings: Any = None,
+    ) -> Dict[str, Any]:
         """Encode as fairseq does. The output also has `[vector]` for each vector of a mechanism, under its name."""
         if not self.mechanism_parts:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
@@ -75,7 +106,7 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
             encoded["encoder_states"] = []
         return {**encoded, **{name: [vector] for name, vector in source.vectors.items()}}
 
-    def reorder_encoder_out(self, encoder_out, new_order):
+    def reorder_encoder_out(self, encoder_out: Dict[str, Any], new_order: Tensor) -> Dict[str, Any]:
         """Reorder the batch as fairseq does, with the tensors of the mechanisms.
 
         Most steps of beam search only move hypotheses within their sentences. Then nothing is copied, and the result
@@ -94,25 +125,29 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
     """fairseq's decoder with the decoder parts of the mechanisms that its config turns on."""
 
-    def __init__(self, cfg, dictionary, embed_tokens, no_encoder_attn=False, output_projection=None):
+    def __init__(
+        self, cfg: Any, dictionary: Any, embed_tokens: Any, no_encoder_attn: bool = False, output_projection: Any = None
+    ):
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
         self.dropout_module.module_name = "TransformerDecoder"
         _build_parts(self, "decoder", cfg)
 
-    def extract_features(self, prev_output_tokens, encoder_out, incremental_state=None, *args, **kwargs):
+    def extract_features(
+        self, prev_output_tokens: Tensor, encoder_out: Any, incremental_state: Any = None, *args: Any, **kwargs: Any
+    ) -> Tuple[Tensor, Dict[str, Any]]:
         """Decode as fairseq does, then apply the mechanisms. `extra` has their outputs under their names."""
         attended = self._attended_source(encoder_out, incremental_state)
         features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
         if not self.mechanism_parts:
             return features, extra
         states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        names = [mechanism.name for mechanism in mechanisms() if mechanism.name in encoder_out]
+        names = [mechanism.name for mechanism in base.mechanisms() if mechanism.name in encoder_out]
         source = Source(states.transpose(0, 1), padding_mask, vectors={name: encoder_out[name][0] for name in names})
         layers = (*(state.transpose(0, 1) for state in extra["inner_states"][1:-1]), features)
         target = run_on_target(self, Target(features, layers), source, incremental_state)
         return target.states, {**extra, **target.outputs}
 
-    def _attended_source(self, encoder_out, incremental_state):
+    def _attended_source(self, encoder_out: Any, incremental_state: Optional[IncrementalState]) -> Any:
         """Return the encoder output for fairseq's attentions. While decoding, it has no mask if no source is padded.
 
         The first step also projects the source, once for all beams of a sentence.
@@ -134,7 +169,7 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         return attended
 
     @property
-    def output_embeddings(self):
+    def output_embeddings(self) -> Tensor:
         """`E` `[V, C]`, which the bag-of-words loss shares."""
         return self.output_projection.weight
 
@@ -149,7 +184,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
-    def build_model(cls, cfg, task):
+    def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config.
 
         Raises:
@@ -157,7 +192,9 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         """
         return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
-    def load_state_dict(self, state_dict, strict=True, model_cfg=None, args=None):
+    def load_state_dict(
+        self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
+    ) -> Any:
         """Load parameters as fairseq does, but prune the layers of the checkpoint here.
 
         fairseq would also prune the other side if only one side is named, and would prune a pruned checkpoint again.
@@ -174,11 +211,11 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         return super().load_state_dict(state_dict, strict)
 
     @classmethod
-    def build_encoder(cls, cfg, src_dict, embed_tokens):
+    def build_encoder(cls, cfg: Any, src_dict: Any, embed_tokens: Any) -> CapsuleTransformerEncoder:
         return CapsuleTransformerEncoder(cfg, src_dict, embed_tokens)
 
     @classmethod
-    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+    def build_decoder(cls, cfg: Any, tgt_dict: Any, embed_tokens: Any) -> CapsuleTransformerDecoder:
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
@@ -206,6 +243,38 @@ def _of_kept_layers(
         elif int(layer[2]) in kept:
             pruned[f"{layer[1]}{kept[int(layer[2])]}{layer[3]}"] = value
     return pruned
+
+
+def _both_sides(**sizes: int) -> Dict[str, int]:
+    return {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
+
+
+# The decoder's embedding and FFN have the encoder's sizes.
+SIZES: Dict[str, Dict[str, Any]] = {
+    "base": {},
+    "big": {
+        **_both_sides(attention_heads=16),
+        "encoder_embed_dim": 1024,
+        "encoder_ffn_embed_dim": 4096,
+        "dropout": 0.3,
+    },
+    "tiny": {**_both_sides(attention_heads=4, layers=4), "encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256},
+}
+
+
+def presets(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> Presets:
+    """Return presets with some mechanisms, one for each size; all others are off.
+
+    Args:
+        name: the first part of their names.
+        mechanisms: those that the presets turn on.
+        on: further values of options.
+    """
+    values = values_of(CapsuleTransformerConfig, mechanisms)
+    return Presets(
+        bases_of(CapsuleTransformerConfig, mechanisms),
+        {f"{name}_transformer_{size}": {**values, **sizes, **on} for size, sizes in SIZES.items()},
+    )
 
 
 for _mechanism in ON_TRANSFORMERS:

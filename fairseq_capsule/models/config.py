@@ -15,7 +15,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.options import number_set, option
 
 
-def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field]]:
+def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field[Any]]]:
     for item in fields(nested):
         if item.name.startswith("_"):
             continue

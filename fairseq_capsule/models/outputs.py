@@ -24,7 +24,7 @@ def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
     return encoded["encoder_out"][0].transpose(0, 1), encoded["encoder_padding_mask"][0]
 
 
-def output_embeddings(model) -> Tensor:
+def output_embeddings(model: Any) -> Tensor:
     """Return `E` `[V, C]` of a model of this package or of fairseq's Transformer or LSTM."""
     decoder = model.decoder
     if hasattr(decoder, "output_embeddings"):

@@ -9,15 +9,7 @@ from typing import Iterable, Optional, Sequence, cast
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.layers import (
-    by_output,
-    cast_votes,
-    check_positive,
-    feed_forward,
-    feed_forward_together,
-    stacked,
-    xavier,
-)
+from fairseq_capsule.modules import layers
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 POOLINGS = ("attentive", "mean", "concat")
@@ -56,17 +48,17 @@ class CapsulePooling(nn.Module):
         pooling: str = "attentive",
     ):
         super().__init__()
-        check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
+        layers.check_positive(embed_dim=embed_dim, num_capsules=num_capsules, iterations=iterations)
         capsule_dim = max(1, embed_dim // num_capsules) if capsule_dim is None else capsule_dim
-        check_positive(capsule_dim=capsule_dim)
+        layers.check_positive(capsule_dim=capsule_dim)
         if pooling not in POOLINGS:
             raise ValueError(f"pooling must be one of {', '.join(POOLINGS)}, not {pooling!r}")
         self.iterations = iterations
         self.pooling = pooling
-        self.vote_weight = xavier(num_capsules, embed_dim, capsule_dim)
-        self.query = feed_forward(capsule_dim, capsule_dim, capsule_dim) if pooling == "attentive" else None
+        self.vote_weight = layers.xavier(num_capsules, embed_dim, capsule_dim)
+        self.query = layers.feed_forward(capsule_dim, capsule_dim, capsule_dim) if pooling == "attentive" else None
         pooled_dim = num_capsules * capsule_dim if pooling == "concat" else capsule_dim
-        self.output = feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
+        self.output = layers.feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
 
     def capsules(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
@@ -117,29 +109,29 @@ class CapsulePooling(nn.Module):
             padding_mask: `[B, I]`, True marks padding.
         """
         first = poolings[0]
-        capsules = _route(poolings, stacked(states), padding_mask, first.iterations).capsules
+        capsules = _route(poolings, layers.stacked(states), padding_mask, first.iterations).capsules
         if first.pooling == "concat":
             pooled = capsules.flatten(2)
         elif first.pooling == "mean":
             pooled = capsules.mean(2)
         else:
             pooled = (_weights(poolings, capsules).unsqueeze(2) @ capsules).squeeze(2)
-        return feed_forward_together([pooling.output for pooling in poolings], pooled)
+        return layers.feed_forward_together([pooling.output for pooling in poolings], pooled)
 
 
 def _route(
     poolings: Sequence[CapsulePooling], hidden: Tensor, padding_mask: Optional[Tensor], iterations: int
 ) -> RoutingResult:
     """Compute the capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
-    weight = stacked([pooling.vote_weight for pooling in poolings])
-    votes = cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
-    return dynamic_routing(by_output(votes), iterations, padding_mask=padding_mask, competition="input")
+    weight = layers.stacked([pooling.vote_weight for pooling in poolings])
+    votes = layers.cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
+    return dynamic_routing(layers.by_output(votes), iterations, padding_mask=padding_mask, competition="input")
 
 
 def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:
     """Compute `a` `[M, B, K]` from capsules `[M, B, K, d_c]`."""
     networks = [cast(nn.Sequential, pooling.query) for pooling in poolings]
-    query = feed_forward_together(networks, capsules.mean(2))
+    query = layers.feed_forward_together(networks, capsules.mean(2))
     return (capsules @ query.unsqueeze(3)).squeeze(3).softmax(-1)
 
 
@@ -148,7 +140,7 @@ class MeanPooling(nn.Module):
 
     def __init__(self, embed_dim: int):
         super().__init__()
-        self.output = feed_forward(embed_dim, embed_dim, embed_dim, zero=True)
+        self.output = layers.feed_forward(embed_dim, embed_dim, embed_dim, zero=True)
 
     def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
         """As `CapsulePooling.forward`."""
@@ -159,14 +151,14 @@ class MeanPooling(nn.Module):
         poolings: "Sequence[MeanPooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
     ) -> Tensor:
         """As `CapsulePooling.together`."""
-        hidden = stacked(states)
+        hidden = layers.stacked(states)
         if padding_mask is None:
             mean = hidden.mean(2)
         else:
             valid = (~padding_mask).to(hidden.dtype)
             total = (valid.unsqueeze(1) @ hidden).squeeze(2)
             mean = total / valid.sum(1, keepdim=True).clamp(min=1)
-        return feed_forward_together([pooling.output for pooling in poolings], mean)
+        return layers.feed_forward_together([pooling.output for pooling in poolings], mean)
 
 
 class GlobalRepresentation(nn.Module):

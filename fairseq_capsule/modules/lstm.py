@@ -1,12 +1,13 @@
 """LSTM layers with a residual connection and a layer norm around each (Wang et al. 2019, Fig. 1)."""
 
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 LSTMState = Tuple[Tensor, Tensor]
+Sequences = Any  # a tensor `[B, L, size]` or a PackedSequence
 
 
 class LSTMLayer(nn.Module):
@@ -38,7 +39,7 @@ class LSTMLayer(nn.Module):
         self.dropout = dropout or nn.Identity()
         self.input_norm = input_norm or nn.Identity()
 
-    def forward(self, inputs, state: Optional[LSTMState] = None):
+    def forward(self, inputs: Sequences, state: Optional[LSTMState] = None) -> Tuple[Sequences, Optional[LSTMState]]:
         """Process all steps at once.
 
         Args:

@@ -11,17 +11,9 @@ from typing import Mapping, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor, nn
 
+from fairseq_capsule import routing
 from fairseq_capsule.modules.layers import by_output, cast_votes, check_positive, feed_forward, xavier
-from fairseq_capsule.routing import (
-    RoutingResult,
-    additive_scores,
-    dynamic_routing,
-    guided_routing,
-    in_float32,
-    masked_softmax,
-    squared_exponential,
-    squash,
-)
+from fairseq_capsule.routing import RoutingResult, in_float32, squash
 
 
 class SourceParts(NamedTuple):
@@ -107,18 +99,19 @@ class GuidedDynamicRouting(PastFutureRouting):
             return SourceParts(values)
         _, of_vote, of_capsule = self._blocks()
         keys = votes @ of_vote.t()
-        capsules = dynamic_routing(values, 1).capsules
-        return SourceParts(values, keys, squared_exponential(keys), capsules @ of_capsule.t())
+        capsules = routing.dynamic_routing(values, 1).capsules
+        return SourceParts(values, keys, routing.squared_exponential(keys), capsules @ of_capsule.t())
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
         if self.agreement_weight is None:
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
-            capsules, coupling = dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
+            capsules, coupling = routing.dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
             # Without agreements the result is the same at every step.
             size = (-1, state.size(1), -1, -1)
             return RoutingResult(capsules.expand(size), coupling.expand(size))
+        assert parts.first_part is not None and self.agreement_vector is not None
         of_state, _, of_capsule = self._blocks()
-        return guided_routing(
+        return routing.guided_routing(
             parts.values,
             parts.keys,
             parts.first_part,
@@ -130,8 +123,9 @@ class GuidedDynamicRouting(PastFutureRouting):
             exponentials=parts.exponentials,
         )
 
-    def _blocks(self):
+    def _blocks(self) -> Tuple[Tensor, ...]:
         """The blocks of `W_b` for the state, the vote and the capsule."""
+        assert self.agreement_weight is not None
         capsule_dim = self.agreement_weight.size(0)
         return self.agreement_weight.split((self.state_dim, capsule_dim, capsule_dim), dim=1)
 
@@ -161,10 +155,10 @@ class PastFutureClassifier(PastFutureRouting):
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         keys = self.source_projection(source).unsqueeze(2)
-        return SourceParts(cast_votes(source, self.vote_weight), keys, squared_exponential(keys))
+        return SourceParts(cast_votes(source, self.vote_weight), keys, routing.squared_exponential(keys))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        return _classify(*parts[:3], self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
+        return _classify(parts, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
 
 
 class PastFutureAttention(PastFutureRouting):
@@ -190,25 +184,23 @@ class PastFutureAttention(PastFutureRouting):
         return SourceParts(cast_votes(source, self.value_weight), cast_votes(source, self.key_weight))
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        return _attend(parts.values, parts.keys, cast_votes(state, self.query_weight), padding_mask)
+        return _attend(parts, cast_votes(state, self.query_weight), padding_mask)
 
 
 @in_float32
-def _classify(
-    values: Tensor, keys: Tensor, exponentials: Tensor, states: Tensor, weight: Tensor, padding_mask: Optional[Tensor]
-) -> RoutingResult:
+def _classify(parts: SourceParts, states: Tensor, weight: Tensor, padding_mask: Optional[Tensor]) -> RoutingResult:
     """Values `[B, I, 2, D]`, keys `[B, I, 1, K]`, states `[B, T, 1, K]` and weight `[classes, K]`."""
-    scores = additive_scores(states, keys, weight, exponentials).squeeze(3)
-    coupling = masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
-    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], values)), coupling)
+    scores = routing.additive_scores(states, parts.keys, weight, parts.exponentials).squeeze(3)
+    coupling = routing.masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
+    return RoutingResult(squash(torch.einsum("btin,bind->btnd", coupling[..., :2], parts.values)), coupling)
 
 
 @in_float32
-def _attend(values: Tensor, keys: Tensor, queries: Tensor, padding_mask: Optional[Tensor]) -> RoutingResult:
+def _attend(parts: SourceParts, queries: Tensor, padding_mask: Optional[Tensor]) -> RoutingResult:
     """Values and keys `[B, I, 2, D]`, queries `[B, T, 2, D]`."""
-    scores = torch.einsum("btnd,bind->btin", queries, keys) / math.sqrt(queries.size(-1))
-    coupling = masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
-    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, values), coupling)
+    scores = torch.einsum("btnd,bind->btin", queries, parts.keys) / math.sqrt(queries.size(-1))
+    coupling = routing.masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
+    return RoutingResult(torch.einsum("btin,bind->btnd", coupling, parts.values), coupling)
 
 
 class PastFutureOutput(NamedTuple):

@@ -5,7 +5,7 @@ output. If there are few components, one pass with broadcasting takes half the t
 would use. The routings of attention logits have other forms of this loop, in `vertical.py` and `horizontal`.
 """
 
-from typing import Callable, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -36,12 +36,12 @@ def dot_product_agreement(votes: Tensor, capsules: Tensor) -> Tensor:
 
 class _WeightedSum(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, coupling: Tensor, votes: Tensor) -> Tensor:
+    def forward(ctx: Any, coupling: Tensor, votes: Tensor) -> Tensor:
         ctx.save_for_backward(coupling, votes)
         return torch.einsum("...mn,...mnd->...nd", coupling, votes)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         coupling, votes = ctx.saved_tensors
         by_coupling, by_votes = ctx.needs_input_grad  # the first coupling is a constant
         return (
@@ -52,12 +52,12 @@ class _WeightedSum(torch.autograd.Function):
 
 class _DotProductAgreement(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, votes: Tensor, capsules: Tensor) -> Tensor:
+    def forward(ctx: Any, votes: Tensor, capsules: Tensor) -> Tensor:
         ctx.save_for_backward(votes, capsules)
         return torch.einsum("...mnd,...nd->...mn", votes, capsules)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         votes, capsules = ctx.saved_tensors
         by_votes, by_capsules = ctx.needs_input_grad
         return (

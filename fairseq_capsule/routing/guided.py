@@ -9,7 +9,7 @@ so only the parts need an exponential, and a pair needs a product and a reciproc
 that stay in a CPU's cache; the backward pass computes `ρ` again.
 """
 
-from typing import Iterator, Optional, Sequence, Tuple
+from typing import Any, Iterator, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -65,7 +65,7 @@ def additive_scores(
 
 class _AdditiveScores(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, left: Tensor, right: Optional[Tensor], vectors: Tensor, right_exponential: Tensor) -> Tensor:
+    def forward(ctx: Any, left: Tensor, right: Optional[Tensor], vectors: Tensor, right_exponential: Tensor) -> Tensor:
         left_exponential = squared_exponential(left)
         ctx.save_for_backward(left_exponential, right_exponential, vectors)
         scores = left.new_empty(*left.shape[:2], len(vectors), right_exponential.shape[1:3].numel())
@@ -77,7 +77,7 @@ class _AdditiveScores(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         left_exponential, right_exponential, vectors = ctx.saved_tensors
         left_gradient = torch.empty_like(left_exponential)
         right_gradient = torch.zeros_like(right_exponential)

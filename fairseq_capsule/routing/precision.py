@@ -4,10 +4,12 @@ Autocast is switched off for it. Some devices, such as torch's meta device, do n
 
 import functools
 from contextlib import nullcontext
-from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional
+from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional, TypeVar, cast
 
 import torch
 from torch import Tensor
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def autocast_dtype(device: str) -> Optional[torch.dtype]:
@@ -17,7 +19,7 @@ def autocast_dtype(device: str) -> Optional[torch.dtype]:
     return None
 
 
-def without_autocast(device: str) -> ContextManager:
+def without_autocast(device: str) -> ContextManager[Any]:
     """Return a context in which autocast is off. If it is already off, the context does nothing, which is faster."""
     return nullcontext() if autocast_dtype(device) is None else torch.autocast(device, enabled=False)
 
@@ -44,7 +46,7 @@ def _tensors(values: Iterable[Any]) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
-def in_float32(function):
+def in_float32(function: Function) -> Function:
     """Decorate a function so that it runs in float32 or higher, with autocast off.
 
     float16 and bfloat16 arguments are converted to float32. Results are cast back to the dtype of the first tensor.
@@ -52,7 +54,7 @@ def in_float32(function):
     """
 
     @functools.wraps(function)
-    def wrapper(*args, **kwargs):
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
         sample = next(_tensors((*args, *kwargs.values())), None)
         if sample is None:  # the function reports the error
             return function(*args, **kwargs)
@@ -61,4 +63,4 @@ def in_float32(function):
             result = function(*_mapped(args, _raised), **named)
         return _mapped(result, lambda tensor: tensor.to(sample.dtype) if tensor.is_floating_point() else tensor)
 
-    return wrapper
+    return cast(Function, wrapper)

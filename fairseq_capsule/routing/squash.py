@@ -1,6 +1,6 @@
 """The non-linearities of routing."""
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -10,6 +10,8 @@ from fairseq_capsule.routing.precision import in_float32
 
 # If the last dimension is shorter than this, a softmax over it is several times faster as one over the first dimension.
 FEW = 32
+
+Softmax = Callable[[Tensor, int], Tensor]
 
 
 @in_float32
@@ -87,7 +89,7 @@ class _Squash(torch.autograd.Function):
     """Squashing with its own gradient, because autograd needs twice as many passes over the capsules."""
 
     @staticmethod
-    def forward(ctx, s: Tensor, dim: int) -> Tensor:
+    def forward(ctx: Any, s: Tensor, dim: int) -> Tensor:
         parts = norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))
         squashed = s / parts.divisor
         ctx.save_for_backward(squashed, *parts)
@@ -96,7 +98,7 @@ class _Squash(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tuple[Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None]:
         squashed, inverse, divisor = ctx.saved_tensors
         return squash_gradient(gradient, squashed, divisor, curvature(inverse.clone()), ctx.dim), None
 
@@ -113,7 +115,7 @@ def leaky_softmax(logits: Tensor, dim: int) -> Tensor:
     return exponentials / (exponentials.sum(dim, keepdim=True) + (-highest).exp())
 
 
-def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax=torch.softmax) -> Tensor:
+def masked_softmax(logits: Tensor, dim: int, mask: Optional[Tensor], softmax: Softmax = torch.softmax) -> Tensor:
     """Softmax over the elements that are not masked. Masked elements get exactly 0.
 
     If all elements along `dim` are masked, the result is 0, with a zero gradient.

@@ -12,7 +12,7 @@ adds a tensor of the votes' size in each iteration. Here the gradient of the vot
 matrix product.
 """
 
-from typing import List, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -50,7 +50,7 @@ class _VerticalRouting(torch.autograd.Function):
     """Votes `[B, L, H, K]`. Internally each position of the batch is a separate problem, `N = B·L`."""
 
     @staticmethod
-    def forward(ctx, votes: Tensor, iterations: int, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    def forward(ctx: Any, votes: Tensor, iterations: int, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
         shape = votes.shape[:3]
         rows = votes.flatten(0, 1)  # [N, H, K]
         start = weights = votes.new_zeros(shape)
@@ -71,12 +71,12 @@ class _VerticalRouting(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         with without_autocast(capsules_gradient.device.type):
             return _backward(ctx, capsules_gradient, weights_gradient), None, None
 
 
-def _backward(ctx, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tensor:
+def _backward(ctx: Any, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tensor:
     rows, *kept = ctx.saved_tensors
     couplings, capsules = kept[::4], kept[1::4]
     divisors = kept[3::4]

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms, parts_of
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.models.base import changed_parameters
-from fairseq_capsule.testing import small_models
+from fairseq_capsule.testing import small_models as small
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small, logits_of
 
 
@@ -21,10 +21,10 @@ def check_on_changes_logits(arch: str, options: Options = PRESET) -> None:
     - Each parameter of its parts changes the logits or the loss.
     - A part in place of `W_O` is no affine map of the heads. `W_O` could be the same map.
     """
-    task = small_models.make_task()
+    task = small.make_task()
     model = build_small(arch, options, task)
-    batch = small_models.make_batch(small_models.make_sentences(small_models.LENGTHS))
-    criterion = small_models.make_criterion(model, task)
+    batch = small.make_batch(small.make_sentences(small.LENGTHS))
+    criterion = small.make_criterion(model, task)
     logits = _logits(model, batch)
     for mechanism in active_mechanisms(model.cfg):
         off = _without(mechanism, model, arch, options)

@@ -15,21 +15,8 @@ from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor
 
 from fairseq_capsule.mechanisms.base import options_off
-from fairseq_capsule.testing.small_models import (
-    LENGTHS,
-    PRESET,
-    SIZES,
-    WORDS,
-    Options,
-    build_small,
-    config_of,
-    encode,
-    logits_of,
-    make_batch,
-    make_criterion,
-    make_sentences,
-    make_task,
-)
+from fairseq_capsule.testing import small_models as small
+from fairseq_capsule.testing.small_models import PRESET, Options, build_small
 
 WITHOUT_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
 
@@ -39,37 +26,37 @@ def check_padding(arch: str, options: Options = PRESET) -> None:
 
     The source is padded on the left and on the right in turn.
     """
-    names = config_of(arch).__dataclass_fields__
+    names = small.config_of(arch).__dataclass_fields__
     without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
     model = build_small(arch, {**options, **without})
-    sentences = make_sentences(LENGTHS)
-    criterion = make_criterion(model, make_task())
+    sentences = small.make_sentences(small.LENGTHS)
+    criterion = small.make_criterion(model, small.make_task())
     # fairseq's LSTM encoder does not accept a column that is padding in every sentence.
     pad_to = 0 if isinstance(model, LSTMModel) else 16
     for left_pad_source in (True, False):
-        batch = make_batch(sentences, left_pad_source, pad_to)
-        together = _by_id(batch, logits_of(model, batch))
-        encoded_together, mask = (_by_id(batch, part) for part in encode(model, batch))
+        batch = small.make_batch(sentences, left_pad_source, pad_to)
+        together = _by_id(batch, small.logits_of(model, batch))
+        encoded_together, mask = (_by_id(batch, part) for part in small.encode(model, batch))
         losses = []
         for sentence in sentences:
-            alone = make_batch([sentence])
+            alone = small.make_batch([sentence])
             identity, length = sentence["id"], len(sentence["target"])
-            _assert_close(together[identity][:length], logits_of(model, alone)[0])
-            _assert_close(encoded_together[identity][~mask[identity]], encode(model, alone)[0][0])
+            _assert_close(together[identity][:length], small.logits_of(model, alone)[0])
+            _assert_close(encoded_together[identity][~mask[identity]], small.encode(model, alone)[0][0])
             losses.append(criterion(model, alone)[0])
         _assert_close(criterion(model, batch)[0], sum(losses))
 
 
 def check_translations(arch: str, options: Options = PRESET) -> None:
     """Check that the translation of a sentence does not depend on its batch."""
-    task = make_task()
+    task = small.make_task()
     model = build_small(arch, options, task)
     generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12)
-    sentences = make_sentences(LENGTHS)
-    batch = make_batch(sentences)
+    sentences = small.make_sentences(small.LENGTHS)
+    batch = small.make_batch(sentences)
     together = _by_id(batch, generator.generate([model], batch))
     for sentence in sentences:
-        alone = generator.generate([model], make_batch([sentence]))[0]
+        alone = generator.generate([model], small.make_batch([sentence]))[0]
         for got, expected in zip(together[sentence["id"]], alone):
             assert got["tokens"].tolist() == expected["tokens"].tolist()
             torch.testing.assert_close(got["score"], expected["score"], rtol=1e-4, atol=1e-5)
@@ -77,11 +64,11 @@ def check_translations(arch: str, options: Options = PRESET) -> None:
 
 def check_scores(arch: str, options: Options = PRESET) -> None:
     """Check that the scores of a generator are the log-probabilities of its hypotheses in one pass over them."""
-    task = make_task()
+    task = small.make_task()
     model = build_small(arch, options, task)
     generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12, normalize_scores=False)
-    for sentence in make_sentences(LENGTHS):
-        batch = make_batch([sentence])
+    for sentence in small.make_sentences(small.LENGTHS):
+        batch = small.make_batch([sentence])
         source, length = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
         (hypotheses,) = generator.generate([model], batch)
         for hypothesis in hypotheses:
@@ -107,13 +94,13 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
     beam, steps = 3, 9
     if hasattr(model, "set_beam_size"):
         model.set_beam_size(beam_size)
-    batch = make_batch(make_sentences([(7, steps), (4, steps), (10, steps)]))
+    batch = small.make_batch(small.make_sentences([(7, steps), (4, steps), (10, steps)]))
     torch.manual_seed(1)
     with torch.no_grad():
         encoder_out = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
         order = torch.arange(3).repeat_interleave(beam)
         encoder_out = model.encoder.reorder_encoder_out(encoder_out, order)
-        tokens = torch.randint(4, WORDS, (len(order), steps + 1))
+        tokens = torch.randint(4, small.WORDS, (len(order), steps + 1))
         tokens[:, 0] = 2
         state: Dict[str, Any] = {}
         kept = torch.arange(3)
@@ -126,7 +113,7 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
                     kept = kept[[0, 2]]
                 encoder_out = model.encoder.reorder_encoder_out(encoder_out, new_order)
                 tokens = tokens[new_order]
-                tokens[:, step] = torch.randint(4, WORDS, (len(tokens),))
+                tokens[:, step] = torch.randint(4, small.WORDS, (len(tokens),))
                 model.decoder.reorder_incremental_state_scripting(state, new_order)
             logits = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out, incremental_state=state)[0]
             expected = model.decoder(tokens[:, : step + 1], encoder_out=encoder_out)[0]
@@ -136,10 +123,10 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
 
 def check_gradients(arch: str, options: Options = PRESET) -> None:
     """Check that each parameter has a gradient, and that it is not zero after an update of all parameters."""
-    task = make_task()
+    task = small.make_task()
     model = build_small(arch, options, task).train()
-    criterion = make_criterion(model, task)
-    batch = make_batch(make_sentences(LENGTHS))
+    criterion = small.make_criterion(model, task)
+    batch = small.make_batch(small.make_sentences(small.LENGTHS))
     _train_step(model, criterion, batch)
     missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
     assert not missing, f"without a gradient: {missing}"
@@ -153,11 +140,11 @@ def check_gradients(arch: str, options: Options = PRESET) -> None:
 
 def check_half_precision(arch: str, options: Options = PRESET) -> None:
     """Check that the loss and all gradients of a training step are finite in float16, bfloat16 and with autocast."""
-    batch = make_batch(make_sentences(LENGTHS))
+    batch = small.make_batch(small.make_sentences(small.LENGTHS))
     for precision in (torch.float16, torch.bfloat16, "autocast"):
-        task = make_task()
+        task = small.make_task()
         model = build_small(arch, options, task).train()
-        criterion = make_criterion(model, task)
+        criterion = small.make_criterion(model, task)
         if isinstance(precision, torch.dtype):
             loss = _train_step(model.to(precision), criterion, batch)
         else:
@@ -179,20 +166,20 @@ def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
         arch: the architecture.
         options: options of fairseq's model.
     """
-    task = make_task()
-    off = build_small(arch, {**options, **options_off(config_of(arch)())}, task)
+    task = small.make_task()
+    off = build_small(arch, {**options, **options_off(small.config_of(arch)())}, task)
     if isinstance(off, LSTMModel):
         plain_options = Namespace(**vars(off.cfg.lstm_options()), arch="lstm")
     elif isinstance(off, TransformerModelBase):
-        plain_options = Namespace(**SIZES, **options, arch="transformer")
+        plain_options = Namespace(**small.SIZES, **options, arch="transformer")
     else:
         return
     plain = build_model(plain_options, task).eval()
     plain.load_state_dict(off.state_dict())
-    batch = make_batch(make_sentences(LENGTHS))
-    assert torch.equal(logits_of(off, batch), logits_of(plain, batch))
+    batch = small.make_batch(small.make_sentences(small.LENGTHS))
+    assert torch.equal(small.logits_of(off, batch), small.logits_of(plain, batch))
     for model in (off, plain):
-        _train_step(model.train(), make_criterion(off, task), batch)
+        _train_step(model.train(), small.make_criterion(off, task), batch)
     assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
     for got, expected in zip(off.parameters(), plain.parameters()):
         assert torch.equal(got.grad, expected.grad)

@@ -1,21 +1,18 @@
 """The guided losses, compared with literal ones and with results by hand."""
 
 import math
+from functools import partial
 
 import pytest
 import torch
 
-from fairseq_capsule.losses import (
-    bag_of_words_loss,
-    bag_overlap,
-    content_agreement_loss,
-    log_normalisers,
-    mean_bag_of_words_loss,
-    mean_content_agreement_loss,
-)
+from fairseq_capsule.losses import bag_of_words_loss, bag_overlap, content_agreement_loss, log_normalisers
 from tests.references import losses as literal
 
 WORDS, SIZE, CAPSULES = 11, 3, 4
+
+sum_of_bags = partial(bag_of_words_loss, reduction="sum")
+sum_of_agreements = partial(content_agreement_loss, reduction="sum")
 
 
 def tensors(*shapes):
@@ -47,8 +44,8 @@ def assert_same(got, want, inputs):
 both_readings = pytest.mark.parametrize(
     "bag_loss, literal_loss",
     [
-        (bag_of_words_loss, literal.bag_of_words_loss),
-        (mean_bag_of_words_loss, literal.mean_bag_of_words_loss),
+        (sum_of_bags, literal.bag_of_words_loss),
+        (bag_of_words_loss, literal.mean_bag_of_words_loss),
     ],
     ids=["sum", "mean"],
 )
@@ -70,7 +67,7 @@ def test_bag_of_words_equals_a_result_by_hand():
     past = torch.tensor([[[5.0], [0.0]]], requires_grad=True)
     future = torch.tensor([[[0.0], [math.log(3)]]], requires_grad=True)
     embeddings = torch.tensor([[0.0], [1.0]])
-    loss = bag_of_words_loss(past, future, embeddings, torch.tensor([[0, 1]]))
+    loss = sum_of_bags(past, future, embeddings, torch.tensor([[0, 1]]))
     # Step 1: PAST is empty; FUTURE contains both words, each with probability 1/2. Step 2: PAST contains word 0 with
     # probability 1/2; FUTURE contains word 1 with probability 3/4.
     assert loss.item() == pytest.approx((2 * math.log(2) + math.log(2) - math.log(3 / 4)) / 2)
@@ -84,7 +81,7 @@ def test_mean_bag_of_words_equals_a_result_by_hand():
     """The sentence of the test above: step 1 has no PAST and two words in FUTURE, step 2 a word in each."""
     past = torch.tensor([[[5.0], [0.0]]], requires_grad=True)
     future = torch.tensor([[[0.0], [math.log(3)]]], requires_grad=True)
-    loss = mean_bag_of_words_loss(past, future, torch.tensor([[0.0], [1.0]]), torch.tensor([[0, 1]]))
+    loss = bag_of_words_loss(past, future, torch.tensor([[0.0], [1.0]]), torch.tensor([[0, 1]]))
     assert loss.item() == pytest.approx((math.log(2) + math.log(2) - math.log(3 / 4)) / 2)
     loss.backward()
     torch.testing.assert_close(past.grad.flatten(), torch.tensor([0.0, 0.5]) / 2)
@@ -113,6 +110,12 @@ def test_a_share_of_steps_out_of_range_is_refused(bag_loss, literal_loss, steps)
         bag_loss(*inputs, target(), steps=steps)
 
 
+@pytest.mark.parametrize("loss", [bag_of_words_loss, content_agreement_loss])
+def test_another_reduction_is_refused(loss):
+    with pytest.raises(ValueError, match="reduction must be mean or sum, not total"):
+        loss(*tensors(*[(1, 1, 1)] * 5), reduction="total")
+
+
 @both_readings
 def test_no_logits_are_kept(bag_loss, literal_loss):
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (1000, SIZE))
@@ -126,7 +129,7 @@ def test_no_logits_are_kept(bag_loss, literal_loss):
 def test_content_agreement_equals_the_literal_sum(side):
     inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (CAPSULES, SIZE), (CAPSULES, SIZE))
     mask = masks(side)
-    assert_same(content_agreement_loss(*inputs, mask), literal.content_agreement_loss(*inputs, mask), inputs)
+    assert_same(sum_of_agreements(*inputs, mask), literal.content_agreement_loss(*inputs, mask), inputs)
 
 
 def test_content_agreement_equals_a_result_by_hand():
@@ -134,7 +137,7 @@ def test_content_agreement_equals_a_result_by_hand():
     past = torch.tensor([[[2.0], [5.0]]], requires_grad=True)
     future = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
     state = torch.tensor([[[1.0], [3.0]]], requires_grad=True)
-    loss = content_agreement_loss(past, future, state, torch.tensor([[2.0]]), torch.tensor([[1.0]]))
+    loss = sum_of_agreements(past, future, state, torch.tensor([[2.0]]), torch.tensor([[1.0]]))
     # PAST: (2 - 2·1)² and (5 - 2·2)²; FUTURE: (1 - 2)² and (3 - 3)²; each over T = 2.
     assert loss.item() == pytest.approx((0 + 1 + 1 + 0) / 2)
     loss.backward()
@@ -149,7 +152,7 @@ def test_content_agreement_equals_a_result_by_hand():
 def test_mean_content_agreement_equals_the_literal_sum(side):
     inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), (SIZE, CAPSULES), (SIZE, CAPSULES))
     mask = masks(side)
-    got, want = mean_content_agreement_loss(*inputs, mask), literal.mean_content_agreement_loss(*inputs, mask)
+    got, want = content_agreement_loss(*inputs, mask), literal.mean_content_agreement_loss(*inputs, mask)
     assert_same(got, want, inputs)
 
 
@@ -158,7 +161,7 @@ def test_mean_content_agreement_equals_a_result_by_hand():
     past, future = (torch.tensor([[[0.5], [1.0]]], requires_grad=True) for _ in range(2))
     state = torch.tensor([[[1.0, 1.0], [3.0, 3.0]]])
     weights = torch.tensor([[2.0], [0.0]]), torch.tensor([[1.0], [1.0]])
-    loss = mean_content_agreement_loss(past, future, state, *weights)
+    loss = content_agreement_loss(past, future, state, *weights)
     # PAST: (1, 0) and (2, 0) against (1, 1) and (2, 2). FUTURE: (½, ½) and (1, 1) against (2, 2) and (3, 3).
     # The distances are summed, divided by two dimensions and by T = 2.
     assert loss.item() == pytest.approx(((0 + 1) + (0 + 4) + 2 * 1.5**2 + 2 * 2**2) / 2 / 2)
@@ -174,8 +177,8 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
     weight = torch.randn(8, 8).to(dtype)
     embeddings = (20 * torch.randn(50, 8)).to(dtype).requires_grad_()
     words = torch.randint(50, (2, 400))
-    loss = bag_of_words_loss(past, future, embeddings, words) + mean_bag_of_words_loss(past, future, embeddings, words)
-    for agreement in (content_agreement_loss, mean_content_agreement_loss):
+    loss = sum_of_bags(past, future, embeddings, words) + bag_of_words_loss(past, future, embeddings, words)
+    for agreement in (sum_of_agreements, content_agreement_loss):
         loss = loss + agreement(100 * past, future, 100 * state, weight, weight)
     assert loss.dtype == torch.float32 and torch.isfinite(loss)
     loss.backward()
@@ -192,7 +195,7 @@ def test_gradients_in_half_precision_equal_those_in_float32(how):
     def gradient(dtype, autocast):
         inputs = [tensor.detach().to(dtype).requires_grad_() for tensor in (past, future, embeddings)]
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
-            loss = bag_of_words_loss(*inputs, words)
+            loss = sum_of_bags(*inputs, words)
         (1024 * loss).backward()  # as a loss scaler would
         return [tensor.grad.float() / 1024 for tensor in inputs]
 
@@ -208,13 +211,13 @@ def test_gradients_in_half_precision_equal_those_in_float32(how):
 def test_no_gradient_is_computed_if_none_is_required():
     past, future, embeddings = tensors((3, 5, SIZE), (3, 5, SIZE), (WORDS, SIZE))
     with torch.no_grad():
-        loss = bag_of_words_loss(past, future, embeddings, target())
+        loss = sum_of_bags(past, future, embeddings, target())
     assert not loss.requires_grad
-    torch.testing.assert_close(loss, bag_of_words_loss(past, future, embeddings, target()).detach())
+    torch.testing.assert_close(loss, sum_of_bags(past, future, embeddings, target()).detach())
 
 
 @pytest.mark.parametrize(
-    "agreement, shape", [(content_agreement_loss, (CAPSULES, SIZE)), (mean_content_agreement_loss, (SIZE, CAPSULES))]
+    "agreement, shape", [(sum_of_agreements, (CAPSULES, SIZE)), (content_agreement_loss, (SIZE, CAPSULES))]
 )
 def test_content_agreement_is_computed_in_float32_under_autocast(agreement, shape):
     inputs = tensors((3, 5, CAPSULES), (3, 5, CAPSULES), (3, 5, SIZE), shape, shape)

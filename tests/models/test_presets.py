@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 
 from fairseq_capsule.mechanisms.base import options_off
 from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig
-from fairseq_capsule.models.capsule_transformer_config import CapsuleTransformerConfig
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig
 from fairseq_capsule.options import validated
 from tests.integration.commands import PLUGIN
 from tests.zoo import ARCHITECTURES

@@ -16,7 +16,7 @@ because autograd needs more passes and saves more matrices. Here only couplings 
 saved.
 """
 
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -42,7 +42,7 @@ def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] =
 
 class _PositionalRouting(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, votes: Tensor, basis: Optional[Tensor], iterations: int) -> Tensor:
+    def forward(ctx: Any, votes: Tensor, basis: Optional[Tensor], iterations: int) -> Tensor:
         batch, heads, length, _ = votes.shape
         metric = None if basis is None else basis.transpose(2, 3) @ basis
         coupling = votes.new_full((length, length), 1 / heads).tril_().expand(batch, heads, -1, -1)
@@ -66,12 +66,12 @@ class _PositionalRouting(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         with without_autocast(gradient.device.type):
             return (*_backward(ctx, gradient), None)
 
 
-def _backward(ctx, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
+def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
     votes, basis, *kept = ctx.saved_tensors
     last, size = ctx.iterations - 1, len(kept) // ctx.iterations
     couplings, inverses, divisors, squashed, *metrical = (kept[part::size] for part in range(size))
