@@ -16,6 +16,7 @@ from fairseq_capsule_lab.analysis.iterations import iteration_options, iteration
 from fairseq_capsule_lab.analysis.lengths import EDGES, equal_groups, intervals, length_report, longer_than, word_counts
 from fairseq_capsule_lab.analysis.overlap import overlap_report
 from fairseq_capsule_lab.analysis.reports import Report
+from fairseq_capsule_lab.analysis.routing import routing_report
 from fairseq_capsule_lab.cli.arguments import (
     MOST,
     add_text,
@@ -102,6 +103,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     assignment.add_argument(
         "--iterations", type=whole_number(1, MOST_ITERATIONS), metavar="N", help="routing iterations (as in training)"
     )
+
+    routing = _kind(kinds, "routing", "how decided the routing and the attention of models are", _routing)
+    _checkpoints(routing, split="test")
 
     iterations = _kind(
         kinds, "iterations", "translation quality by number of routing iterations at inference", _iterations
@@ -212,6 +216,10 @@ def _assignment(args: argparse.Namespace) -> Report:
         read_alignments(args.alignments),
         {PAST_FUTURE.iterations: args.iterations} if args.iterations else None,
     )
+
+
+def _routing(args: argparse.Namespace) -> Report:
+    return routing_report(system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split)
 
 
 def _iterations(args: argparse.Namespace) -> Report:
