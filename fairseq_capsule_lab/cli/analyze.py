@@ -2,10 +2,11 @@
 
 import argparse
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import List
 
 from fairseq_capsule.data.files import read_lines
+from fairseq_capsule.hub import load
 from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.options import MOST_ITERATIONS
 from fairseq_capsule_lab.analysis.alignment import read_alignments
@@ -36,6 +37,8 @@ from fairseq_capsule_lab.cli.arguments import (
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Measure, measures
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs, require_own_reference
+from fairseq_capsule_lab.pages.inspection import inspect_sources
+from fairseq_capsule_lab.pages.sentences import sentences_of_data
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -106,6 +109,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     routing = _kind(kinds, "routing", "how decided the routing and the attention of models are", _routing)
     _checkpoints(routing, split="test")
+    text = "also draw this view of inspect, for a sentence of the split, with the first checkpoint"
+    routing.add_argument("--show", type=label, metavar="VIEW", help=text)
+    text = "the number of that sentence, as in fairseq-generate (default: %(default)s)"
+    routing.add_argument("--id", type=whole_number(0, MOST), default=0, metavar="N", help=text)
 
     iterations = _kind(
         kinds, "iterations", "translation quality by number of routing iterations at inference", _iterations
@@ -219,7 +226,13 @@ def _assignment(args: argparse.Namespace) -> Report:
 
 
 def _routing(args: argparse.Namespace) -> Report:
-    return routing_report(system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split)
+    names = system_names(args.names, args.checkpoints, parts=2)
+    report = routing_report(names, args.checkpoints, args.data, args.split)
+    if args.show is None:
+        return report
+    hub = load(args.checkpoints[0], args.data)
+    (inspection,) = inspect_sources(hub, sentences_of_data(hub, args.split, [args.id]))
+    return replace(report, kind=f"routing-{args.show}", figure=inspection.plot(args.show))
 
 
 def _iterations(args: argparse.Namespace) -> Report:
