@@ -91,10 +91,11 @@ def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path
     """A report with the table of `routing_rows`."""
     rows = [row for name, path in zip(names, checkpoints) for row in routing_rows(name, path, data, split)]
     markdown = (
-        f"# What the models route\n\nMeans over {split}, with teacher forcing. An entropy is 1 for uniform shares and "
-        "0 for a hard decision. attention_before and attention_after: the entropy of the attention of the encoder's last "
-        "layer, without and with what changes its logits. past_future_moved: the share of the source words that are "
-        "FUTURE at the first step and PAST at the last. The others are those of --log-routing.\n\n"
+        f"# What the models route\n\nMeans over {split}, with teacher forcing. An entropy is 1 for uniform shares "
+        "and 0 for a hard decision. attention_before and attention_after: the entropy of the attention of the "
+        "encoder's last layer, without and with what changes its logits. past_future_moved: the share of the "
+        "source words that are FUTURE at the first step and PAST at the last. The others are those of --log-"
+        "routing.\n\n"
         f"{markdown_table(rows)}"
     )
     return Report("routing", markdown, rows, None)
