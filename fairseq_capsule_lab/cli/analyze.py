@@ -3,13 +3,14 @@
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import List
 
 from fairseq_capsule.data.files import read_lines
+from fairseq_capsule.hub import load
 from fairseq_capsule.mechanisms.past_future import PAST_FUTURE
 from fairseq_capsule.options import MOST_ITERATIONS
-from fairseq_capsule_lab.analysis import assignment, cases, coverage, iterations, lengths, overlap
+from fairseq_capsule_lab.analysis import assignment, cases, coverage, iterations, lengths, overlap, routing
 from fairseq_capsule_lab.analysis.alignment import read_alignments
 from fairseq_capsule_lab.analysis.reports import Report
 from fairseq_capsule_lab.cli import arguments
@@ -17,6 +18,8 @@ from fairseq_capsule_lab.cli.arguments import add_text, input_file, system_names
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Measure, measures
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs, require_own_reference
+from fairseq_capsule_lab.pages.inspection import inspect_sources
+from fairseq_capsule_lab.pages.sentences import sentences_of_data
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -38,6 +41,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_checkpoints(add("overlap", "how many words of their bags PAST and FUTURE predict", _overlap), split="test")
     summary = "which source words PAST and FUTURE hold, compared with word alignments"
     _add_assignment(add("assignment", summary, _assignment))
+    _add_routing(add("routing", "how decided the routing and the attention of models are", _routing))
     summary = "translation quality by number of routing iterations at inference"
     _add_iterations(add("iterations", summary, _iterations))
     _add_cases(add("cases", "sentences that two systems translate most differently, side by side", _cases))
@@ -168,6 +172,26 @@ def _assignment(args: Namespace) -> Report:
     names, links = _names_of_checkpoints(args), read_alignments(args.alignments)
     overrides = {PAST_FUTURE.iterations: args.iterations} if args.iterations else None
     return assignment.assignment_report(names, args.checkpoints, args.data, args.split, links, overrides)
+
+
+# --- routing ---------------------------------------------------------------------------------------------------------
+
+
+def _add_routing(parser: ArgumentParser) -> None:
+    _add_checkpoints(parser, split="test")
+    text = "also draw this view of inspect, for a sentence of the split, with the first checkpoint"
+    parser.add_argument("--show", type=arguments.label, metavar="VIEW", help=text)
+    text = "the number of that sentence, as in fairseq-generate (default: %(default)s)"
+    parser.add_argument("--id", type=whole_number(0, arguments.MOST), default=0, metavar="N", help=text)
+
+
+def _routing(args: Namespace) -> Report:
+    report = routing.routing_report(_names_of_checkpoints(args), args.checkpoints, args.data, args.split)
+    if args.show is None:
+        return report
+    hub = load(args.checkpoints[0], args.data)
+    (inspection,) = inspect_sources(hub, sentences_of_data(hub, args.split, [args.id]))
+    return replace(report, kind=f"routing-{args.show}", figure=inspection.plot(args.show))
 
 
 # --- iterations ------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from fairseq_capsule_lab.cli.arguments import (
     output_file,
     output_folder,
     unicode_text,
+    whole_number,
     whole_numbers,
 )
 from fairseq_capsule_lab.errors import LabError
@@ -84,8 +85,14 @@ def run_inspect(args: Namespace) -> None:
 
 def add_picture_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
+    sentence = parser.add_mutually_exclusive_group(required=True)
     text = "the source sentence; --codes and --tokenizer say how to split it"
-    parser.add_argument("--text", type=unicode_text, required=True, help=text)
+    sentence.add_argument("--text", type=unicode_text, help=text)
+    text = "a sentence of the data by the number of fairseq-generate"
+    sentence.add_argument("--id", type=whole_number(0, MOST), metavar="N", help=text)
+    parser.add_argument(
+        "--split", type=label, default="test", help="the split that --id refers to (default: %(default)s)"
+    )
     views = [view.name for view in all_views()]
     text = (
         "attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
@@ -103,8 +110,11 @@ def run_picture(args: Namespace) -> None:
     if args.out.suffix not in SUFFIXES:
         raise LabError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
     hub = load_model(args, args.checkpoint)
-    sources = sentences_of_text(hub, [args.text])
-    note_unknown_words(args, hub, sources)
+    if args.id is None:
+        sources = sentences_of_text(hub, [args.text])
+        note_unknown_words(args, hub, sources)
+    else:
+        sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
     names = SHORT.get(args.show, (args.show,))
     own = {view.name for view in inspection.views}
