@@ -81,10 +81,10 @@ def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypa
     run(tmp_path)
     before = contents(tmp_path)
 
-    def write_until_full(path, lines, write=splits._write):
-        write(path, lines)
-        if "valid.de" in path.name:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    def write_until_full(stream, lines, write=splits._write):
+        write(stream, lines)
+        if "valid.de" in stream.name:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(splits, "_write", write_until_full)
     assert run(tmp_path, "--seed", "2") == 1
