@@ -19,7 +19,7 @@ from measure import alternate
 
 from fairseq_capsule_lab.cli.arguments import add_model_arguments, load_model
 from fairseq_capsule_lab.pages.server.application import application
-from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator
+from fairseq_capsule_lab.pages.server.translator import Translator
 
 SENTENCE = "a man in a red shirt and a woman in a blue dress walk home"  # 15 words
 
@@ -34,7 +34,7 @@ def main() -> None:
     args = parser.parse_args()
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's data loader uses it even without a GPU
     hub = load_model(args, args.checkpoint)
-    app = application(Translator(ServedModel("model", hub), beam=args.beam), frozenset(), 64, 1_000_000)
+    app = application(Translator(hub, beam=args.beam), frozenset(), 64, 1_000_000)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none", http="h11"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})

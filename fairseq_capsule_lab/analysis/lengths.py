@@ -84,11 +84,9 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
 def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure, groups: Groups) -> Report:
     """A report with the table and the chart of `by_length`."""
     rows = by_length(names, measure, groups)
-    number = len(groups)
-    per_system = {name: rows[i * number : (i + 1) * number] for i, name in enumerate(names)}
     panels = {
-        measure.label: {name: [row.bleu for row in own] for name, own in per_system.items()},
-        "length ratio": {name: [row.length_ratio for row in own] for name, own in per_system.items()},
+        label: {name: [getattr(row, field) for row in rows if row.system == name] for name in names}
+        for label, field in ((measure.label, "bleu"), ("length ratio", "length_ratio"))
     }
     markdown = (
         "# By the length of the source\n\n"

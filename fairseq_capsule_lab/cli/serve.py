@@ -6,9 +6,8 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 
 from fairseq_capsule_lab.cli.arguments import add_model_arguments, input_file, label, load_model, whole_number
-from fairseq_capsule_lab.pages.sentences import describe_model
 from fairseq_capsule_lab.pages.server.requests import MOST_BEAM
-from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator
+from fairseq_capsule_lab.pages.server.translator import Translator
 
 LOOPBACK = "127.0.0.1"
 LOCAL = "made for this computer; if others shall use it, put a proxy before it (docs/serving-and-reports.md, Proxy)"
@@ -51,8 +50,7 @@ def run(args: Namespace) -> None:
 
     with limits.listen(args.host, args.port) as listening:
         hubs = [load_model(args, path) for path in (args.checkpoint, args.against) if path is not None]
-        system, *others = [ServedModel(describe_model(hub).name, hub) for hub in hubs]
-        translator = Translator(system, others[0] if others else None, args.beam, args.longest)
+        translator = Translator(hubs[0], hubs[1] if args.against else None, args.beam, args.longest)
         names = frozenset(name.lower() for name in args.name)
         app = application.application(translator, names, args.waiting, args.rate)
         notes = [LOCAL] if _is_loopback(args.host) else [f"--host {args.host}: {OPEN}", LOCAL]

@@ -74,19 +74,7 @@ def inspect_sources(
         LabError: a sentence is empty, it or its translation is too long for a model, a hub is an ensemble, or the
             dictionaries differ.
     """
-    hubs = [hub] if against is None else [hub, against]
-    if any(len(loaded.models) > 1 for loaded in hubs):
-        raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
-    longest = min(loaded.models[0].max_positions()[0] for loaded in hubs)
-    for source in sources:
-        if len(source.tokens) < 2:
-            raise LabError(f"sentence {source.number} is empty; remove it")
-        if len(source.tokens) > longest:
-            raise LabError(
-                f"sentence {source.number} has {len(source.tokens)} subwords, more than the model's {longest}; cut it"
-            )
-    if against is not None and (against.src_dict != hub.src_dict or against.tgt_dict != hub.tgt_dict):
-        raise LabError("--against: the two models have different dictionaries; compare models of one data folder")
+    _require_readable([hub] if against is None else [hub, against], sources)
     origin = Origin(
         model=describe_model(hub),
         against=None if against is None else describe_model(against),
@@ -103,12 +91,8 @@ def inspect_sources(
                 f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
                 f"{against.models[0].max_positions()[1]} of the model in --against; leave the sentence out"
             )
-        sentence = Sentence(
-            tokens.unsqueeze(0),
-            target.unsqueeze(0),
-            source.words,
-            tuple(hub.tgt_dict[token] for token in target.tolist()),
-        )
+        words = tuple(hub.tgt_dict[token] for token in target.tolist())
+        sentence = Sentence(tokens.unsqueeze(0), target.unsqueeze(0), source.words, words)
         arrays = gather_arrays(hub.models[0], sentence)
         if against is not None:
             others = gather_arrays(against.models[0], sentence)
@@ -117,13 +101,29 @@ def inspect_sources(
             source.number,
             source.collection,
             source.words,
-            sentence.target_words,
+            words,
             text_of(hub, target),
             source.reference,
             arrays,
             origin,
             None if against is None else text_of(against, generate(against, tokens, beam)[0]["tokens"]),
         )
+
+
+def _require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[SourceSentence]) -> None:
+    first, *others = hubs
+    if any(len(hub.models) > 1 for hub in hubs):
+        raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
+    longest = min(hub.models[0].max_positions()[0] for hub in hubs)
+    for source in sources:
+        if len(source.tokens) < 2:
+            raise LabError(f"sentence {source.number} is empty; remove it")
+        if len(source.tokens) > longest:
+            raise LabError(
+                f"sentence {source.number} has {len(source.tokens)} subwords, more than the model's {longest}; cut it"
+            )
+    if any(hub.src_dict != first.src_dict or hub.tgt_dict != first.tgt_dict for hub in others):
+        raise LabError("--against: the two models have different dictionaries; compare models of one data folder")
 
 
 def generate(hub: GeneratorHubInterface, tokens: Tensor, beam: int) -> List[Dict[str, Tensor]]:

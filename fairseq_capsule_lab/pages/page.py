@@ -76,7 +76,7 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
         "source": inspection.source,
         "target": inspection.target,
         "views": [_view(view, inspection) for view in inspection.views],
-        "arrays": {name: _packed(array, digits) for name, array in inspection.arrays.items()},
+        "arrays": {name: _pack(array, digits) for name, array in inspection.arrays.items()},
         "colours": {
             "shares": _colours(SHARES),
             "signed": _colours(SIGNED),
@@ -174,7 +174,7 @@ def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator
         yield {**asdict(difference), "difference": True}
 
 
-def _packed(array: NamedArray, digits: int) -> Dict[str, Any]:
+def _pack(array: NamedArray, digits: int) -> Dict[str, Any]:
     """Words unchanged; numbers rounded to decimals, as 16-bit integers, low bytes first, compressed."""
     packed: Dict[str, Any] = {"axes": list(array.axes.items()), "shape": array.values.shape}
     if array.values.dtype.kind == "U":

@@ -2,11 +2,11 @@
 
 import math
 import time
-from dataclasses import dataclass
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from fairseq.hub_utils import GeneratorHubInterface
 
+from fairseq_capsule.inspection.views import NamedArray
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.pages.inspection import InspectedSentence, generate, inspect_sources
 from fairseq_capsule_lab.pages.page import page_html
@@ -17,25 +17,6 @@ SHORTEST = 2  # minimum subwords of a sentence, with end of sentence
 DIGITS = 6  # significant digits of a number in an answer
 
 
-@dataclass(frozen=True)
-class ServedModel:
-    """A loaded model, named by its checkpoint."""
-
-    name: str
-    hub: GeneratorHubInterface
-
-    def facts(self) -> Dict[str, Any]:
-        model, task = describe_model(self.hub), self.hub.task
-        return {
-            "name": self.name,
-            "architecture": model.architecture,
-            "summary": model.summary,
-            "parameters": model.parameters,
-            "source_language": getattr(task.cfg, "source_lang", None),
-            "target_language": getattr(task.cfg, "target_lang", None),
-        }
-
-
 class Translator:
     """Translates and inspects sentences with one or two models.
 
@@ -43,7 +24,7 @@ class Translator:
     as the others.
 
     Args:
-        system, against: the model, and a second model with the same dictionaries.
+        hub, against: the model, and a second model with the same dictionaries.
         beam: the beam size of a request without one.
         longest: maximum subwords of a sentence, with end of sentence; the limit of a model may be lower.
 
@@ -51,10 +32,16 @@ class Translator:
         LabError: the models are not compatible, or the limit is too low for any sentence.
     """
 
-    def __init__(self, system: ServedModel, against: Optional[ServedModel] = None, beam: int = 5, longest: int = 256):
-        self.systems = [system] if against is None else [system, against]
+    def __init__(
+        self,
+        hub: GeneratorHubInterface,
+        against: Optional[GeneratorHubInterface] = None,
+        beam: int = 5,
+        longest: int = 256,
+    ):
+        self.hubs = [hub] if against is None else [hub, against]
         self.beam = beam
-        self.longest = min(longest, *(system.hub.models[0].max_positions()[0] for system in self.systems))
+        self.longest = min(longest, *(loaded.models[0].max_positions()[0] for loaded in self.hubs))
         if self.longest < SHORTEST:
             raise LabError(
                 f"--longest {longest}: a sentence has at least {SHORTEST} subwords with its end; give a larger number"
@@ -64,7 +51,7 @@ class Translator:
     def facts(self) -> Dict[str, Any]:
         """Facts about the models and the limits of requests."""
         return {
-            "systems": [system.facts() for system in self.systems],
+            "systems": [_facts(hub) for hub in self.hubs],
             "beam": self.beam,
             "longest": self.longest,
             "views": list(self.views),
@@ -77,7 +64,7 @@ class Translator:
         return {
             "text": request.text,
             "source": list(source.words),
-            "systems": [self._translated(system, source, beam) for system in self.systems],
+            "systems": [_translate(hub, source, beam) for hub in self.hubs],
         }
 
     def inspect(self, request: SentenceRequest) -> Dict[str, Any]:
@@ -112,14 +99,13 @@ class Translator:
         return page_html(self._inspection(request))
 
     def _inspection(self, request: SentenceRequest) -> InspectedSentence:
-        hub, *others = [system.hub for system in self.systems]
+        hub, against = (*self.hubs, None)[:2]
         source = self._source(request.text)
-        beam = request.beam or self.beam
-        (inspection,) = inspect_sources(hub, [source], beam=beam, against=others[0] if others else None)
+        (inspection,) = inspect_sources(hub, [source], beam=request.beam or self.beam, against=against)
         return inspection
 
     def _source(self, text: str) -> SourceSentence:
-        (source,) = sentences_of_text(self.systems[0].hub, [text])
+        (source,) = sentences_of_text(self.hubs[0], [text])
         if len(source.tokens) < SHORTEST:
             raise Refusal(422, "the text is empty after tokenising; type a sentence")
         if len(source.tokens) > self.longest:
@@ -128,33 +114,47 @@ class Translator:
             )
         return source
 
-    def _translated(self, system: ServedModel, source: SourceSentence, beam: int) -> Dict[str, Any]:
-        start = time.perf_counter()
-        hypotheses = generate(system.hub, source.tokens.to(system.hub.device), beam)
-        listed = [_hypothesis(system.hub, hypothesis) for hypothesis in hypotheses]
-        seconds = time.perf_counter() - start
-        return {"name": system.name, "milliseconds": round(1000 * seconds), "hypotheses": listed}
+
+def _facts(hub: GeneratorHubInterface) -> Dict[str, Any]:
+    model, task = describe_model(hub), hub.task.cfg
+    return {
+        "name": model.name,
+        "architecture": model.architecture,
+        "summary": model.summary,
+        "parameters": model.parameters,
+        "source_language": getattr(task, "source_lang", None),
+        "target_language": getattr(task, "target_lang", None),
+    }
+
+
+def _translate(hub: GeneratorHubInterface, source: SourceSentence, beam: int) -> Dict[str, Any]:
+    start = time.perf_counter()
+    hypotheses = [_hypothesis(hub, hypothesis) for hypothesis in generate(hub, source.tokens.to(hub.device), beam)]
+    milliseconds = round(1000 * (time.perf_counter() - start))
+    return {"name": describe_model(hub).name, "milliseconds": milliseconds, "hypotheses": hypotheses}
 
 
 def _hypothesis(hub: GeneratorHubInterface, hypothesis: Dict[str, Any]) -> Dict[str, Any]:
     tokens = hypothesis["tokens"]
     return {
         "translation": text_of(hub, tokens),
-        "score": _short(float(hypothesis["score"])),
+        "score": _round(float(hypothesis["score"])),
         "subwords": [hub.tgt_dict[token] for token in tokens.tolist()],
-        "log_probabilities": [_short(value) for value in hypothesis["positional_scores"].tolist()],
+        "log_probabilities": _round(hypothesis["positional_scores"].tolist()),
     }
 
 
-def _as_json(array) -> Dict[str, Any]:
-    values = array.values.tolist() if array.values.dtype.kind == "U" else _shortened(array.values.tolist())
-    return {"axes": {axis: list(labels) for axis, labels in array.axes.items()}, "values": values}
+def _as_json(array: NamedArray) -> Dict[str, Any]:
+    return {
+        "axes": {axis: list(labels) for axis, labels in array.axes.items()},
+        "values": _round(array.values.tolist()),
+    }
 
 
-def _shortened(values: Any) -> List[Any] | float | None:
-    return [_shortened(value) for value in values] if isinstance(values, list) else _short(values)
-
-
-def _short(value: float) -> float | None:
-    """A number with `DIGITS` significant digits; None if it is not finite, which JSON cannot represent."""
+def _round(value: Any) -> Any:
+    """Numbers with `DIGITS` significant digits, in lists of any depth; None for one that is not finite; texts."""
+    if isinstance(value, list):
+        return [_round(item) for item in value]
+    if isinstance(value, str):
+        return value
     return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import shutil
 import threading
 import time
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ uvicorn = library("uvicorn")
 
 from fairseq_capsule.hub import load  # noqa: E402
 from fairseq_capsule_lab.pages.server.application import application  # noqa: E402
-from fairseq_capsule_lab.pages.server.translator import ServedModel, Translator  # noqa: E402
+from fairseq_capsule_lab.pages.server.translator import Translator  # noqa: E402
 from tests.cli.world import make_world  # noqa: E402
 
 
@@ -32,11 +33,12 @@ def model(tmp_path_factory):
 @pytest.fixture(scope="session")
 def translator(model):
     """A translator that compares a model with itself. The length is limited: an untrained model does not stop."""
-    hubs = [load(*model), load(*model)]
+    checkpoint, data = model
+    hubs = [load(checkpoint, data), load(shutil.copy(checkpoint, checkpoint.with_name("other.pt")), data)]
     for hub in hubs:
         with open_dict(hub.cfg):
             hub.cfg.generation.max_len_b = 6
-    return Translator(ServedModel("model.pt", hubs[0]), ServedModel("other.pt", hubs[1]), beam=3, longest=30)
+    return Translator(*hubs, beam=3, longest=30)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, settings
@@ -30,14 +31,14 @@ def refused(answer, status):
 class TestAnswers:
     def test_model_describes_the_models_and_defaults(self, server):
         found = server.ask("GET", "/model").json
-        assert [system["name"] for system in found["systems"]] == ["model.pt", "other.pt"]
+        assert [Path(system["name"]).name for system in found["systems"]] == ["model.pt", "other.pt"]
         assert found["systems"][0]["architecture"] == "gdr_transformer_tiny"
         assert (found["beam"], found["longest"]) == (3, 30) and "PAST and FUTURE" in found["views"]
 
     def test_translations_are_those_of_the_model(self, server, translator):
         found = server.translate("  a b\n c d ", beam=4).json
         assert found["text"] == "a b c d" and found["source"] == ["a", "b", "c", "d", "</s>"]
-        hub = translator.systems[0].hub
+        hub = translator.hubs[0]
         for system in found["systems"]:
             assert len(system["hypotheses"]) == 4
             assert system["hypotheses"][0]["translation"] == hub.translate("a b c d", beam=4)
