@@ -1,6 +1,6 @@
 """Every registered architecture of the package, with the options for its tests."""
 
-from fairseq.models import MODEL_DATACLASS_REGISTRY, MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY
 
 import fairseq_capsule.tasks  # noqa: F401  registers the architectures
 from fairseq_capsule.mechanisms.base import options_off
@@ -19,7 +19,7 @@ from fairseq_capsule.testing.small_models import build_small as build
 __all__ = ["LENGTHS", "build", "encode", "logits_of", "make_batch", "make_criterion", "make_sentences", "make_task"]
 
 ARCHITECTURES = sorted(
-    name for name in MODEL_DATACLASS_REGISTRY if MODEL_REGISTRY[name].__module__.startswith("fairseq_capsule.")
+    name for name, model in ARCH_MODEL_REGISTRY.items() if model.__module__.startswith("fairseq_capsule.")
 )
 SMALL = SIZES
 

@@ -1,4 +1,6 @@
-"""Translations with their reference, in the formats of a prepared corpus and of fairseq-generate."""
+"""Translations with their reference, in the formats of a prepared corpus, of fairseq-generate and of comet-score."""
+
+import json
 
 REFERENCES = [
     'Er fragt: "Gut & schön?", und geht.',
@@ -41,4 +43,22 @@ TRANSLATIONS = [
 
 def write(path, lines):
     path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def write_comet(path, sources, references, scored):
+    """Write scores as `comet-score --to_json` of unbabel-comet 2.2.7 does.
+
+    Args:
+        scored: by the name of each file of translations, its lines and their scores.
+    """
+    content = {
+        name: [
+            {"src": source, "mt": line, "ref": reference, "COMET": score}
+            for source, line, reference, score in zip(sources, lines, references, scores, strict=True)
+        ]
+        for name, (lines, scores) in scored.items()
+    }
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(content, file, ensure_ascii=False, indent=4)
     return path

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fairseq_capsule_lab.evaluation.seeds import effect, jackknife_error
-from tests.cli.scored import REFERENCES, TRANSLATIONS, write
+from tests.cli.scored import REFERENCES, TRANSLATIONS, write, write_comet
 
 OTHERS = ["Er geht.", "Die Bahn.", "Ein Hund läuft.", "Zwei Kinder spielen."]
 
@@ -18,14 +18,9 @@ def texts(tmp_path):
     return [write(tmp_path / name, lines) for name, lines in files.items()]
 
 
-def comet(folder, *systems, name="COMET"):
-    """A file as comet-score writes it: for each file of translations, its sentences."""
-    content = {
-        f"{number}.de": [{"src": "…", "mt": text, name: score} for text, score in system]
-        for number, system in enumerate(systems)
-    }
-    (folder / "comet.json").write_text(json.dumps(content), encoding="utf-8")
-    return folder / "comet.json"
+def comet(folder, *systems):
+    scored = {f"run-{number}/translations.de": system for number, system in enumerate(systems)}
+    return write_comet(folder / "comet.json", ["…"] * len(REFERENCES), REFERENCES, scored)
 
 
 OURS, THEIRS = [0.9, 0.8, 0.95, 0.7], [0.5, 0.81, 0.6, 0.4]
@@ -33,7 +28,7 @@ OURS, THEIRS = [0.9, 0.8, 0.95, 0.7], [0.5, 0.81, 0.6, 0.4]
 
 def test_the_score_is_the_mean_and_the_bootstrap_compares_it(command, tmp_path, texts):
     reference, ours, theirs = texts
-    file = comet(tmp_path, zip(TRANSLATIONS, OURS), zip(OTHERS, THEIRS))
+    file = comet(tmp_path, (TRANSLATIONS, OURS), (OTHERS, THEIRS))
     result = command("score", ours, reference, "--against", theirs, "--external", f"COMET={file}", "--json")
     assert result.status == 0, result.err
     printed = json.loads(result.out.splitlines()[-1])["scores"]
@@ -52,6 +47,16 @@ def test_json_and_tsv_of_one_output(command, tmp_path, texts, content):
     (tmp_path / "scores").write_text(content)
     result = command("score", texts[1], texts[0], "--external", f"mine={tmp_path / 'scores'}", "--json")
     assert json.loads(result.out.splitlines()[-1])["scores"]["mine"]["score"] == pytest.approx(0.8375, abs=1e-6)
+
+
+def test_the_error_spans_of_xcomet_are_ignored(command, tmp_path, texts):
+    file = comet(tmp_path, (TRANSLATIONS, OURS))
+    content = json.loads(file.read_text(encoding="utf-8"))
+    for entries in content.values():
+        entries[1]["errors"] = [{"text": "am", "confidence": 0.4, "severity": "minor", "start": 17, "end": 19}]
+    file.write_text(json.dumps(content, indent=4))
+    result = command("score", texts[1], texts[0], "--external", f"COMET={file}", "--json")
+    assert json.loads(result.out.splitlines()[-1])["scores"]["COMET"]["score"] == pytest.approx(0.8375, abs=1e-6)
 
 
 def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, texts):
@@ -93,7 +98,7 @@ def test_a_file_with_other_contents_is_refused(refused, tmp_path, texts, content
 
 
 def test_scores_of_other_translations_are_refused(refused, tmp_path, texts):
-    file = comet(tmp_path, zip(OTHERS, THEIRS), zip(TRANSLATIONS, OURS))
+    file = comet(tmp_path, (OTHERS, THEIRS), (TRANSLATIONS, OURS))
     line = refused("score", texts[1], texts[0], "--against", texts[2], "--external", f"COMET={file}")
     assert line == (f"{file}: 4 of its translations differ from {texts[1]}; give the scores in the outputs' order")
 

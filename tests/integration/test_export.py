@@ -24,7 +24,7 @@ library("transformers")
 WORDS = "the dog's house “red” isn't U-Bahn café Tom & Jerry 3,000 he said: small. old green".split()
 SENTENCES = 200
 PAGE = (REPOSITORY / "docs/bridges.md").read_text(encoding="utf-8")
-HUGGING_FACE, PROGRAM = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+HUGGING_FACE, _, PROGRAM = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 BLOCKED = "import sys; sys.modules.update(dict.fromkeys(('fairseq', 'fairseq_capsule', 'torch')))\n"
 MODELS = {
     "plain": "--encoder-routing none --decoder-routing none --share-all-embeddings".split(),
