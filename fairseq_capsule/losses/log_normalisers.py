@@ -36,7 +36,7 @@ def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tens
 class _WeightedLogNormalisers(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, features: Tensor, embeddings: Tensor, weights: Tensor, with_gradient: bool) -> Tensor:
-        of_features, of_embeddings = (wanted and with_gradient for wanted in ctx.needs_input_grad[:2])
+        of_features, of_embeddings = (needed and with_gradient for needed in ctx.needs_input_grad[:2])
         # The gradients are computed before the loss is scaled. float16 would lose the probabilities of rare words.
         exact = torch.promote_types(features.dtype, torch.float32)
         features_gradient = torch.empty_like(features, dtype=exact)

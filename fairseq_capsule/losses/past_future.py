@@ -157,14 +157,14 @@ def bag_overlap_by_step(
         (past, before, earlier & first.unsqueeze(1)),
         (future, after, ~earlier & last.unsqueeze(1)),
     ):
-        found = torch.zeros_like(bags)
+        probable = torch.zeros_like(bags)
         for i in range(len(target)):
             logits = features[i].to(dtype) @ embeddings.t()
             k = (top * sizes[i]).clamp(1, len(embeddings))
             lowest = logits.topk(int(k.max()), dim=1).values.gather(1, (k - 1).unsqueeze(1))
-            found[i] = logits[:, target[i]] >= lowest
+            probable[i] = logits[:, target[i]] >= lowest
         counted = valid & (sizes > 0)
-        rates.append(((found & bags).sum(2) / bags.sum(2)).masked_fill(~counted, torch.nan))
+        rates.append(((probable & bags).sum(2) / bags.sum(2)).masked_fill(~counted, torch.nan))
     return StepOverlap(*rates)
 
 

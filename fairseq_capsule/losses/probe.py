@@ -28,5 +28,5 @@ def bag_recall(logits: Tensor, target: Tensor, mask: Tensor, top: int) -> Tensor
     chosen = torch.zeros_like(logits, dtype=torch.bool).scatter_(1, probable, True)
     same = target.unsqueeze(2).eq(target.unsqueeze(1)) & ~mask.unsqueeze(1)
     distinct = ~mask & ~same.tril(-1).any(2)
-    found = chosen.gather(1, target.masked_fill(mask, 0)) & distinct
-    return (found.sum(1) / distinct.sum(1).clamp(min=1)).sum()
+    hits = chosen.gather(1, target.masked_fill(mask, 0)) & distinct
+    return (hits.sum(1) / distinct.sum(1).clamp(min=1)).sum()

@@ -21,8 +21,8 @@ from fairseq_capsule.models.presets import Presets, bases_of, register_presets, 
 from fairseq_capsule.options import validated
 
 
-def _check(given: FlatTransformerConfig) -> None:
-    config = given.with_decoder_sizes()
+def _check(options: FlatTransformerConfig) -> None:
+    config = options.with_decoder_sizes()
     config.kept_layers("encoder"), config.kept_layers("decoder")
     for side, heads, embed_dim in (
         ("encoder", config.encoder_attention_heads, config.encoder_embed_dim),
@@ -93,13 +93,13 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
         reads = any(reads_layers(getattr(self, name)) for name in self.mechanism_parts)
         encoded = super().forward(src_tokens, src_lengths, return_all_hiddens or reads, token_embeddings)
-        given = Source(
+        plain = Source(
             encoded["encoder_out"][0].transpose(0, 1),
             encoded["encoder_padding_mask"][0],
             tuple(layer_outputs(encoded)) if reads else (),
         )
-        source = run_on_source(self, given)
-        if source.states is not given.states or source.padding_mask is not given.padding_mask:
+        source = run_on_source(self, plain)
+        if source.states is not plain.states or source.padding_mask is not plain.padding_mask:
             encoded["encoder_out"] = [source.states.transpose(0, 1)]
             encoded["encoder_padding_mask"] = [source.padding_mask]
         if not return_all_hiddens:

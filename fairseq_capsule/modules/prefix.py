@@ -41,12 +41,12 @@ class RowHistory(NamedTuple):
 
     def in_order(self) -> List[Tensor]:
         """Return the tensors of all steps with the present rows."""
-        found, rows = [], None
+        tensors, rows = [], None
         for tensor, order in zip(reversed(self.steps), reversed(self.orders)):
             if order is not None:
                 rows = order if rows is None else order[rows]
-            found.append(tensor if rows is None else tensor[rows])
-        return found[::-1]
+            tensors.append(tensor if rows is None else tensor[rows])
+        return tensors[::-1]
 
 
 class GrowingRows:

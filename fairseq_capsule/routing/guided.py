@@ -97,7 +97,7 @@ class _AdditiveScores(torch.autograd.Function):
         scale = 4 * vectors[0] if one_vector else 4
         gradients = (left_gradient.mul_(scale), right_gradient.mul_(scale), vectors_gradient, None)
         # torch refuses a gradient for an input that is None.
-        return tuple(found if needed else None for found, needed in zip(gradients, ctx.needs_input_grad))
+        return tuple(gradient if needed else None for gradient, needed in zip(gradients, ctx.needs_input_grad))
 
 
 def _by_step(block: Tensor) -> Tensor:

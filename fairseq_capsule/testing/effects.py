@@ -47,11 +47,11 @@ def _logits(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
 def _without(mechanism: Mechanism, model: BaseFairseqModel, arch: str, options: Options) -> BaseFairseqModel:
     """Return the model without a mechanism, with the same other parameters."""
     off = build_small(arch, {**options, **mechanism.off})
-    own, given = off.state_dict(), model.state_dict()
-    missing = sorted(own.keys() - given.keys() - changed_parameters(model)[1])
+    own, others = off.state_dict(), model.state_dict()
+    missing = sorted(own.keys() - others.keys() - changed_parameters(model)[1])
     assert not missing, f"{mechanism.name} removes parameters of the model: {missing}"
-    same = [name for name in own.keys() & given.keys() if own[name].shape == given[name].shape]
-    off.load_state_dict({**own, **{name: given[name] for name in same}})
+    same = [name for name in own.keys() & others.keys() if own[name].shape == others[name].shape]
+    off.load_state_dict({**own, **{name: others[name] for name in same}})
     return off
 
 

@@ -190,13 +190,13 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
     votes_gradient = [torch.zeros_like(whole) for whole in votes]
     totals_gradient = torch.zeros_like(totals)
     offsets_gradient = queries.new_zeros(queries.shape[:4])
-    each = 3 + 6 * (ctx.iterations - 1)
+    size = 3 + 6 * (ctx.iterations - 1)
     for index, rows in enumerate(_Rows.all(gradient.size(2), ctx.chunk, queries)):
         part = CausalVotes(*(whole[:, :, : rows.blocks].contiguous() for whole in votes))
         part_gradient = [whole[:, :, : rows.blocks] for whole in votes_gradient]
-        of_rows = kept[index * each : (index + 1) * each]
-        squashed = [of_rows[start : start + 3] for start in range(0, each, 6)]
-        products = [of_rows[start : start + 3] for start in range(3, each, 6)]
+        of_rows = kept[index * size : (index + 1) * size]
+        squashed = [of_rows[start : start + 3] for start in range(0, size, 6)]
+        products = [of_rows[start : start + 3] for start in range(3, size, 6)]
         slopes = curvatures([NormParts(*parts) for _, *parts in squashed])
         columns = rows.blocks * queries.size(3)
         capsules_gradient = rows.of(gradient)[..., :columns]
