@@ -4,7 +4,7 @@ The package is separate from `fairseq_capsule`, which registers models with fair
 seconds. This package does not import torch or fairseq, so a script can call it several times.
 """
 
-from fairseq_capsule_lab.runs.folder import RunFolder, read_report
+from fairseq_capsule_lab.runs.folder import RunFolder, finite_number, read_report, reading
 from fairseq_capsule_lab.runs.settings import Settings
 
-__all__ = ["RunFolder", "Settings", "read_report"]
+__all__ = ["RunFolder", "Settings", "finite_number", "read_report", "reading"]
