@@ -93,7 +93,7 @@ def _lists(file: Path) -> List[List[Any]]:
         return [list(column) for column in zip(*rows)]
     try:
         value = json.loads(content)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise LabError(f"{file}: no JSON; give a list of scores for each output") from error
     lists = list(value.values()) if isinstance(value, dict) else [value]
     if not all(isinstance(entries, list) for entries in lists):

@@ -16,6 +16,7 @@ import json
 import re
 import shutil
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from fairseq_capsule_lab.files import replace_file, replacing, require_plain
 from fairseq_capsule_lab.runs.settings import Settings
 
 LAST = "checkpoint_last.pt"
+LARGEST = 1e100  # of a figure; matplotlib fails close to the largest float
 EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
 KINDS = {
     EPOCH: re.compile(r"checkpoint(?P<epoch>\d+)\.pt"),
@@ -58,7 +60,7 @@ class Evaluation:
         return self.path / "scores.json"
 
     def scores(self) -> dict[str, Any] | None:
-        """The scores; None if the file is missing or is not a JSON object."""
+        """The scores; None if the file is missing. Raises a LabError as `read_report`."""
         return read_report(self.scores_file)
 
 
@@ -267,12 +269,42 @@ class RunFolder:
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if the file is missing or holds something else."""
+    """The JSON object in a file; None if the file is missing.
+
+    Raises:
+        LabError: the file exists and holds something else.
+    """
+    with reading(path):
+        try:
+            report = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        if not isinstance(report, dict):
+            raise TypeError(f"no object: {report!r}")
+        return report
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Read figures of a report. A report without them is never left out in silence.
+
+    Raises:
+        LabError: what is inside found that the report has other contents.
+    """
     try:
-        report = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return report if isinstance(report, dict) else None
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
+        raise LabError(
+            f"{path}: damaged, a figure in it cannot be read; delete it: then it is left out, and made again by "
+            "scripts/reproduce.sh or evaluate.sh"
+        ) from error
+
+
+def finite_number(value: Any) -> float:
+    """Return a figure of a report; raise a ValueError if it is not a finite number, or too large to draw."""
+    if type(value) not in (int, float) or not abs(value) <= LARGEST:
+        raise ValueError(f"no figure: {value!r}")
+    return value
 
 
 def _write(path: Path, text: str) -> None:

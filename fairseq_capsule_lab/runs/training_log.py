@@ -7,12 +7,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
 
+from fairseq_capsule_lab.runs.folder import LARGEST
+
 # A line of fairseq-hydra-train's log or of fairseq-train's.
 _LINE = re.compile(r"(?:\]\[(?P<hydra>[\w.]+)\]\[INFO\] - |\| INFO \| (?P<plain>[\w.]+) \| )(?P<text>.*)")
 _PARAMETERS = re.compile(r"num\. shared model params: (\d[\d,]{0,19}) ")
 _MEASURE = re.compile(r"\w{1,60}", re.ASCII)
 MOST_MEASURES = 20  # with a chart each
-LARGEST = 1e100  # of a figure; matplotlib fails close to the largest float
 # The entries of a progress line that are not measures of the model.
 PROGRESS = set("epoch num_updates wps ups wpb bsz ppl lr gnorm clip loss_scale gb_free train_wall wall".split())
 

@@ -1,6 +1,7 @@
 """Definitions of tables and figures, read from configs/tables/*.yaml or a file of the user, and checked."""
 
 import itertools
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -13,8 +14,10 @@ from fairseq_capsule_lab.errors import LabError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 CONFIGS = REPOSITORY / "configs"
-TEXT_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster; PyYAML may lack it
+TEXT_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is faster; PyYAML may lack it
 PAPERS = CONFIGS / "papers.yaml"
+MOST_LEVELS = 20  # of nested lists and keys
+MOST_ROWS = 1000  # of a table; each is a training for every seed
 
 Words = Tuple[str, ...]
 
@@ -23,7 +26,7 @@ TABLE = {"title": str, "paper": str, "columns": dict, "rows": dict, "against": s
 COLUMN = {"corpus": str, "measure": str, "splits": str}
 FIGURE = {"x": str, "y": str, "series": str}
 ROW = {"run": str, "on": str, "teacher": str, "against": str, "paper": list, "grid": dict}
-_KINDS = {str: "text", list: "a list", dict: "keys with values"}
+_KINDS: Dict[type, str] = {str: "text", list: "a list", dict: "keys with values"}
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ def load_table(name: str) -> Table:
         for label, spec in specs.items()
         for row in _rows(path, label, spec, None if label in exempt else against, len(columns))
     )
+    if len(rows) > MOST_ROWS:
+        raise LabError(f"{path}: {len(rows)} rows, more than {MOST_ROWS}; split the table")
     for label, number in Counter(row.label for row in rows).items():
         if number > 1:
             raise LabError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
@@ -209,8 +214,13 @@ class _Loader(TEXT_LOADER):
 def read_yaml(path: Path) -> Dict[str, Any]:
     """Read a YAML file with scalars as text, so that a printed 26.30 does not become 26.3; `null` is None."""
     try:
-        return _without_null(yaml.load(path.read_text(encoding="utf-8"), _Loader))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        text, depth = path.read_text(encoding="utf-8"), 0
+        for event in yaml.parse(text, _Loader):  # libyaml's loader crashes on deep nesting
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > MOST_LEVELS:
+                raise LabError(f"{path}: nested more than {MOST_LEVELS} levels deep; a table needs four")
+        return _without_null(yaml.load(text, _Loader))
+    except (yaml.YAMLError, ValueError, TypeError) as error:
         raise LabError(f"{path}: {' '.join(str(error).split())}") from error
 
 
@@ -233,6 +243,9 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
     for key, values in grid.items():
         if not isinstance(values, list):
             raise LabError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
+    number = math.prod(map(len, grid.values()))
+    if number > MOST_ROWS:
+        raise LabError(f"{path}: row {label!r}: its grid has {number} points, more than {MOST_ROWS}; leave values out")
     words = tuple(spec["run"].split()) if spec.get("run") else None
     others = (spec.get("on"), spec.get("teacher"), spec.get("against", against) if words else None)
     points = list(itertools.product(*grid.values()))

@@ -25,7 +25,7 @@ def report(
     Raises:
         LabError: the run's file is missing, or a file has other contents.
     """
-    ours, *theirs = (_file(each, split, measure, places) for each in (run, other) if each)
+    ours, *theirs = (file_of(each, split, measure, places) for each in (run, other) if each)
     files = [ours, *(file for file in theirs if file.is_file())]
     scores = {"scores": {measure.score: asdict(evaluate(_scored(measure, files), SAMPLES, SEED))}}
     return scores, scores if len(files) > 1 else None
@@ -33,21 +33,23 @@ def report(
 
 def report_over_seeds(
     runs: List[Tuple[Run, Optional[Run]]], split: str, measure: Measure, places: Places
-) -> Dict[str, Any]:
-    """Report the scores of several seeds and the effect.
+) -> Optional[Dict[str, Any]]:
+    """Report the scores of several seeds and the effect; None if a file is missing.
 
     Args:
         runs: for each seed, a run and the one that it is compared with.
 
     Raises:
-        LabError: a file is missing, or has other contents.
+        LabError: a file has other contents.
     """
     ours, theirs = zip(*runs)
-    files = [_file(run, split, measure, places) for run in (*theirs, *ours)]
+    files = [file_of(run, split, measure, places) for run in (*theirs, *ours)]
+    if not all(file.is_file() for file in files):
+        return None
     return {"scores": {measure.score: [asdict(each) for each in compare_seeds(_scored(measure, files), len(runs))]}}
 
 
-def _file(run: Run, split: str, measure: Measure, places: Places) -> Path:
+def file_of(run: Run, split: str, measure: Measure, places: Places) -> Path:
     return places.folder(run).evaluation(split).external(str(measure.score))
 
 

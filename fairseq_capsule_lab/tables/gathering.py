@@ -11,9 +11,8 @@ import numpy as np
 
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.analysis.reports import escaped
-from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.seeds import Effect, effect, holm
-from fairseq_capsule_lab.runs import read_report
+from fairseq_capsule_lab.runs import finite_number, read_report, reading
 from fairseq_capsule_lab.tables import external
 from fairseq_capsule_lab.tables.definitions import Column, Table
 from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
@@ -59,8 +58,6 @@ class Figures:
 Points = Dict[str, Figures]
 # A run's figures by the same keys, their difference to the other run's figure, and p.
 Found = Tuple[Dict[str, float], Optional[float], Optional[float]]
-# What is raised by reading a figure from a file that is not a report.
-NO_REPORT = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
@@ -85,7 +82,7 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
 
     Raises:
-        LabError: a run has a link or a pipe.
+        LabError: a run has a link or a pipe, or a report that exists and cannot be read.
         LabError: the table has an unknown measure or configuration.
     """
     require_measures(table)
@@ -126,14 +123,8 @@ def _points(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
     for run, other in runs:
         if not applies(column.measure, run):
             return {"": Figures(missing="")}
-        try:
-            figure = (
-                _score(run, other, column, places)
-                if measure_of(column.measure).score
-                else _compared_report(run, other, column, places)
-            )
-        except NO_REPORT:
-            figure = "its report is damaged: delete it and measure again"
+        is_scored = measure_of(column.measure).score
+        figure = (_score if is_scored else _compared_report)(run, other, column, places)
         if isinstance(figure, str):
             reasons.append(figure)
         else:
@@ -162,16 +153,20 @@ def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
     folder = places.runs / run.compared_folder(other, [run.seed for run, _ in runs])
     differences, errors = [], []
     for split in (split for split in column.splits if split in run.setting.splits):
-        try:
-            reported = folder / f"{split}.json"
-            found = (
-                external.report_over_seeds(runs, split, measure, places) if measure.external else read_report(reported)
-            )
-            theirs, ours = found["scores"][measure.score]
-            pairs = [_number(our) - _number(their) for our, their in zip(ours["scores"], theirs["scores"], strict=True)]
-            errors.append(_number(ours["effect"]["error_over_sentences"]))
-        except (LabError, *NO_REPORT):
+        path = folder / f"{split}.json"
+        if measure.external:
+            report = external.report_over_seeds(runs, split, measure, places)
+        else:
+            report = read_report(path)
+        if report is None:
             return None
+        with reading(path):
+            theirs, ours = report["scores"][measure.score]
+            pairs = [
+                finite_number(our) - finite_number(their)
+                for our, their in zip(ours["scores"], theirs["scores"], strict=True)
+            ]
+            errors.append(finite_number(ours["effect"]["error_over_sentences"]))
         if len(pairs) != len(runs):
             return None
         differences.append(pairs)
@@ -180,16 +175,10 @@ def _effect(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Place
 
 def _correct(cells: Dict[str, Tuple[Points, ...]], number: int) -> None:
     """Correct the p of all effects of a column for their number."""
-    points = [row[number] for row in cells.values() if any(figures.effect for figures in row[number].values())]
-    for place, corrected in zip(points, holm([place[""].effect for place in points])):
-        place[""] = replace(place[""], effect=corrected)
-
-
-def _number(found: Any) -> float:
-    """Return a figure; raise a ValueError if it is not a finite number."""
-    if type(found) not in (int, float) or not math.isfinite(found):
-        raise ValueError(f"no figure: {found!r}")
-    return found
+    effects = [(row[number], figures.effect) for row in cells.values() if (figures := row[number].get("")) is not None]
+    corrected = [(points, found) for points, found in effects if found]
+    for (points, _), found in zip(corrected, holm([found for _, found in corrected])):
+        points[""] = replace(points[""], effect=found)
 
 
 def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
@@ -203,20 +192,25 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Un
         scores = folder.evaluation(split).scores()
         if scores is None:
             return _untrained(run, places) or _reason(folder.path, f"evaluate-{split}") or f"{split} is not scored"
-        compared = (
-            read_report(places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json") if other else None
-        )
+        compared, path = None, folder.evaluation(split).scores_file
+        if other:
+            path_of_comparison = places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json"
+            compared = read_report(path_of_comparison)
         if measure.external:
-            try:
-                scores, compared = external.report(run, other, split, measure, places)
-            except LabError as error:
-                return str(error)
-        values.append(_number(measure.read(scores)))
-        tests += [compared["scores"][measure.score]["against"]] if compared else []
+            file = external.file_of(run, split, measure, places)
+            if not file.exists():
+                return f"{file}: No such file or directory; name the file of the scores"
+            scores, compared = external.report(run, other, split, measure, places)
+        with reading(path):
+            values.append(finite_number(measure.read(scores)))
+        if compared:
+            with reading(path_of_comparison):
+                test = compared["scores"][measure.score]["against"]
+                p = test["p"]  # None if both scores are equal
+                tests.append((finite_number(test["difference"]), None if p is None else finite_number(p)))
     whole = len(tests) == len(values)
-    difference = statistics.mean(_number(test["difference"]) for test in tests) if whole else None
-    p = tests[0]["p"] if whole and len(tests) == 1 else None  # None if both scores are equal
-    return {"": statistics.mean(values)}, difference, None if p is None else _number(p)
+    difference = statistics.mean(difference for difference, _ in tests) if whole else None
+    return {"": statistics.mean(values)}, difference, tests[0][1] if whole and len(tests) == 1 else None
 
 
 def _compared_report(run: Run, other: Optional[Run], column: Column, places: Places) -> Union[str, Found]:
@@ -229,11 +223,13 @@ def _compared_report(run: Run, other: Optional[Run], column: Column, places: Pla
 
 def _report(run: Run, column: Column, places: Places) -> Union[str, Found]:
     measure, folder = measure_of(column.measure), places.folder(run)
-    found = read_report(folder.path / "measures" / f"{measure.source}.json")
-    if found is not None:
-        value = measure.read(found)
-        points = value if isinstance(value, dict) else {"": value}
-        return {point: _number(each) for point, each in points.items()}, None, None
+    path = folder.path / "measures" / f"{measure.source}.json"
+    report = read_report(path)
+    if report is not None:
+        with reading(path):
+            value = measure.read(report)
+            points: Dict[str, Any] = dict(value) if measure.by_words else {"": value}  # type: ignore[arg-type]
+            return {point: finite_number(figure) for point, figure in points.items()}, None, None
     reasons = [] if measure.source in TIMED else [_untrained(run, places)]
     reasons += [_reason(folder.path, f"measure-{measure.source}")]
     unscored = measure.source in SCORED and folder.evaluation("test").scores() is None
@@ -270,11 +266,12 @@ def _label(runs: List[Tuple[Run, Optional[Run]]], column: Column, places: Places
     measure = measure_of(column.measure)
     for run, _ in runs if measure.score else ():
         for split in column.splits if applies(column.measure, run) else ():
-            scores = places.folder(run).evaluation(split).scores()
-            try:
-                score = scores["scores"][measure.score] if scores else None
-                label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
-            except NO_REPORT:
+            evaluation = places.folder(run).evaluation(split)
+            scores = evaluation.scores()
+            if scores is None or measure.external:
                 continue
+            with reading(evaluation.scores_file):
+                score = scores["scores"][measure.score]
+                label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
             return f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
     return None

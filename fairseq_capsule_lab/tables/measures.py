@@ -5,7 +5,7 @@ A report is the last line that the command prints, a JSON object.
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, Callable, Dict, List, Optional, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
@@ -65,7 +65,7 @@ def command(source: str, run: Run, places: Places) -> List[str]:
     folder, corpus, setting = places.folder(run), places.corpus(run), run.setting
     task, benchmarks = task_of(run), REPOSITORY / "benchmarks"
     arch, model = model_options(run) if source in TIMED else ("", [])
-    values = {
+    values: Dict[str, Sequence[Any]] = {
         "checkpoint": [places.checkpoint(run)],
         "bin": [corpus / "bin"],
         "out": [folder.path / "measures"],

@@ -157,8 +157,10 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def _of_effect(effect: Optional[Effect]) -> Tuple[Optional[float], ...]:
-    return (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else (None,) * 4
+def _of_effect(
+    effect: Optional[Effect],
+) -> Tuple[Optional[float], Optional[float], Optional[float], Optional[float]]:
+    return (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else (None, None, None, None)
 
 
 def _notes(results: Results) -> Iterator[str]:
@@ -176,7 +178,7 @@ def _notes(results: Results) -> Iterator[str]:
         yield f"- {escaped(', '.join(speeds))}: the ratio to fairseq's own model of the same size; for that none.\n"
     compared = dict.fromkeys(row.against for row in table.rows if row.against)
     ours = [figures for cells in results.cells.values() for points in cells for figures in points.values()]
-    if any(figures.spread for figures in ours):
+    if any(len(figures.values) > 1 for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
         yield (

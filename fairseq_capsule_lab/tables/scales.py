@@ -1,7 +1,7 @@
 """Scales, configs/scales/*.yaml: the corpora, sizes and schedules that a table is made with."""
 
 from dataclasses import dataclass, fields
-from typing import Any, Dict, List, Mapping, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Tuple
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Words, read_yaml
@@ -98,7 +98,7 @@ def _regime(spec: Mapping[str, str]) -> Regime:
     return Regime(hours=float(spec["hours"]), **words)
 
 
-_READ = {  # for each type of field, how its YAML text is read
+_READ: Dict[Any, Callable[[Any], Any]] = {  # for each type of field, how its YAML text is read
     str: str,
     int: int,
     Words: lambda text: tuple(text.split()),

@@ -6,7 +6,7 @@ Words of commands hold absolute paths.
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.errors import LabError, quoted
@@ -167,7 +167,7 @@ class Work:
     def _gpus(self, run: Run) -> int:
         return run.setting.gpus if self.gpus is None else min(run.setting.gpus, self.gpus)
 
-    def _size(self, run: Run, share: float) -> Dict[str, int]:
+    def _size(self, run: Run, share: float) -> Dict[str, Any]:
         """Memory and minutes of a step that takes a share of a training's hours."""
         minutes = MINUTES_AT_LEAST + round(120 * share * run.regime.hours)
         return {"megabytes": 1000 * run.setting.memory, "minutes": minutes}

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from types import SimpleNamespace
 
@@ -98,10 +99,15 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     assert "No validation in the log of: a." in (place / "out/report.html").read_text()
 
 
-@pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "[1]"])
-def test_figures_that_are_not_finite_are_left_out(command, words, place, undrawn, ratio):
-    (place / "a/measures/throughput-train.json").write_text(f'{{"ratio": {ratio}}}')
-    (place / "b/measures/throughput-train.json").unlink()
+@pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "[1]", '"1"', "null", "{}", ""])
+def test_damaged_measures_are_named(refused, words, place, ratio):
+    (place / "b/measures/throughput-train.json").write_text(f'{{"ratio": {ratio}}}')
+    assert "b/measures/throughput-train.json: damaged, a figure in it cannot be read; delete it" in refused(*words)
+
+
+def test_measures_that_are_missing_are_left_out(command, words, place, undrawn):
+    for name in "ab":
+        (place / name / "measures/throughput-train.json").unlink()
     assert command(*words).status == 0
     assert "training, × baseline" not in (place / "out/report.html").read_text(encoding="utf-8")
 
@@ -134,7 +140,9 @@ class TestRefusals:
     @pytest.mark.parametrize("content", ["", "[]", "{}", '{"references": [], "scores": {}}', '{"references": ["x"]}'])
     def test_damaged_scores_are_named(self, refused, words, place, content):
         (place / "b/evaluation/test/scores.json").write_text(content)
-        assert "scores.json: missing or damaged; run scripts/evaluate.sh" in refused(*words)
+        assert re.search(
+            "b/evaluation/test/scores.json: (damaged, .*; delete it|missing or damaged; leave)", refused(*words)
+        )
 
     def test_other_references_are_refused(self, refused, words, place):
         change(place / "b/evaluation/test/scores.json", references=["elsewhere/newstest.de"])

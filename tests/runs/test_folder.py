@@ -277,9 +277,12 @@ def test_checkpoints_are_counted_by_kind(folder):
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{", "[" * 100_000, "NaN"])
-def test_missing_or_damaged_scores_are_none(folder, content):
+def test_missing_scores_are_none_and_damaged_ones_are_named(folder, content):
     evaluation = folder.evaluation("test")
     assert evaluation.scores() is None
     evaluation.path.mkdir(parents=True)
     evaluation.scores_file.write_text(content)
-    assert evaluation.scores() is None
+    with pytest.raises(
+        LabError, match="evaluation/test/scores.json: damaged, a figure in it cannot be read; delete it"
+    ):
+        evaluation.scores()

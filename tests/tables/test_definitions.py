@@ -9,9 +9,9 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, filled, load_table, table_names
 from fairseq_capsule_lab.tables.gathering import gather
-from fairseq_capsule_lab.tables.measures import MEASURES, composed, composed_of
+from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown
-from fairseq_capsule_lab.tables.runs import compared_runs
+from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
@@ -261,3 +261,40 @@ def test_equal_runs_of_different_tables_share_a_folder(places):
         table = load_table(name)
         names.add(compared_runs(table, table.row(label), table.columns[0], small, 2, places)[0].name)
     assert names == {"small/multi30k/capsule_transformer+decoder_routing-none/seed2"}
+
+
+DEEP = [f"title: {opening * 50_000}" for opening in ("[", "{a: ", "- ", "? ")]
+WRONG_YAML = [
+    *DEEP,
+    "title: *nothing",
+    "a: b: c",
+    "? [1]\n: x",
+    "? {a: b}\n: x",
+    "<<: 1",
+    "title: !!python/name:os.system",
+]
+
+
+@pytest.mark.parametrize("text", WRONG_YAML, ids=lambda text: text[:20])
+def test_wrong_yaml_is_one_line(tmp_path, text):
+    (tmp_path / "mine.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        load_table(str(tmp_path / "mine.yaml"))
+    assert "\n" not in str(error.value) and "mine.yaml: " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "rows, message",
+    [
+        (
+            "'{a} {b}': {run: transformer, grid: {a: [" + "1, " * 40 + "], b: [" + "1, " * 40 + "]}}",
+            "grid has 1600 points",
+        ),
+        ("\n  ".join(f"row {number}: {{}}" for number in range(1001)), "1001 rows, more than 1000"),
+    ],
+)
+def test_the_number_of_rows_is_bounded(tmp_path, rows, message):
+    column = "BLEU: {corpus: multi30k, measure: bleu}"
+    (tmp_path / "mine.yaml").write_text(f"title: T\ncolumns: {{{column}}}\nrows:\n  {rows}\n")
+    with pytest.raises(UserError, match=message):
+        load_table(str(tmp_path / "mine.yaml"))

@@ -21,10 +21,10 @@ from fairseq_capsule_lab.evaluation.translations import (
     disagreements,
     read_translations,
 )
-from fairseq_capsule_lab.runs import RunFolder, read_report
+from fairseq_capsule_lab.runs import RunFolder, finite_number, read_report, reading
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.settings import Settings
-from fairseq_capsule_lab.runs.training_log import TrainingLog, finite, read_training_log
+from fairseq_capsule_lab.runs.training_log import TrainingLog, read_training_log
 
 # The reports of scripts/reproduce.sh in RUN/measures: the file, the path of a figure in it, the column of the figure.
 _MEASURED = (
@@ -173,7 +173,9 @@ def _scores(run: Path, evaluation: Evaluation) -> Dict[str, Any]:
         and found.get("remove_bpe") in [None, *SUBWORDS]
     )
     if found is None or not fits:
-        raise LabError(f"{evaluation.scores_file}: missing or damaged; run scripts/evaluate.sh on {run} again")
+        raise LabError(
+            f"{evaluation.scores_file}: missing or damaged; leave {run} out, or run scripts/evaluate.sh on it again"
+        )
     return found
 
 
@@ -268,13 +270,12 @@ def _measured(run: Path) -> Dict[str, float]:
     """Figures of a run besides its scores. Figures that were not measured are missing."""
     figures = {}
     for name, place, column in _MEASURED:
-        found: Any = read_report(run / "measures" / name)
-        try:
-            for key in place:
-                found = found[key]
-        except (LookupError, TypeError):
+        path = run / "measures" / name
+        figure: Any = read_report(path)
+        if figure is None:
             continue
-        figure = finite(found)
-        if figure is not None:
-            figures[column] = figure
+        with reading(path):
+            for key in place:
+                figure = figure[key]
+            figures[column] = float(finite_number(figure))
     return figures

@@ -46,7 +46,6 @@ def make_run(folder, data, references, error, split="test", seed=1, scores=None,
     (folder / "measures").mkdir()
     (folder / "measures/size.json").write_text(json.dumps({"models": [{"parameters": 949288, "embeddings": 286720}]}))
     (folder / "measures/throughput-train.json").write_text('{"ratio": 0.815}')
-    (folder / "measures/throughput-generate.json").write_text("damaged")
     if log:
         write(folder / "train.log", training_log(error))
     return folder
