@@ -75,7 +75,7 @@ BY_NAME = {
 }
 # Names of classes that still occur twice. The set must shrink.
 TWICE = {"Measure", "Table"}
-LONGEST = 340  # lines of a file
+LONGEST = 345  # lines of a file
 WITHOUT_FAIRSEQ = {(PLUGIN, part) for part in ("routing", "losses", "modules", "huggingface")}
 
 

@@ -101,7 +101,7 @@ def test_beam_and_length_penalty(name):
     for run in runs_of(name):
         decode = run.setting.decode
         assert (value(decode, "--beam"), value(decode, "--lenpen")) == DECODING[load_table(name).paper], run.title
-        assert ("--lowercase" in decode) == (run.setting.configs in ("nist-zh-en", "multi30k"))
+        assert ("--lowercase" in decode) == (run.setting.configs in ("nist-zh-en", "multi30k", "ja-en"))
 
 
 @each_table_of_a_paper
