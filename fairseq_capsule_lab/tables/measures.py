@@ -5,6 +5,7 @@ A report is the last line that the command prints, a JSON object.
 
 import re
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq_capsule_lab.errors import LabError
@@ -41,11 +42,17 @@ class Measure:
 
 # --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
 
+ROUTING = "fairseq-capsule {{plugin}} analyze routing {{checkpoint}} --data {{bin}} --show {} --out {{out}} --json"
 SOURCES = {
     "size": "fairseq-capsule {plugin} size {checkpoint} --data {bin} --json",
     "nll": "fairseq-capsule {plugin} nll {checkpoint} --data {bin} --json",
     "probe": "fairseq-capsule {plugin} probe {checkpoint} --data {bin} --json",
     "overlap": "fairseq-capsule {plugin} analyze overlap {checkpoint} --data {bin} --out {out} --json",
+    # These also draw a sentence, or the sentences that differ most, beside their report.
+    "attention": ROUTING.format("encoder_attention"),
+    "past-future": ROUTING.format("past_future"),
+    "capsules": ROUTING.format("capsules"),
+    "cases": "fairseq-capsule analyze cases {before} {generated} {case} --out {out} --json",
     "coverage": "fairseq-capsule analyze coverage {generated} --train {source} {target} --out {out} --json",
     "lengths": "fairseq-capsule analyze lengths {generated} {case} {lang} --out {out} --json",
     "length-groups": "fairseq-capsule analyze lengths {generated} --groups 4 {case} {lang} --out {out} --json",
@@ -57,6 +64,9 @@ SOURCES = {
     "latency": "{python} {latency.py} {plugin} --archs {arch} transformer {model} {latency} --lengths --json",
 }
 TIMED = {source for source, words in SOURCES.items() if "{arch}" in words}  # of untrained models
+PAIRED = {
+    source for source, words in SOURCES.items() if "{before}" in words
+}  # with the baseline that a run starts from
 SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}  # of what evaluate.sh generated
 
 
@@ -69,6 +79,7 @@ def command(source: str, run: Run, places: Places) -> List[str]:
         "checkpoint": [places.checkpoint(run)],
         "bin": [corpus / "bin"],
         "out": [folder.path / "measures"],
+        "before": [places.folder(run.baseline).evaluation("test").translations] if run.baseline else [],
         "generated": [folder.evaluation("test").translations],
         "source": [corpus / "tokenised" / f"train.{task.source_lang}"],
         "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
@@ -108,6 +119,16 @@ def _score(name: str) -> Measure:
 
 def _row(key: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
     return lambda found: factor * found["rows"][0][key]
+
+
+def _statistic(name: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
+    """A figure of `analyze routing`."""
+    return lambda report: factor * next(row["value"] for row in report["rows"] if row["statistic"] == name)
+
+
+def _changed(sign: int) -> Callable[[Dict[str, Any]], float]:
+    """The share of the sentences, in percent, that a run translates better (1) or worse (-1) than its baseline."""
+    return lambda report: 100 * fmean(sign * row["difference"] > 0 for row in report["rows"])
 
 
 def _by_words(source: str, key: str, digits: int = 2) -> Measure:
@@ -151,6 +172,12 @@ MEASURES: Dict[str, Measure] = {
     # The first row of the report is about the whole target.
     "overlap_past": Measure("overlap", _row("past"), 3),
     "overlap_future": Measure("overlap", _row("future"), 3),
+    "attention_entropy_before": Measure("attention", _statistic("attention_before"), 3),
+    "attention_entropy": Measure("attention", _statistic("attention_after"), 3),
+    "moved_words": Measure("past-future", _statistic("past_future_moved", 100), 1),
+    "capsule_entropy": Measure("capsules", _statistic("aggregation_entropy"), 3),
+    "better_sentences": Measure("cases", _changed(1), 1),
+    "worse_sentences": Measure("cases", _changed(-1), 1),
     "bleu_by_length": _by_words("lengths", "bleu"),
     "ratio_by_length": _by_words("lengths", "length_ratio", 3),
     "bleu_by_length_group": _by_words("length-groups", "bleu"),
@@ -198,4 +225,8 @@ def applies(measure: str, run: Run) -> bool:
         return task_of(run).target_lang in DIACRITICS_OPTIONAL
     if measure.startswith("overlap"):
         return composed_of(run).model.get("guided_heads", "none") in ("bow", "both")
+    if measure_of(measure).source in PAIRED:
+        return run.baseline is not None
+    if measure == "moved_words":
+        return composed_of(run).model.get("past_future", "none") in ("gdr", "clf")
     return measure.startswith("probe") == (run.config == "probe")

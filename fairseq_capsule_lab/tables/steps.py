@@ -144,6 +144,7 @@ class Work:
     def _measure(self, run: Run, source: str) -> Step:
         needs = [] if source in measures.TIMED else self._decoding(run)  # an untrained model is timed
         needs += [_scores(run, "test")] if source in measures.SCORED else []
+        needs += [_scores(run.baseline, "test")] if source in measures.PAIRED and run.baseline else []
         gpus = min(1, self._gpus(run))
         device = ["--device", "cuda"] if source in measures.TIMED and gpus else []
         return Step(
@@ -252,7 +253,9 @@ def work_of(
         work.trained.update(needed if measure.source not in measures.TIMED else {})
         if measure.source:
             work.measured[run.name, measure.source] = None
-            work.evaluated.update({(run.name, "test"): None} if measure.source in measures.SCORED else {})
+            scored = [run] if measure.source in measures.SCORED else []
+            scored += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
+            work.evaluated.update({(scored_run.name, "test"): None for scored_run in scored})
             work.cells[f"{run.name}/measures/{measure.source}.json"] = None
             continue
         for split in (split for split in column.splits if split in run.setting.splits):

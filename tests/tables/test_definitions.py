@@ -16,12 +16,13 @@ from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
 NAMES = [
-    *("attention", "comparison", "comparison-lstm", "comparison-variants"),
+    *("attention", "attention-ja-en", "comparison", "comparison-lstm", "comparison-variants"),
+    "duan-figure5",
     *(f"duan-table{n}" for n in (1, 2, 3, 4)),
     *("readings", "readings-lstm"),
-    *("wang-figure3", "wang-figure4", *(f"wang-table{n}" for n in (1, 2, 3))),
-    *("weng-figure4", "weng-figure5", *(f"weng-table{n}" for n in (1, 2, 3, 4, 5))),
-    *("zheng-figure5", "zheng-figure6", *(f"zheng-table{n}" for n in (1, 2, 3))),
+    *("wang-figure3", "wang-figure4", *(f"wang-table{n}" for n in (1, 2, 3, 4))),
+    *("weng-figure4", "weng-figure5", "weng-figure6", *(f"weng-table{n}" for n in (1, 2, 3, 4, 5))),
+    *("zheng-figure4", "zheng-figure5", "zheng-figure6", *(f"zheng-table{n}" for n in (1, 2, 3))),
 ]
 
 
