@@ -233,6 +233,11 @@ class TestNames:
         places = [folder / "a:b.pt", world / "data/bin", "--text", "a", "--out", folder / "a.png"]
         assert command("picture", *places).status == 0
 
+    def test_codes_are_no_pipe(self, refused, world, tmp_path):
+        os.mkfifo(tmp_path / "codes")
+        places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
+        assert "a pipe, and codes are read twice" in refused("picture", *places, "--codes", tmp_path / "codes")
+
     def test_a_colon_in_the_name_of_the_data_is_refused(self, refused, world, tmp_path):
         shutil.copytree(world / "data/bin", tmp_path / "a:b")
         line = refused("size", world / "model.pt", "--data", tmp_path / "a:b")
