@@ -13,7 +13,7 @@ from fairseq_capsule.root_logger import unchanged_root_logger
 with unchanged_root_logger():
     from fairseq import hub_utils
 
-    from fairseq_capsule.checkpoints.models import load_model
+    from fairseq_capsule.checkpoints.models import building, load_model
     from fairseq_capsule.data.merges import require_codes
 
 
@@ -27,6 +27,15 @@ class CapsuleHub(hub_utils.GeneratorHubInterface):
 
     checkpoint: Optional[str] = None
     data: Optional[str] = None
+
+    def generate(self, *args: Any, **options: Any) -> Any:
+        """Translate tokens, as fairseq does.
+
+        Raises:
+            UserError: a sentence is too long, or the model's parameters or options are wrong.
+        """
+        with building(self.checkpoint, "it cannot translate this", "shorten the text, or give another model"):
+            return super().generate(*args, **options)
 
     def inspect(self, *args: Any, **options: Any) -> Any:
         """Show the routing of a translation. Calls `fairseq_capsule_lab.pages.inspect` with this hub."""
@@ -45,14 +54,17 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -
     Raises:
         UserError: a file is broken, or the dictionaries do not belong to the checkpoint.
     """
-    if options.get("bpe_codes"):
-        require_codes(options["bpe_codes"])
     checkpoint = Path(checkpoint)
     # Not hub_utils.from_pretrained: it splits names at a colon into several files. It also reads a file `code` next to
     # the checkpoint as its merges, even if the options name another file.
     with quiet_loading(checkpoint.name):
         model, cfg, task = load_model(checkpoint, Path(data).resolve(), options)
-    hub = CapsuleHub(cfg, task, [model])
+        with building(checkpoint, "no tokeniser, BPE and search can be built from its options"):
+            if cfg.bpe is not None and cfg.bpe._name == "subword_nmt":
+                require_codes(cfg.bpe.bpe_codes)
+            hub = CapsuleHub(cfg, task, [model])
+            hub.detokenize(hub.remove_bpe(hub.apply_bpe(hub.tokenize("a"))))  # some read their files only now
+            task.build_generator([model], cfg.generation)
     hub.checkpoint, hub.data = str(checkpoint), str(data)
     return hub
 

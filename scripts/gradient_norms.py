@@ -24,11 +24,12 @@ def gradient_sizes(checkpoint, baseline, data, split):
     from fairseq.modules import FairseqDropout
 
     from fairseq_capsule.checkpoints.loading import read_checkpoint
-    from fairseq_capsule.checkpoints.models import load_with_data
+    from fairseq_capsule.checkpoints.models import building, load_with_data
     from fairseq_capsule_lab.analysis.models import batches
 
     model, cfg, task = load_with_data(checkpoint, data)
-    criterion = task.build_criterion(cfg.criterion)
+    with building(checkpoint, "no criterion can be built from its options"):
+        criterion = task.build_criterion(cfg.criterion)
     model.train()  # fairseq has a fast path without gradients for models in eval mode
     for module in model.modules():
         if isinstance(module, FairseqDropout):

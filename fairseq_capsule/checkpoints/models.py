@@ -1,9 +1,12 @@
 """Loading of models from checkpoints. All commands of the package load models here."""
 
+import contextlib
+import dataclasses
 import importlib
+import inspect
 import os
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Dict, Optional, Tuple, Union
 
@@ -11,10 +14,12 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import data_utils
+from fairseq.dataclass.configs import DatasetConfig, GenerationConfig
 from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
+from fairseq.registry import REGISTRIES
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from fairseq_capsule.checkpoints.contents import require_finite
 from fairseq_capsule.checkpoints.loading import read_checkpoint
@@ -22,6 +27,7 @@ from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_di
 from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
+BUILT = ("model", "task", "tokenizer", "bpe", "generation")  # parts of a config whose files fairseq reads
 
 
 def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
@@ -42,27 +48,41 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     importlib.import_module("fairseq_capsule.tasks")  # by name, because the models import this package
     options = {"data": str(data), **(overrides or {})}
     state = read_checkpoint(checkpoint)
-    config = _require_parts(checkpoint, state)
-    require_finite(checkpoint, state)  # otherwise an assertion of fairseq fails in beam search
-    _require_dictionaries(checkpoint, state, data)
-    if isinstance(config, Namespace):
-        vars(config).update(options)
-    else:
-        overwrite_args_by_name(config, options)
+    with building(checkpoint, "no model can be built from its options and parameters"):
+        config = _require_parts(checkpoint, state)
+        require_finite(checkpoint, state)  # otherwise an assertion of fairseq fails in beam search
+        _require_dictionaries(checkpoint, state, data)
+        if isinstance(config, Namespace):
+            vars(config).update(options)
+        else:
+            overwrite_args_by_name(config, options)
+        _require_regular_files(checkpoint, config)
+        (model,), cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], state=state)
+        _require_options(checkpoint, cfg)
+        for name, _ in model.named_parameters():
+            if name in state["model"] and not state["model"][name].is_floating_point():
+                raise UserError(f"{checkpoint}: {name} is of type {state['model'][name].dtype}, which no parameter has")
+        _require_finite_results(checkpoint, model.eval(), task)
+    return model, cfg, task
+
+
+@contextlib.contextmanager
+def building(
+    checkpoint: Union[str, Path, None], failure: str, advice: str = "copy the file again, or train again"
+) -> Iterator[None]:
+    """Raise what fails because of a checkpoint's content again, as one line that names the file.
+
+    fairseq, OmegaConf, torch and the libraries of subwords raise many types. subword-nmt ends the process.
+    """
     try:
-        models, cfg, task = checkpoint_utils.load_model_ensemble_and_task([str(checkpoint)], state=state)
-    except (UserError, OSError):
+        yield
+    except UserError:
         raise
-    except Exception as error:  # fairseq, OmegaConf and torch raise many types for invalid options
+    except (Exception, SystemExit) as error:
+        if isinstance(error, OSError) and error.filename:  # its message names a file
+            raise
         reason = " ".join(str(error).split())[:300]
-        raise UserError(
-            f"{checkpoint}: no model can be built from its options and parameters ({type(error).__name__}: {reason}); "
-            "copy the file again, or train again"
-        ) from error
-    for name, _ in models[0].named_parameters():
-        if name in state["model"] and not state["model"][name].is_floating_point():
-            raise UserError(f"{checkpoint}: {name} is of type {state['model'][name].dtype}, which no parameter has")
-    return models[0].eval(), cfg, task
+        raise UserError(f"{checkpoint}: {failure} ({type(error).__name__}: {reason}); {advice}") from error
 
 
 def load_with_data(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
@@ -80,8 +100,9 @@ def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> Fair
         checkpoint: the file of the model.
         cfg, task: results of `load_model`.
     """
-    criterion = task.build_criterion(cfg.criterion)
-    criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
+    with building(checkpoint, "no criterion can be built from its options and parameters"):
+        criterion = task.build_criterion(cfg.criterion)
+        criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
     return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 
@@ -103,11 +124,60 @@ def _require_parts(checkpoint: Path, state: Mapping[str, Any]) -> Union[DictConf
         raise UserError(f"{checkpoint}: it has no model options; name a checkpoint that a training wrote")
     known = (("architecture", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}), ("task", TASK_REGISTRY))
     for name, (what, registry) in zip(names, known):
-        if not isinstance(name, str) or name not in registry:
-            there = f"its {what} {name!r} is unknown" if name else f"its options name no {what}"
-            plugin = ", or give the --user-dir of the plugin that defines it (in Python, import it)" if name else ""
-            raise UserError(f"{checkpoint}: {there}; name a checkpoint of fairseq or of this package{plugin}")
+        _require_known(checkpoint, what, name, registry)
     return config
+
+
+def _require_known(checkpoint: Path, what: str, name: Any, registry: Mapping) -> None:
+    if not isinstance(name, str) or name not in registry:
+        problem = f"its {what} {name!r} is unknown" if name else f"its options name no {what}"
+        plugin = ", or give the --user-dir of the plugin that defines it (in Python, import it)" if name else ""
+        raise UserError(f"{checkpoint}: {problem}; name a checkpoint of fairseq or of this package{plugin}")
+
+
+def _require_options(checkpoint: Path, cfg: DictConfig) -> None:
+    """Refuse unknown tokenisers and BPEs, and options of batches and of the search that are not of fairseq's types.
+
+    fairseq reads them after it has built the model. False stands for no choice where later versions have None.
+    """
+    for part in ("tokenizer", "bpe"):
+        name = cfg[part] if isinstance(cfg[part], str) else _name(cfg[part])
+        if name or not isinstance(cfg[part], (DictConfig, type(None))):
+            _require_known(checkpoint, part, name or cfg[part], REGISTRIES[part]["registry"])
+    for part, schema in (("dataset", DatasetConfig), ("generation", GenerationConfig)):
+        if not isinstance(cfg.get(part), DictConfig):
+            raise UserError(f"{checkpoint}: it has no {part} options; name a checkpoint that a training wrote")
+        names = {item.name for item in dataclasses.fields(schema)}
+        options = {name: value for name, value in cfg[part].items() if name in names and value is not False}
+        OmegaConf.merge(OmegaConf.structured(schema), options)
+
+
+def _require_regular_files(checkpoint: Path, config: Union[DictConfig, Namespace]) -> None:
+    """Refuse options that name a pipe or a device, which may never end. The training's own, such as its log, may."""
+    parts = [vars(config)] if isinstance(config, Namespace) else [config.get(part) for part in BUILT]
+    for part in (part for part in parts if isinstance(part, Mapping)):
+        for name, value in part.items():
+            if isinstance(value, str) and os.path.exists(value) and not (os.path.isfile(value) or os.path.isdir(value)):
+                raise UserError(f"{checkpoint}: its option {name} names {value}, a pipe or a device; name a file")
+
+
+@torch.no_grad()
+def _require_finite_results(checkpoint: Path, model: BaseFairseqModel, task: FairseqTask) -> None:
+    """Refuse parameters that are finite, but so large that the model computes infinite numbers of one word."""
+    words = task.source_dictionary
+    inputs = {"src_tokens": torch.tensor([[words.unk(), words.eos()]]), "src_lengths": torch.tensor([2])}
+    inputs["prev_output_tokens"] = torch.tensor([[task.target_dictionary.eos()]])
+    parameters = inspect.signature(model.forward).parameters.values()
+    required = {
+        item.name for item in parameters if item.default is item.empty and item.kind is item.POSITIONAL_OR_KEYWORD
+    }
+    if not required <= inputs.keys():  # such as a model that is not autoregressive
+        return
+    if not torch.isfinite(model(**inputs)[0]).all():
+        raise UserError(
+            f"{checkpoint}: what its model computes is not finite, so its parameters are damaged; copy the file again, "
+            "or train again"
+        )
 
 
 def _name(part: Any) -> Any:

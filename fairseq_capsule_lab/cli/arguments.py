@@ -283,6 +283,8 @@ def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
     from fairseq_capsule.data.merges import bpe_options
     from fairseq_capsule.hub import load
 
+    if args.codes and not args.codes.is_file():
+        raise LabError(f"{args.codes}: a pipe, and codes are read twice; name a file")
     bpe = bpe_options(args.codes) if args.codes else {}
     return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)
 

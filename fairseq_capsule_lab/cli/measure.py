@@ -6,6 +6,7 @@
 """
 
 import json
+import math
 import warnings
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
@@ -48,6 +49,8 @@ def _likelihood(path: Path, data: Path, split: str) -> Row:
         bits, number = negative_log_likelihood(model, sample, task.target_dictionary.pad())
         nll += bits
         tokens += number
+    if not math.isfinite(nll):
+        raise LabError(f"{path}: its negative log-likelihood is {nll}; its parameters are damaged, so train again")
     return {"checkpoint": str(path), "tokens": tokens, "nll": nll / tokens}
 
 
@@ -99,8 +102,9 @@ def run_probe(args: Namespace) -> None:
 
 def _recall(path: Path, data: Path, split: str) -> Row:
     model, cfg, task = load_with_data(path, data)
-    if cfg.criterion._name != "bag_of_words_probe":
-        raise LabError(f"{path}: trained with {cfg.criterion._name}; give a model trained with bag_of_words_probe")
+    name = getattr(cfg.criterion, "_name", cfg.criterion)
+    if name != "bag_of_words_probe":
+        raise LabError(f"{path}: trained with {name}; give a model trained with bag_of_words_probe")
     criterion: BagOfWordsProbe = load_criterion(path, cfg, task)
     totals = dict.fromkeys((f"bag_recall_{top}" for top in TOPS), 0.0)
     sentences = 0

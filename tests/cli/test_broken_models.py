@@ -1,11 +1,16 @@
 """Checkpoints, dictionaries and data that are invalid or do not match: one line names each."""
 
+import dataclasses
+import os
 import shutil
 import time
 from argparse import Namespace
+from pathlib import Path
+from typing import Optional
 
 import pytest
 import torch
+from fairseq.dataclass.configs import GenerationConfig
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import load
@@ -109,10 +114,107 @@ COMMANDS = {
     "inspect": "inspect {model} {data} --text a --out {out}",
     "against": "inspect {right} {data} --against {model} --text a --out {out}",
     "picture": "picture {model} {data} --text a --out {out}.png",
+    "serve": "serve {model} {data} --port 0",
+    "nll": "nll {model} --data {data} --split test",
+    "export": "export {model} {prepared} {out} --to transformers",
 }
+OF_TEXT = ("inspect", "picture", "serve")  # they split raw text and search for a translation
+
+
+def option(*keys, value):
+    return lambda state: replaced(state["cfg"], *keys, value=value)
+
+
+def too_large(state):
+    for parameter in state["model"].values():
+        parameter.mul_(1e30)
+
+
+def files(name):
+    """Options by which a checkpoint names a file."""
+    return {
+        "bpe_codes": option("bpe", value={"_name": "subword_nmt", "bpe_codes": name, "bpe_separator": "@@"}),
+        "sentencepiece_model": option("bpe", value={"_name": "sentencepiece", "sentencepiece_model": name}),
+        "gpt2": option("bpe", value={"_name": "gpt2", "gpt2_encoder_json": name, "gpt2_vocab_bpe": name}),
+        "replace_unk": option("generation", "replace_unk", value=name),
+    }
+
+
+UNKNOWN = ({"_name": "nosuch"}, {"_name": 5}, 5, [1], "nosuch", "???")
+ANYWHERE = {
+    **{f"bpe {value}": option("bpe", value=value) for value in UNKNOWN},
+    **{f"tokenizer {value}": option("tokenizer", value=value) for value in UNKNOWN[:2]},  # --tokenizer replaces others
+    **{f"{name} ???": option("task", name, value="???") for name in ("source_lang", "target_lang", "data")},
+    **{f"{part} {value}": option(part, value=value) for part in ("dataset", "generation") for value in (5, [1])},
+    **{f"{place} in {name}": change for place in ("pipe", "/dev/zero") for name, change in files(place).items()},
+    "max_tokens x": option("dataset", "max_tokens", value="x"),
+    "parameters that are too large": too_large,
+}
+IN_TEXT = {
+    **{f"{place} in {name}": change for place in ("junk", "/missing") for name, change in files(place).items()},
+    "nltk without its data": option("tokenizer", value={"_name": "nltk"}),
+    "two searches": lambda state: state["cfg"]["generation"].update(sampling=True, diverse_beam_groups=2),
+    "a temperature of 0": option("generation", "temperature", value=0.0),
+}
+TYPES = [item.name for item in dataclasses.fields(GenerationConfig) if item.type in (int, float, bool, Optional[str])]
+
+
+@pytest.fixture
+def refused_model(refused, world, tmp_path, monkeypatch):
+    """Run a command with a changed checkpoint, which it must refuse in one line that names a file."""
+
+    def run(program, change):
+        monkeypatch.chdir(tmp_path)
+        os.mkfifo("pipe")
+        Path("junk").write_bytes(bytes(range(256)))
+        places = {"model": change_checkpoint(world, tmp_path, change)}
+        places.update(out=tmp_path / "out", right=world / "model.pt", prepared=world / "prepared")
+        line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
+        assert str(places["model"]) in line or line.startswith(("junk", "/missing"))
+        assert not (tmp_path / "out").exists()
+        return line
+
+    return run
 
 
 @pytest.mark.parametrize("program", COMMANDS)
+@pytest.mark.parametrize("kind", ANYWHERE)
+def test_what_cannot_be_built_is_refused_by_every_command(refused_model, program, kind):
+    refused_model(program, ANYWHERE[kind])
+
+
+@pytest.mark.parametrize("program", OF_TEXT)
+@pytest.mark.parametrize("kind", IN_TEXT)
+def test_what_splits_text_and_searches_is_built_when_a_model_is_loaded(refused_model, program, kind):
+    refused_model(program, IN_TEXT[kind])
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_options_of_another_type_are_refused(refused_model, name):
+    line = refused_model("size", option("generation", name, value={"a": 1}))
+    assert "no model can be built from its options and parameters" in line and name in line
+
+
+@pytest.mark.parametrize("program", ["size", "nll", "picture"])
+def test_parameters_that_are_too_large_for_some_words_only(world, tmp_path, command, program):
+    """Each may be seen when such a word is read. Then an assertion of fairseq's search fails."""
+    for name, parameter in torch.load(world / "model.pt", weights_only=True)["model"].items():
+        large = torch.full_like(parameter, 3e38)
+        checkpoint = change_checkpoint(world, tmp_path, lambda state: replaced(state["model"], name, value=large))
+        places = {"model": checkpoint, "data": world / "data/bin", "out": tmp_path / "out"}
+        done = command(*COMMANDS[program].format(**places).split())
+        assert "Traceback" not in done.err and "nan" not in done.out
+        assert done.status == 0 or str(checkpoint) in done.err.splitlines()[-1]
+
+
+def test_a_search_that_fails_is_one_line(world):
+    hub = load(world / "model.pt", world / "data/bin")
+    hub.cfg.generation.min_len = 500
+    with pytest.raises(UserError, match="model.pt: it cannot translate this .*min_len cannot be larger than max_len"):
+        hub.translate("a b")
+
+
+@pytest.mark.parametrize("program", [name for name in COMMANDS if name != "export"])
 def test_data_with_other_words_are_refused(refused, world, other_words, fewer_words, tmp_path, program):
     places = {"model": other_words / "model.pt", "out": tmp_path / "out", "right": world / "model.pt"}
     line = refused(*COMMANDS[program].format(**places, data=world / "data/bin").split())
@@ -130,6 +232,11 @@ class TestNames:
         assert command("size", folder / "a:b.pt", "--data", world / "data/bin").status == 0
         places = [folder / "a:b.pt", world / "data/bin", "--text", "a", "--out", folder / "a.png"]
         assert command("picture", *places).status == 0
+
+    def test_codes_are_no_pipe(self, refused, world, tmp_path):
+        os.mkfifo(tmp_path / "codes")
+        places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
+        assert "a pipe, and codes are read twice" in refused("picture", *places, "--codes", tmp_path / "codes")
 
     def test_a_colon_in_the_name_of_the_data_is_refused(self, refused, world, tmp_path):
         shutil.copytree(world / "data/bin", tmp_path / "a:b")
