@@ -128,7 +128,7 @@ def _require_parts(checkpoint: Path, state: Mapping[str, Any]) -> Union[DictConf
     return config
 
 
-def _require_known(checkpoint: Path, what: str, name: Any, registry: Mapping) -> None:
+def _require_known(checkpoint: Path, what: str, name: Any, registry: Mapping[str, Any]) -> None:
     if not isinstance(name, str) or name not in registry:
         problem = f"its {what} {name!r} is unknown" if name else f"its options name no {what}"
         plugin = ", or give the --user-dir of the plugin that defines it (in Python, import it)" if name else ""
