@@ -59,7 +59,7 @@ def test_every_run_can_start(scale, places):
         assert not config.task.get("eval_overlap") or config.model.guided_heads in ("bow", "both"), run.title
         assert len(run.title) < 200 and not set(run.title) & set("=,/ ")
         assert run.regime.hours > 0
-        assert run.setting.prepare[0].startswith("scripts/prepare-") and run.setting.decode
+        assert run.setting.prepare[0].startswith("scripts/prepare") and run.setting.decode
 
 
 def test_compared_rows_start_from_the_same_baseline(places):
