@@ -8,7 +8,7 @@ from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.training_log import read_training_log
 from fairseq_capsule_lab.tables.definitions import Table
-from fairseq_capsule_lab.tables.gathering import trained_seeds
+from fairseq_capsule_lab.tables.results import trained_seeds
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
 from fairseq_capsule_lab.tables.scales import Scale
 

@@ -28,7 +28,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """A table of the page.
 
     Attributes:
@@ -64,7 +64,7 @@ def _cell(cell: Cell, is_number: bool, column: int) -> str:
     return f"<td{' class=number' if is_number else ''}{value}>{text}</td>"
 
 
-def facts_table(systems: Sequence[System]) -> Table:
+def facts_table(systems: Sequence[System]) -> PageTable:
     """The settings of training and translation. Columns that are empty for all runs are left out."""
     columns = [name for name in systems[0].facts if any(system.facts[name] for system in systems)]
     rows = [
@@ -72,10 +72,10 @@ def facts_table(systems: Sequence[System]) -> Table:
         for system in systems
     ]
     caption = "Settings of training and translation, from the run folders."
-    return Table("runs", caption, ["system", *columns, "run folder"], rows)
+    return PageTable("runs", caption, ["system", *columns, "run folder"], rows)
 
 
-def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -> Table:
+def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -> PageTable:
     """One row per system: each score with its interval, and p against the first system."""
     columns = ["system"]
     rows = [[Cell(system.name)] for system in systems]
@@ -88,10 +88,10 @@ def scores_table(systems: Sequence[System], comparisons: Sequence[Comparison]) -
         for row, estimate in zip(rows, comparisons[0].estimates):
             row.append(_number(estimate.length_ratio, 3))
     caption = f"Scores with 95% intervals; p of the difference from {systems[0].name}, by sacrebleu's paired bootstrap."
-    return Table("scores", caption, columns, rows)
+    return PageTable("scores", caption, columns, rows)
 
 
-def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> Table:
+def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> PageTable:
     """One row per group: the score of each system with its interval, and p against the first system."""
     columns = [unit, "sentences"]
     for number, system in enumerate(systems):
@@ -104,19 +104,19 @@ def lengths_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit
         rows.append(row)
     label = groups[0].comparison.measure.label
     caption = f"{label} by the length of the source, with 95% intervals; p of the difference from {systems[0].name}."
-    return Table("lengths", caption, columns, rows)
+    return PageTable("lengths", caption, columns, rows)
 
 
-def ratios_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> Table:
+def ratios_table(systems: Sequence[System], groups: Sequence[LengthGroup], unit: str) -> PageTable:
     rows = [
         [Cell(group.words, place), *(_number(estimate.length_ratio, 3) for estimate in group.comparison.estimates)]
         for place, group in enumerate(groups)
     ]
     caption = "Words of the translations divided by words of the references, by the length of the source."
-    return Table("ratios", caption, [unit, *(system.name for system in systems)], rows)
+    return PageTable("ratios", caption, [unit, *(system.name for system in systems)], rows)
 
 
-def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> Table:
+def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> PageTable:
     shown = [
         [
             Cell(row.system),
@@ -130,10 +130,10 @@ def coverage_table(rows: Sequence[CoverageRow], alignments: int) -> Table:
         "Coverage of the source, from word alignments by eflomal (docs/analyzing.md). "
         f"Mean of {alignments} alignments; ±: the largest distance of one alignment from the mean."
     )
-    return Table("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], shown)
+    return PageTable("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], shown)
 
 
-def speeds_table(systems: Sequence[System]) -> Optional[Table]:
+def speeds_table(systems: Sequence[System]) -> Optional[PageTable]:
     """Parameters and speeds from logs and measurements; None if no run has any."""
     columns = [name for name in SPEEDS if any(name in system.speeds for system in systems)]
     if not columns:
@@ -150,7 +150,7 @@ def speeds_table(systems: Sequence[System]) -> Optional[Table]:
         "From the logs of the trainings, and from RUN/measures if scripts/reproduce.sh measured them. Compare "
         "words/s only between runs on the same machine with no other load."
     )
-    return Table("speeds", caption, ["system", *columns, "trained on"], rows)
+    return PageTable("speeds", caption, ["system", *columns, "trained on"], rows)
 
 
 def scored(estimate: Estimate, digits: int = 2) -> Cell:

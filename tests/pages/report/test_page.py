@@ -8,7 +8,7 @@ import pytest
 from fairseq_capsule_lab.cli import main
 from fairseq_capsule_lab.pages.report.comparison import Estimate
 from fairseq_capsule_lab.pages.report.drawings import dots
-from fairseq_capsule_lab.pages.report.tables import Cell, Table
+from fairseq_capsule_lab.pages.report.tables import Cell, PageTable
 from tests.pages.report.runs import make_data, make_run
 
 HOSTILE = "</script><script>alert(1)</script>"
@@ -107,6 +107,8 @@ def test_an_eighth_system_looks_different_from_the_first():
 
 
 def test_a_table_keeps_numbers_for_sorting():
-    shown = Table("t", "A <caption>", ["a&b", "n"], [[Cell("x<y"), Cell("1.00 ± 0.50", 1.0049)], [Cell("z"), Cell("")]])
+    shown = PageTable(
+        "t", "A <caption>", ["a&b", "n"], [[Cell("x<y"), Cell("1.00 ± 0.50", 1.0049)], [Cell("z"), Cell("")]]
+    )
     text = shown.html()
     assert "a&amp;b" in text and "x&lt;y" in text and 'data-value="1.0049"' in text and "A &lt;caption&gt;" in text

@@ -12,8 +12,8 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.curves import curves
 from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.gathering import gather
 from fairseq_capsule_lab.tables.printing import csv_lines, markdown, plot, write
+from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.scales import load_scale
 
 SMALL = load_scale("small")
