@@ -60,7 +60,7 @@ ALLOWED = {
         "corpora": {"errors", "files", "processes", "stages"},
         "export": {"errors", "runs"},
         "tables": {"errors", "files", "processes", "stages", "evaluation", "analysis", "runs"},
-        "pages": {"errors", "files", "evaluation", "analysis", "runs"},
+        "pages": {"errors", "files", "evaluation", "analysis", "runs", "tables"},
         "cli": {
             *("errors", "files", "processes", "stages", "environment", "evaluation", "analysis"),
             *("runs", "corpora", "export", "tables", "pages"),

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from fairseq_capsule_lab.analysis import charts
 from fairseq_capsule_lab.cli import report
-from fairseq_capsule_lab.pages.report import drawings
 from tests.libraries import library
 from tests.pages.report.runs import make_data, make_run, write
 
@@ -32,7 +32,7 @@ def words(place):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave out the charts, which take most of the time. The test looks at other parts of the page."""
-    monkeypatch.setattr(drawings, "_svg", lambda figure, description: "")
+    monkeypatch.setattr(charts, "_svg", lambda figure, description: "")
 
 
 def change(path, **fields):

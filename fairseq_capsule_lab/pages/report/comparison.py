@@ -37,10 +37,6 @@ class Comparison:
     measure: Measure
     estimates: List[Estimate]
 
-    @property
-    def signature(self) -> str:
-        return str(self.measure.metric.get_signature())
-
 
 @dataclass(frozen=True)
 class LengthGroup:
@@ -72,10 +68,10 @@ def scores(
     """Compute every measure of `fairseq-capsule score` and the external ones. Compare each system with the first."""
     outputs = [system.translations for system in systems]
     if test_set.summaries:
-        found = list(rouge_measures(outputs, test_set.references, test_set.lowercase))
+        own = rouge_measures(outputs, test_set.references, test_set.lowercase)
     else:
-        found = list(measures(outputs, test_set.references, test_set.language, test_set.lowercase))
-    progress = tqdm([*found, *external], desc="bootstrap", unit=" measures", disable=None)
+        own = measures(outputs, test_set.references, test_set.language, test_set.lowercase)
+    progress = tqdm([*own, *external], desc="bootstrap", unit=" measures", disable=None)
     return [Comparison(measure, estimates(measure, samples, seed)) for measure in progress]
 
 
