@@ -77,8 +77,8 @@ def markdown(results: Results) -> str:
             digits = measure_of(table.columns[number].measure).digits
             cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
         body.append(cells)
-    found = _PLACE.search(table.name)
-    place = f": {found[1].title()} {found[2]}" if found else ""
+    match = _PLACE.search(table.name)
+    place = f": {match[1].title()} {match[2]}" if match else ""
     paper = f"{table.paper_title}{place}. " if table.paper else ""
     title = f"# {table.title}\n\n{paper}Scale: {results.scale.name}.\n\n"
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
@@ -145,8 +145,8 @@ def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Di
 
 def _points(results: Results, number: int) -> List[str]:
     """All points of a column."""
-    found = dict.fromkeys(point for cells in results.cells.values() for point, f in cells[number].items() if f.values)
-    return list(found) or [""]
+    columns = (cells[number] for cells in results.cells.values())
+    return list(dict.fromkeys(point for column in columns for point, f in column.items() if f.values)) or [""]
 
 
 def _is_printed(results: Results, number: int) -> bool:

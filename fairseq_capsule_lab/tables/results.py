@@ -3,7 +3,6 @@
 import math
 import re
 import statistics
-from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
@@ -103,16 +102,13 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """
     require_measures(table)
     places.require_plain(scale)
+    trained = trained_seeds(scale, places)
     cells: Dict[str, Tuple[Points, ...]] = {}
     labels: List[Optional[str]] = [None] * len(table.columns)
     for row in table.to_run():
         points = []
         for number, column in enumerate(table.columns):
-            pairs = list(
-                dict.fromkeys(
-                    compared_runs(table, row, column, scale, seed, places) for seed in trained_seeds(scale, places)
-                )
-            )
+            pairs = list(dict.fromkeys(compared_runs(table, row, column, scale, seed, places) for seed in trained))
             points.append(_points(pairs, column, places))
             labels[number] = labels[number] or _label(pairs, column, places)
         cells[row.label] = tuple(points)
@@ -124,8 +120,8 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
 
 def trained_seeds(scale: Scale, places: Places) -> List[int]:
     """The seeds that a run at this scale has a folder for, or 1."""
-    names = (re.fullmatch(r"seed(\d+)", path.name) for path in (places.runs / scale.name).glob("*/*/seed*"))
-    return sorted({int(name[1]) for name in names if name}) or [1]
+    folders = (places.runs / scale.name).glob("*/*/seed*")
+    return sorted({int(name[4:]) for name in {path.name for path in folders} if re.fullmatch(r"seed\d+", name)}) or [1]
 
 
 def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], Any]) -> Optional[Dict[str, float]]:
@@ -206,9 +202,9 @@ def _effect(pairs: List[Pair], column: Column, places: Places) -> Optional[seeds
 
 def _correct(cells: Dict[str, Tuple[Points, ...]], number: int) -> None:
     """Correct the p of all effects of a column for their number."""
-    effects = [(row[number], figures.effect) for row in cells.values() if (figures := row[number].get("")) is not None]
-    corrected = [(points, effect) for points, effect in effects if effect]
-    for (points, _), effect in zip(corrected, seeds.holm([effect for _, effect in corrected])):
+    corrected = [row[number] for row in cells.values() if "" in row[number] and row[number][""].effect]
+    effects = [effect for points in corrected if (effect := points[""].effect)]
+    for points, effect in zip(corrected, seeds.holm(effects)):
         points[""] = replace(points[""], effect=effect)
 
 
@@ -228,9 +224,8 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sa
         path = places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json" if other else Path()
         compared = read_report(path) if other else None
         if measure.external:
-            external = (other and _external([run, other], split, column, places)) or _external(
-                [run], split, column, places
-            )
+            both = _external([run, other], split, column, places) if other else None
+            external = both or _external([run], split, column, places)
             if not external:
                 file = evaluation.external(str(measure.score))
                 raise Missing(f"{file}: No such file or directory; name the file of the scores")
@@ -263,20 +258,13 @@ def _external(runs: Sequence[Run], split: str, column: Column, places: Places) -
 
 
 def _report(run: Run, other: Optional[Run], column: Column, places: Places) -> Sample:
-    values = _of_report(run, column, places)
-    if other is None or not measure_of(column.measure).compared:
-        return Sample(values)
-    with suppress(Missing):
-        return Sample(values, values[""] - _of_report(other, column, places)[""])
-    return Sample(values)
-
-
-def _of_report(run: Run, column: Column, places: Places) -> Dict[str, float]:
+    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report."""
     measure, folder = measure_of(column.measure), places.folder(run)
     source = str(measure.source)
-    figures = measured(folder, source, measure.figures)
-    if figures is not None:
-        return figures
+    values = measured(folder, source, measure.figures)
+    if values is not None:
+        theirs = measured(places.folder(other), source, measure.figures) if other and measure.compared else None
+        return Sample(values, values[""] - theirs[""] if theirs else None)
     reason = (None if source in TIMED else _untrained(run, places)) or _reason(folder.path, f"measure-{source}")
     if not reason and source in SCORED and folder.evaluation("test").scores() is None:
         reason = _reason(folder.path, "evaluate-test")
