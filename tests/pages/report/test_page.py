@@ -73,9 +73,9 @@ def test_the_page_loads_nothing_from_elsewhere(page):
 
 
 def test_identifiers_are_unique(page):
-    found = [attributes["id"] for _, attributes in Structure(page).elements if "id" in attributes]
+    names = [attributes["id"] for _, attributes in Structure(page).elements if "id" in attributes]
     drawn = re.compile(r"(?:[mp]|C\w+_)[0-9a-f]{10}")  # matplotlib makes the same ids for the same content
-    ours = [name for name in found if not drawn.fullmatch(name)]
+    ours = [name for name in names if not drawn.fullmatch(name)]
     assert len(ours) == len(set(ours))
 
 
