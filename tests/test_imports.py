@@ -20,7 +20,11 @@ def test_the_pure_parts_import_torch_alone(name):  # and transformers
 
 
 @pytest.mark.parametrize(
-    "name", ["fairseq_capsule", "fairseq_capsule_lab", "fairseq_capsule_lab.cli", "fairseq_capsule_lab.runs"]
+    "name",
+    [
+        *("fairseq_capsule", "fairseq_capsule_lab", "fairseq_capsule_lab.cli", "fairseq_capsule_lab.runs"),
+        "fairseq_capsule_lab.cli.table",
+    ],
 )
 def test_the_packages_import_no_torch(name):
     assert run(f"import {name}, sys; print(*{{'torch', 'fairseq'}} & set(sys.modules))") == []

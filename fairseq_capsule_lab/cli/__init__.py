@@ -47,9 +47,11 @@ SHARED = {
     "nll": "measure",
     "picture": "inspect",
     "probe": "measure",
+    "reproduce": "table",
     "score": "score",
     "seeds": "score",
     "size": "measure",
+    "table": "table",
 }
 
 # Commands that scripts of the repository call. They read their own words. Their help is the docstring of their module.

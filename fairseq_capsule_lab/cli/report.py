@@ -2,22 +2,13 @@
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule_lab.analysis.coverage import CoverageRow, coverage_report
 from fairseq_capsule_lab.analysis.lengths import EDGES
-from fairseq_capsule_lab.cli.arguments import (
-    MOST,
-    add_bootstrap,
-    add_external,
-    input_folder,
-    label,
-    output_folder,
-    system_names,
-    whole_number,
-    whole_numbers,
-)
+from fairseq_capsule_lab.cli import arguments
+from fairseq_capsule_lab.cli.arguments import input_folder, label, output_folder, system_names
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import external_measures
 from fairseq_capsule_lab.evaluation.translations import read_outputs
@@ -58,23 +49,26 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--intervals",
-        type=whole_numbers(0, MOST),
+        type=arguments.whole_numbers(0, arguments.MOST),
         default=EDGES,
         metavar="N,N,…",
         help="upper bounds of the length groups, in source words, inclusive (default: 10,20,30,40,50)",
     )
-    add_external(parser)
-    add_bootstrap(parser)
+    arguments.add_external(parser)
+    arguments.add_bootstrap(parser)
     parser.add_argument(
         "--coverage",
-        type=whole_number(1, 1000),
+        type=arguments.whole_number(1, 1000),
         metavar="N",
         help="also report coverage, averaged over N word alignments by eflomal; minutes with a large training set",
     )
 
 
 def run(args: Namespace) -> None:
-    names, pages = _names(args), _pages(args)
+    resolved = [path.resolve() for path in args.runs]
+    if len(set(resolved)) < len(resolved) or len(resolved) < 2:
+        raise LabError("a comparison needs two different runs or more; name another run folder")
+    names, pages = system_names(args.names, resolved), _pages(args)
     unknown = sorted(pages.keys() - set(names))
     if unknown:
         raise LabError(f"--pages {unknown[0]}=…: no run has that name; choose one of {', '.join(names)}")
@@ -104,20 +98,13 @@ def run(args: Namespace) -> None:
 
 def _pages(args: Namespace) -> Dict[str, Path]:
     """The folder of --pages for each run's name."""
-    found = {}
+    pages = {}
     for text in args.pages:
         name, equals, folder = text.partition("=")
         if not equals:
             raise LabError(f"--pages {text[:40]!r}: not NAME=DIR; give the name of a run and the folder of its pages")
-        found[name] = input_folder(folder)
-    return found
-
-
-def _names(args: Namespace) -> List[str]:
-    resolved = [path.resolve() for path in args.runs]
-    if len(set(resolved)) < len(resolved) or len(resolved) < 2:
-        raise LabError("a comparison needs two different runs or more; name another run folder")
-    return system_names(args.names, resolved)
+        pages[name] = input_folder(folder)
+    return pages
 
 
 def _coverage(args: Namespace, test_set: TestSet, systems: List[System]) -> List[CoverageRow]:
@@ -128,14 +115,7 @@ def _coverage(args: Namespace, test_set: TestSet, systems: List[System]) -> List
                 f"--coverage: words and punctuation of {output.path} are not separated; leave it out, or train on "
                 "tokenised data"
             )
-    training = _training(args.data, test_set.source_language, test_set.language)
-    report = coverage_report([system.name for system in systems], outputs, training, args.coverage)
-    return list(report.rows)
-
-
-def _training(data: Path, source: str, target: str) -> Tuple[List[str], List[str]]:
-    """The tokenised training set, or two empty lists if a text is missing. More text gives a better alignment."""
-    texts = [data / "tokenised" / f"train.{language}" for language in (source, target)]
-    if not all(text.is_file() for text in texts):
-        return [], []
-    return read_lines(texts[0]), read_lines(texts[1])
+    texts = [args.data / "tokenised" / f"train.{name}" for name in (test_set.source_language, test_set.language)]
+    # More text gives a better alignment, but a data folder may lack it.
+    source, target = map(read_lines, texts) if all(text.is_file() for text in texts) else ([], [])
+    return list(coverage_report([system.name for system in systems], outputs, (source, target), args.coverage).rows)

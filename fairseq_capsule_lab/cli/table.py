@@ -1,32 +1,72 @@
-"""`fairseq-capsule table`: a table with our figures beside the paper's."""
+"""`fairseq-capsule table`: a table with our figures beside the paper's. `reproduce` first runs its missing steps."""
 
 import argparse
-import html
+import os
 from pathlib import Path
-from typing import Optional, Sequence
 
-from fairseq_capsule_lab.cli.arguments import label, output_folder
+from fairseq_capsule_lab.cli.arguments import MOST_SEED, input_file, label, output_folder, positive_int, whole_numbers
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import write_whole
-from fairseq_capsule_lab.tables import definitions, gathering, printing
-from fairseq_capsule_lab.tables.curves import curves
-from fairseq_capsule_lab.tables.runs import Places
+from fairseq_capsule_lab.processes import cores
+from fairseq_capsule_lab.stages import Folder
+from fairseq_capsule_lab.tables import definitions
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 
+CORES = 8  # of a training on a cluster, unless its profile says otherwise
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
+
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "table", nargs="?", type=label, metavar="TABLE", help="such as duan-table2, or a YAML file (default: list all)"
     )
-    add_table_arguments(parser)
+    _add_places(parser)
     parser.add_argument(
         "--curves", action="store_true", help="also write the learning curves of its rows, with bands over seeds"
     )
     parser.add_argument("--out", type=output_folder, help="folder for the table's files (default: RUNS/SCALE/tables)")
 
 
-def add_table_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that `table` and `reproduce` share."""
+def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "table",
+        type=label,
+        metavar="TABLE",
+        help="such as duan-table2, or a YAML file; fairseq-capsule table lists all",
+    )
+    _add_places(parser)
+    parser.add_argument(
+        "--seeds",
+        type=whole_numbers(1, MOST_SEED, most_numbers=1000),
+        default=[1],
+        metavar="N,N,…",
+        help="1,2,3 or 1-3 (default: 1)",
+    )
+    parser.add_argument(
+        "--launcher",
+        type=label,
+        default="local",
+        metavar="local|slurm|PROFILE",
+        help="this machine, or the folder of a Snakemake profile (default: %(default)s)",
+    )
+    parser.add_argument("--cores", type=positive_int, metavar="N", help="of this machine (default: all)")
+    parser.add_argument(
+        "--baseline",
+        type=input_file,
+        metavar="CHECKPOINT",
+        help="use it in place of the Transformer that rows start from or learn from; prepare the data with its codes "
+        "and dictionary",
+    )
+    parser.add_argument(
+        "--data", type=output_folder, default=Path("data"), help="folder of prepared corpora (default: %(default)s)"
+    )
+    parser.add_argument("--rows", nargs="+", type=label, metavar="ROW", help="only these rows (default: all)")
+    parser.add_argument(
+        "--report", action="store_true", help="also write a page with the table, its plot and the logs of trainings"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print every command with its GPUs, memory and minutes")
+    parser.epilog = "--user-dir DIR names a plugin of your own that defines the models of rows (docs/extending.md)."
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)"
     )
@@ -36,7 +76,7 @@ def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--figure", action="store_true", help="also draw the table, if its definition says how")
 
 
-def run(args: argparse.Namespace) -> None:
+def run_table(args: argparse.Namespace) -> None:
     writing = [f"--{name}" for name in ("figure", "curves", "out") if getattr(args, name)]
     if writing and not args.table:
         raise LabError(f"{' '.join(writing)}: no table to write; name a TABLE")
@@ -45,48 +85,80 @@ def run(args: argparse.Namespace) -> None:
     if args.table and can_print and not writing:
         print(written.read_text(encoding="utf-8"))  # an installation without the definitions
     elif args.table:
-        show(args.table, args.scale, args.runs, args.out, args.figure, args.curves)
+        _show(args, args.out, args.curves)
     else:
         for name in definitions.table_names():
             print(f"{name:16} {definitions.load_table(name).title}")
 
 
-def show(
-    name: str, scale: str, runs: Path, out: Optional[Path] = None, figure: bool = False, with_curves: bool = False
-) -> None:
+def run_reproduce(args: argparse.Namespace) -> None:
+    import torch
+
+    from fairseq_capsule_lab.tables import commands, printing
+    from fairseq_capsule_lab.tables.runs import Places
+    from fairseq_capsule_lab.tables.steps import work_of
+
+    table = definitions.load_table(args.table)  # raises an error where there are no tables
+    _require_figure(table, args.figure)
+    profile = None if args.launcher == "local" else commands.cluster_profile(args.launcher)
+    plugin = Path(os.path.abspath(args.user_dir)) if args.user_dir else None
+    places = Places(args.runs.absolute(), args.data.absolute(), Path.cwd(), plugin)
+    gpus = None if profile or args.dry_run else torch.cuda.device_count()
+    threads = args.cores or (CORES if profile else cores())
+    work = work_of(table, load_scale(args.scale), places, args.seeds, args.rows, args.baseline, gpus, threads)
+    work.refuse_wrong_plugins()
+    steps = work.steps()
+    if args.dry_run:
+        for step in commands.missing(steps, work.cells, places.runs):
+            print(step)
+        return
+    work.refuse_missing_corpora()
+    folder, tables = Folder(str(args.runs)), places.runs / args.scale / "tables"
+    try:
+        with folder.lock():
+            if args.baseline:
+                work.adopt(args.baseline)
+            steps = commands.missing(steps, work.cells, places.runs)
+            for step in steps:
+                (places.runs / step.output).unlink(missing_ok=True)  # of a measurement of something else
+            if not steps:
+                print("nothing to be done: all steps were done before")
+                failed = False
+            elif profile:
+                failed = commands.run_on_cluster(steps, tables / f"{table.name}.steps.json", profile, folder)
+            else:
+                failed = bool(folder.run(*(step.stage(folder) for step in steps), keep_going=True))
+    except SystemExit as ended:  # a signal to end
+        raise KeyboardInterrupt from ended
+    _show(args)
+    if args.report:
+        logs = [places.runs / name / "train.log" for name in work.trainings]
+        print(f"wrote {printing.write_page(table, tables, logs)}")
+    if failed:
+        raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
+
+
+def _show(args: argparse.Namespace, out: Path | None = None, with_curves: bool = False) -> None:
     """Print a table from its results so far, and write it.
 
     Raises:
         LabError: there is no such table or scale, nothing to draw, or a file cannot be written.
     """
-    table, places = definitions.load_table(name), Places(runs.resolve(), Path())
-    require_figure(table, figure)
-    results = gathering.gather(table, load_scale(scale), places)
-    print(printing.markdown(results))
-    folder = out or places.runs / scale / "tables"
-    paths = printing.write(results, folder, figure)
-    paths += curves(table, load_scale(scale), places).write(folder) if with_curves else []
+    from fairseq_capsule_lab.tables import curves, printing, results
+    from fairseq_capsule_lab.tables.runs import Places
+
+    table, places = definitions.load_table(args.table), Places(args.runs.resolve(), Path())
+    _require_figure(table, args.figure)
+    scale = load_scale(args.scale)
+    figures = results.gather(table, scale, places)
+    print(printing.markdown(figures))
+    folder = out or places.runs / scale.name / "tables"
+    paths = printing.write(figures, folder, args.figure)
+    paths += curves.curves(table, scale, places).write(folder) if with_curves else []
     print("wrote " + ", ".join(map(str, paths)))
 
 
-def write_page(table: definitions.Table, folder: Path, logs: Sequence[Path]) -> Path:
-    """Write one page with the files of a table that `show` wrote and the logs of its trainings."""
-    parts = [(path.name, path) for path in (folder / f"{table.name}.{kind}" for kind in ("md", "csv"))]
-    parts += [(str(log.parent.relative_to(folder.parent)), log) for log in logs]
-    drawn = folder / f"{table.name}.svg"
-    text = f"<!doctype html><meta charset=utf-8><title>{html.escape(table.title)}</title>"
-    if drawn.is_file():
-        picture = drawn.read_text(encoding="utf-8")
-        text += picture[picture.index("<svg") :]
-    for number, (name, path) in enumerate(parts):
-        content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        opened = "" if number else " open"
-        text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
-    write_whole(folder / f"{table.name}.html", text.encode())
-    return folder / f"{table.name}.html"
-
-
-def require_figure(table: definitions.Table, figure: bool) -> None:
+def _require_figure(table: definitions.Table, figure: bool) -> None:
     """Raise a LabError if the table has no figure to draw."""
     if figure and not table.figure:
         raise LabError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")

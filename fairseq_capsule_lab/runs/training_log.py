@@ -2,10 +2,11 @@
 
 import json
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, Dict, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
 
 from fairseq_capsule_lab.runs.folder import LARGEST
 
@@ -26,13 +27,12 @@ class TrainingLog:
     """Figures of one training.
 
     Attributes:
-        validation, training: the curve of each measure; `training` has one point per epoch.
+        validation: the curve of each measure.
         parameters: the number of parameters that fairseq reports.
         words_per_second: target tokens per second of training, the median over epochs.
     """
 
     validation: Dict[str, Curve] = field(default_factory=dict)
-    training: Dict[str, Curve] = field(default_factory=dict)
     parameters: Optional[int] = None
     words_per_second: Optional[float] = None
 
@@ -43,7 +43,7 @@ def read_training_log(path: Path) -> TrainingLog:
     After a restart, the later of two values at the same update is used.
     """
     log = TrainingLog()
-    speeds = []
+    speeds: List[Optional[float]] = []
     for line in _lines(path):
         match = _LINE.search(line)
         if not match:
@@ -53,35 +53,28 @@ def read_training_log(path: Path) -> TrainingLog:
         if parameters:
             log.parameters = int(parameters[1].replace(",", ""))
         elif logger == "train":
-            found = _statistics(text, "train_")
-            _add(log.training, found)
-            if found.get("wps"):
-                speeds.append(found["wps"])
+            speeds.append(_statistics(text, "train_").get("wps"))
         elif logger == "valid":
             _add(log.validation, _statistics(text, "valid_"))
-    log.words_per_second = median(speeds) if speeds else None
+    known = [speed for speed in speeds if speed]
+    log.words_per_second = median(known) if known else None
     return log
 
 
 def _lines(path: Path) -> Iterator[str]:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as stream:
-            yield from stream
-    except OSError:
-        return
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
+        yield from stream
 
 
 def _statistics(text: str, prefix: str) -> Dict[str, float]:
     """The values of a line `epoch 001 | loss 7.1 | …`, or of a line of `--log-format json`."""
     if text.startswith("{"):
         try:
-            found = json.loads(text)
+            pairs = [(name.removeprefix(prefix), value) for name, value in json.loads(text).items()]
         except (ValueError, RecursionError):
             return {}
-        pairs = [(name.removeprefix(prefix), value) for name, value in found.items()]
     else:
-        parts = (part.strip().rpartition(" ") for part in text.split("|"))
-        pairs = [(name, value) for name, _, value in parts]
+        pairs = [part.strip().rpartition(" ")[::2] for part in text.split("|")]
     figures = {name: finite(value) for name, value in pairs if _MEASURE.fullmatch(name)}
     return {name: value for name, value in figures.items() if value is not None}
 
@@ -95,13 +88,10 @@ def finite(value: Any) -> Optional[float]:
     return figure if abs(figure) <= LARGEST else None
 
 
-def _add(curves: Dict[str, Curve], found: Mapping[str, float]) -> None:
-    update = found.get("num_updates")
-    if update is None:
-        return
-    for name, value in found.items():
+def _add(curves: Dict[str, Curve], statistics: Mapping[str, float]) -> None:
+    for name, value in statistics.items() if "num_updates" in statistics else ():
         if name not in PROGRESS and not name.startswith("best_"):
-            curves.setdefault(name, {})[int(update)] = value
+            curves.setdefault(name, {})[int(statistics["num_updates"])] = value
 
 
 def shared_measures(logs: Mapping[str, TrainingLog]) -> Tuple[str, ...]:

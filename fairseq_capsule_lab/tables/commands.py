@@ -1,12 +1,15 @@
-"""A step of a table: one command, with what it makes, what it needs, and its resources.
+"""A step of a table: one command, with what it makes, what it needs, and its resources; steps on a cluster.
 
 Names of files are relative to the folder of runs, in which the commands work. A step's output is complete when it
 exists, and the scripts continue an interrupted step, so an interruption loses at most the running step.
 """
 
 import contextlib
+import importlib.util
+import json
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -14,9 +17,15 @@ from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
 from fairseq_capsule_lab import processes
+from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.stages import Folder, Stage
+from fairseq_capsule_lab.tables.definitions import REPOSITORY
 
 THREADS = [f"{library}_NUM_THREADS" for library in ("OMP", "MKL", "OPENBLAS", "NUMEXPR")]
+WORKFLOW = REPOSITORY / "workflow"
+# An existing file is complete: neither its date nor a changed rule starts a training again.
+ENGINE = ["--keep-going", "--rerun-incomplete", "--rerun-triggers", "input", "--nolock", "--quiet", "host"]
 
 
 @dataclass(frozen=True)
@@ -108,3 +117,33 @@ def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[S
         if step.prints and outputs.intersection(step.needs):
             outputs.add(step.output)
     return [step for step in makers.values() if step.output in outputs]
+
+
+def cluster_profile(launcher: str) -> Path:
+    """The folder of a Snakemake profile.
+
+    Raises:
+        LabError: there is no such profile, or Snakemake is not installed.
+    """
+    own = {path.name: path for path in (WORKFLOW / "profiles").iterdir()}
+    profile = own.get(launcher, Path(launcher).absolute())
+    if not (profile / "config.yaml").is_file():
+        names = ", ".join(["local", *sorted(own)])
+        raise LabError(f"--launcher {launcher}: none of {names}, and no folder with a config.yaml")
+    if not importlib.util.find_spec("snakemake"):
+        raise LabError("snakemake is not installed: run 'make install', or pip install 'fairseq-capsule[slurm]'")
+    return profile
+
+
+def run_on_cluster(steps: Sequence[Step], listed: Path, profile: Path, folder: Folder) -> bool:
+    """Run steps by Snakemake, which reads them from the file `listed`, and return whether one failed.
+
+    An interruption cancels the jobs.
+    """
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(listed, json.dumps([step.as_json() for step in steps], indent=1).encode())
+    words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
+    words += ["--directory", str(folder.path), "--profile", str(profile), *ENGINE]
+    words += ["--config", f"steps={json.dumps(str(listed))}"]
+    print(shlex.join(words), flush=True)
+    return processes.run_in_group(words, signal.SIGINT, patience=None, pass_fds=[folder.descriptor]) != 0

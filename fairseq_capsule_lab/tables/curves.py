@@ -8,7 +8,7 @@ from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.runs.training_log import read_training_log
 from fairseq_capsule_lab.tables.definitions import Table
-from fairseq_capsule_lab.tables.gathering import trained_seeds
+from fairseq_capsule_lab.tables.results import trained_seeds
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
 from fairseq_capsule_lab.tables.scales import Scale
 
@@ -41,12 +41,10 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
         seeds = trained_seeds(scale, places)
         runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
         logs = [read_training_log(places.folder(run).path / "train.log") for run in runs if run.config != GIVEN]
-        found = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
-        if not found:
-            continue
+        nlls = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
         of_row = []
-        for updates in sorted(set.intersection(*map(set, found))):
-            values = [curve[updates] for curve in found]
+        for updates in sorted(set.intersection(*map(set, nlls))) if nlls else ():
+            values = [curve[updates] for curve in nlls]
             of_row.append(Point(row.label, updates, len(values), sum(values) / len(values), min(values), max(values)))
         if not of_row:
             continue

@@ -165,8 +165,8 @@ def load_table(name: str) -> Table:
     )
     for row in rows:
         _require_an_end(table, row, ())
-    for key, found in (("columns", columns), ("rows", rows)):
-        if not found:
+    for key, parts in (("columns", columns), ("rows", rows)):
+        if not parts:
             raise LabError(f"{path}: the table has no {key}; add one")
     return table
 
@@ -195,19 +195,19 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     missing = set(re.findall(r"\{(\w+)\}", template)) - set(values)
     if missing:
         raise LabError(f"{template!r}: no value for {', '.join(sorted(missing))}; there are: {', '.join(values)}")
-    return re.sub(r"\{(\w+)\}", lambda found: values[found[1]], template)
+    return re.sub(r"\{(\w+)\}", lambda name: values[name[1]], template)
 
 
 class _Loader(TEXT_LOADER):
     """Refuses a repeated key. PyYAML keeps only the last of its values."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Dict[Any, Any]:
-        found: Set[str] = set()
+        keys: Set[str] = set()
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in found:
+            if key.value in keys:
                 line = key.start_mark.line + 1
                 raise yaml.YAMLError(f"line {line}: the key {key.value!r} is repeated; rename or delete one")
-            found.add(key.value)
+            keys.add(key.value)
         return super().construct_mapping(node, deep)
 
 

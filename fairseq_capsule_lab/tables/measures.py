@@ -6,7 +6,7 @@ A report is the last line that the command prints, a JSON object.
 import re
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
@@ -14,12 +14,9 @@ from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, composed_of, task_of
 
-# One figure, or several by the number of source words.
-Value = Union[float, Dict[str, float]]
-
 
 @dataclass(frozen=True)
-class Measure:
+class RunMeasure:
     """One measure.
 
     Attributes:
@@ -32,12 +29,16 @@ class Measure:
     """
 
     source: Optional[str]
-    read: Callable[[Dict[str, Any]], Value]
+    read: Callable[[Dict[str, Any]], Any]
     digits: int = 2
     score: Optional[str] = None
     compared: bool = False
     by_words: bool = False
     external: bool = False
+
+    def figures(self, report: Dict[str, Any]) -> Dict[str, float]:
+        """The figures in a report by the number of source words; by "" if there is one."""
+        return self.read(report) if self.by_words else {"": self.read(report)}
 
 
 # --- sources: the commands that report; `command` replaces the words in braces ---------------------------------------
@@ -113,12 +114,12 @@ def model_options(run: Run) -> Tuple[str, List[str]]:
 # --- measures --------------------------------------------------------------------------------------------------
 
 
-def _score(name: str) -> Measure:
-    return Measure(None, lambda found: found["scores"][name]["score"], score=name)
+def _score(name: str) -> RunMeasure:
+    return RunMeasure(None, lambda report: report["scores"][name]["score"], score=name)
 
 
 def _row(key: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
-    return lambda found: factor * found["rows"][0][key]
+    return lambda report: factor * report["rows"][0][key]
 
 
 def _statistic(name: str, factor: float = 1.0) -> Callable[[Dict[str, Any]], float]:
@@ -131,53 +132,53 @@ def _changed(sign: int) -> Callable[[Dict[str, Any]], float]:
     return lambda report: 100 * fmean(sign * row["difference"] > 0 for row in report["rows"])
 
 
-def _by_words(source: str, key: str, digits: int = 2) -> Measure:
-    return Measure(source, lambda found: {row["words"]: row[key] for row in found["rows"]}, digits, by_words=True)
+def _by_words(source: str, key: str, digits: int = 2) -> RunMeasure:
+    return RunMeasure(source, lambda report: {row["words"]: row[key] for row in report["rows"]}, digits, by_words=True)
 
 
 def _first(key: str) -> Callable[[Dict[str, Any]], float]:
     """In the report of latency.py, the figure of the first architecture."""
 
-    def read(found: Dict[str, Any]) -> float:
-        figure = found[key][found["archs"][0]]
+    def read(report: Dict[str, Any]) -> float:
+        figure = report[key][report["archs"][0]]
         return figure["mean"] if key == "milliseconds" else figure
 
     return read
 
 
-def _losses_ratio(found: Dict[str, Any]) -> float:
+def _losses_ratio(report: Dict[str, Any]) -> float:
     """The ratio with guided losses if the architecture has them."""
-    return found["ratios"].get(f"{found['arch']} + losses", found["ratio"])
+    return report["ratios"].get(f"{report['arch']} + losses", report["ratio"])
 
 
-MEASURES: Dict[str, Measure] = {
+MEASURES: Dict[str, RunMeasure] = {
     "bleu": _score("tokenised_bleu"),
     "bleu_without_diacritics": _score("tokenised_bleu_without_diacritics"),
     **{
         name: _score(name) for name in ("compound_split_bleu", "detokenised_bleu", "chrf", "rouge1", "rouge2", "rougeL")
     },
-    "parameters": Measure("size", lambda found: found["models"][0]["parameters"], 0),
-    "parameters_without_embeddings": Measure(
-        "size", lambda found: found["models"][0]["parameters"] - found["models"][0]["embeddings"], 0
+    "parameters": RunMeasure("size", lambda report: report["models"][0]["parameters"], 0),
+    "parameters_without_embeddings": RunMeasure(
+        "size", lambda report: report["models"][0]["parameters"] - report["models"][0]["embeddings"], 0
     ),
-    "nll": Measure("nll", _row("nll"), 3, compared=True),
-    "speed_train": Measure("throughput-train", _losses_ratio),
-    "speed_generate": Measure("throughput-generate", lambda found: found["ratio"]),
-    "latency": Measure("latency", _first("milliseconds"), 1),
-    "latency_ratio": Measure("latency", _first("speedup")),
-    **{f"probe{top}": Measure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
-    "cdr": Measure("coverage", _row("cdr"), 3),
-    "over_translation": Measure("coverage", _row("over")),
-    "under_translation": Measure("coverage", _row("under")),
+    "nll": RunMeasure("nll", _row("nll"), 3, compared=True),
+    "speed_train": RunMeasure("throughput-train", _losses_ratio),
+    "speed_generate": RunMeasure("throughput-generate", lambda report: report["ratio"]),
+    "latency": RunMeasure("latency", _first("milliseconds"), 1),
+    "latency_ratio": RunMeasure("latency", _first("speedup")),
+    **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
+    "cdr": RunMeasure("coverage", _row("cdr"), 3),
+    "over_translation": RunMeasure("coverage", _row("over")),
+    "under_translation": RunMeasure("coverage", _row("under")),
     # The first row of the report is about the whole target.
-    "overlap_past": Measure("overlap", _row("past"), 3),
-    "overlap_future": Measure("overlap", _row("future"), 3),
-    "attention_entropy_before": Measure("attention", _statistic("attention_before"), 3),
-    "attention_entropy": Measure("attention", _statistic("attention_after"), 3),
-    "moved_words": Measure("past-future", _statistic("past_future_moved", 100), 1),
-    "capsule_entropy": Measure("capsules", _statistic("aggregation_entropy"), 3),
-    "better_sentences": Measure("cases", _changed(1), 1),
-    "worse_sentences": Measure("cases", _changed(-1), 1),
+    "overlap_past": RunMeasure("overlap", _row("past"), 3),
+    "overlap_future": RunMeasure("overlap", _row("future"), 3),
+    "attention_entropy_before": RunMeasure("attention", _statistic("attention_before"), 3),
+    "attention_entropy": RunMeasure("attention", _statistic("attention_after"), 3),
+    "moved_words": RunMeasure("past-future", _statistic("past_future_moved", 100), 1),
+    "capsule_entropy": RunMeasure("capsules", _statistic("aggregation_entropy"), 3),
+    "better_sentences": RunMeasure("cases", _changed(1), 1),
+    "worse_sentences": RunMeasure("cases", _changed(-1), 1),
     "bleu_by_length": _by_words("lengths", "bleu"),
     "ratio_by_length": _by_words("lengths", "length_ratio", 3),
     "bleu_by_length_group": _by_words("length-groups", "bleu"),
@@ -186,7 +187,7 @@ MEASURES: Dict[str, Measure] = {
 EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
 
 
-def measure_of(name: str) -> Measure:
+def measure_of(name: str) -> RunMeasure:
     """The measure of a column.
 
     Raises:

@@ -1,18 +1,20 @@
 """Print tables as Markdown, CSV and plots, with our figures beside the papers'."""
 
+import html
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from matplotlib.figure import Figure as Plot
 
 from fairseq_capsule_lab.analysis.charts import lines, points, scatter
 from fairseq_capsule_lab.analysis.reports import Report, escaped
 from fairseq_capsule_lab.evaluation.seeds import Effect
-from fairseq_capsule_lab.tables.definitions import Row
-from fairseq_capsule_lab.tables.gathering import Figures, Results
+from fairseq_capsule_lab.files import write_whole
+from fairseq_capsule_lab.tables.definitions import Row, Table
 from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
+from fairseq_capsule_lab.tables.results import Figures, Results
 
 NOTHING = ""
 _PLACE = re.compile(r"-(table|figure)(\d+)$")
@@ -75,8 +77,8 @@ def markdown(results: Results) -> str:
             digits = measure_of(table.columns[number].measure).digits
             cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
         body.append(cells)
-    found = _PLACE.search(table.name)
-    place = f": {found[1].title()} {found[2]}" if found else ""
+    match = _PLACE.search(table.name)
+    place = f": {match[1].title()} {match[2]}" if match else ""
     paper = f"{table.paper_title}{place}. " if table.paper else ""
     title = f"# {table.title}\n\n{paper}Scale: {results.scale.name}.\n\n"
     return title + "".join(f"| {' | '.join(line)} |\n" for line in body) + "\n" + "".join(_notes(results))
@@ -118,6 +120,23 @@ def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
     return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
 
 
+def write_page(table: Table, folder: Path, logs: Sequence[Path]) -> Path:
+    """Write one page with the files of a table that `write` wrote and the logs of its trainings."""
+    parts = [(path.name, path) for path in (folder / f"{table.name}.{kind}" for kind in ("md", "csv"))]
+    parts += [(str(log.parent.relative_to(folder.parent)), log) for log in logs]
+    drawn = folder / f"{table.name}.svg"
+    text = f"<!doctype html><meta charset=utf-8><title>{html.escape(table.title)}</title>"
+    if drawn.is_file():
+        picture = drawn.read_text(encoding="utf-8")
+        text += picture[picture.index("<svg") :]
+    for number, (name, path) in enumerate(parts):
+        content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        opened = "" if number else " open"
+        text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
+    write_whole(folder / f"{table.name}.html", text.encode())
+    return folder / f"{table.name}.html"
+
+
 def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
     """For each column: its label, the paper's figure, our figures."""
     ours = results.cells.get(row.label, ({"": Figures(missing="")},) * len(results.table.columns))
@@ -126,8 +145,8 @@ def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Di
 
 def _points(results: Results, number: int) -> List[str]:
     """All points of a column."""
-    found = dict.fromkeys(point for cells in results.cells.values() for point, f in cells[number].items() if f.values)
-    return list(found) or [""]
+    columns = (cells[number] for cells in results.cells.values())
+    return list(dict.fromkeys(point for column in columns for point, f in column.items() if f.values)) or [""]
 
 
 def _is_printed(results: Results, number: int) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
+from fairseq_capsule_lab.analysis import charts
 from fairseq_capsule_lab.cli import report
-from fairseq_capsule_lab.pages.report import drawings
 from tests.libraries import library
 from tests.pages.report.runs import make_data, make_run, write
 
@@ -32,7 +32,7 @@ def words(place):
 @pytest.fixture
 def undrawn(monkeypatch):
     """Leave out the charts, which take most of the time. The test looks at other parts of the page."""
-    monkeypatch.setattr(drawings, "_svg", lambda figure, description: "")
+    monkeypatch.setattr(charts, "_svg", lambda figure, description: "")
 
 
 def change(path, **fields):
@@ -47,9 +47,9 @@ def data_of(page):
 def test_the_page_contains_runs_and_sentences(command, words, place):
     result = command(*words)
     assert result.status == 0 and result.out == f"{place / 'out/report.html'}: runs: 2; sentences: 30\n"
-    found = data_of(place / "out/report.html")
-    assert found["systems"] == ["a", "b"] and len(found["sentences"]) == 30
-    assert found["sentences"][0]["source"] == (place / "data/raw/test.en").read_text().splitlines()[0]
+    data = data_of(place / "out/report.html")
+    assert data["systems"] == ["a", "b"] and len(data["sentences"]) == 30
+    assert data["sentences"][0]["source"] == (place / "data/raw/test.en").read_text().splitlines()[0]
 
 
 def test_the_same_figures_give_the_same_page(command, words, place):
@@ -204,14 +204,14 @@ def test_coverage_learns_from_the_training_text_in_the_direction_of_the_run(
     for run in ("a", "b"):
         change(place / run / "settings.json", config={"model": {"_name": "lstm"}, "task": {"source_lang": stated}})
         change(place / run / "evaluation/test/scores.json", references=[f"raw/test.{target}"])
-    found = []
+    trainings = []
     monkeypatch.setattr(
-        report, "coverage_report", lambda *arguments: found.append(arguments[2]) or SimpleNamespace(rows=[])
+        report, "coverage_report", lambda *arguments: trainings.append(arguments[2]) or SimpleNamespace(rows=[])
     )
     assert command(*words, "--coverage", 1).status == 0
     (tokenised / "train.de").unlink()
     assert command(*words, "--coverage", 1).status == 0
-    assert found == [([f"{source} 1", f"{source} 2"], [f"{target} 1", f"{target} 2"]), ([], [])]
+    assert trainings == [([f"{source} 1", f"{source} 2"], [f"{target} 1", f"{target} 2"]), ([], [])]
 
 
 def test_coverage_is_a_table_of_the_page(command, words, place, undrawn):

@@ -8,9 +8,9 @@ from fairseq.models import MODEL_DATACLASS_REGISTRY
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, filled, load_table, table_names
-from fairseq_capsule_lab.tables.gathering import gather
 from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown
+from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 from fairseq_capsule_lab.tables.steps import work_of

@@ -4,8 +4,8 @@ import pytest
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.gathering import Figures, Results, gather
 from fairseq_capsule_lab.tables.printing import plot
+from fairseq_capsule_lab.tables.results import Figures, Results, gather
 from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 

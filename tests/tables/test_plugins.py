@@ -27,9 +27,9 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
     table = load_table(str(tmp_path / "mine.yaml"))
     here, other = tmp_path / "here", tmp_path / "other"
     for plugin in (None, other):
-        found = work_of(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
-        own, mine = found.trainings
-        words = {step.output: step.words for step in found.steps()}
+        work = work_of(table, SMOKE, Places(tmp_path, tmp_path, here, plugin))
+        own, mine = work.trainings
+        words = {step.output: step.words for step in work.steps()}
         assert mine == "smoke/toy-smoke/transformer+_name-my_transformer+user_dir-mine/seed1"
         for run, folder in ((own, plugin), (mine, here / "plugins/mine")):
             option = ["--user-dir", str(folder)] if folder else []
@@ -40,7 +40,7 @@ def test_commands_import_the_plugin_of_a_row(tmp_path):
         timed = words[f"{mine}/measures/throughput-train.json"]
         assert timed[timed.index("--user-dir") + 1] == str(here / "plugins/mine")
         with pytest.raises(LabError, match="the plugin .*: no package there; name the folder"):
-            found.refuse_wrong_plugins()
+            work.refuse_wrong_plugins()
 
 
 def test_plugins_of_one_name_do_not_share_a_run(tmp_path):
@@ -55,12 +55,12 @@ def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule.tasks\n")
     (tmp_path / "mine.yaml").write_text(MINE)
-    found = work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
-    run = found.places.folder(found.runs[found.trainings[1]])
+    work = work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
+    run = work.places.folder(work.runs[work.trainings[1]])
     run.path.mkdir(parents=True)
     for folder in ("plugins/mine", "others/mine"):
         run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))
         if folder == "plugins/mine":
-            found.refuse_wrong_plugins()
+            work.refuse_wrong_plugins()
     with pytest.raises(LabError, match="trained with the plugin .*others/mine, not .*plugins/mine; give another"):
-        found.refuse_wrong_plugins()
+        work.refuse_wrong_plugins()

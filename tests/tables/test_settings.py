@@ -89,10 +89,10 @@ def test_the_label_of_a_row_says_an_older_reading(name):
     table = load_table(name)
     for row in table.to_run():
         config = composed_of(run_of(table, row, table.columns[0], PAPER, 1, PLACES))
-        found = readings(config.model)
-        assert (found.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
-        assert (found.get("guided_reduction") == "sum") == (", sum" in row.label), row.label
-        if "decoder_norms" in found:
+        model_readings = readings(config.model)
+        assert (model_readings.get("decoder_norms") == "after") == ("norm after" in row.label), row.label
+        assert (model_readings.get("guided_reduction") == "sum") == (", sum" in row.label), row.label
+        if "decoder_norms" in model_readings:
             assert config.optimization.clip_norm == ("norm after" not in row.label), row.label
 
 

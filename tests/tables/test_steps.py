@@ -79,29 +79,29 @@ def test_a_report_that_a_killed_shell_left_empty_is_made_again(places):
 
 
 def test_a_row_starts_from_its_baseline(places):
-    found = of("weng-table3", SMALL, places)
-    words = train(found, GRET)
-    assert step(found, f"{GRET}/finished").needs == [
+    work = of("weng-table3", SMALL, places)
+    words = train(work, GRET)
+    assert step(work, f"{GRET}/finished").needs == [
         str(places.data / "multi30k/manifest.tsv"),
         f"{TRANSFORMER}/checkpoint_avg_table.pt",
     ]
     assert f"task.init_from_baseline='{places.runs / TRANSFORMER}/checkpoint_avg_table.pt'" in words
     assert "optimization.max_epoch=12" not in words
-    assert "optimization.max_epoch=12" in train(found, TRANSFORMER)
-    assert f"{GRET}/compared/continued+on-transformer/test.json" in found.cells
-    compared = step(found, f"{GRET}/compared/continued+on-transformer/test.json")
+    assert "optimization.max_epoch=12" in train(work, TRANSFORMER)
+    assert f"{GRET}/compared/continued+on-transformer/test.json" in work.cells
+    compared = step(work, f"{GRET}/compared/continued+on-transformer/test.json")
     continued = "small/multi30k/continued+on-transformer/seed1"
     assert compared.needs[1] == f"{continued}/evaluation/test/scores.json"
     assert compared.words[-2].endswith("/continued+on-transformer/seed1/evaluation/test/generate.out")
 
 
 def test_a_student_is_trained_on_its_teacher_s_translations(places):
-    found = of("wang-table2", SMOKE, places)
+    work = of("wang-table2", SMOKE, places)
     teacher = "smoke/toy-smoke/transformer+size-big/seed1"
     student = "smoke/toy-smoke/capsnmt+teacher-transformer+size-big/seed1"
-    assert f"{teacher}/distilled/manifest.tsv" in step(found, f"{student}/finished").needs
-    assert str(places.runs / teacher / "distilled" / "bin") in train(found, student)
-    assert step(found, f"{teacher}/distilled/manifest.tsv").needs[1] == f"{teacher}/finished"
+    assert f"{teacher}/distilled/manifest.tsv" in step(work, f"{student}/finished").needs
+    assert str(places.runs / teacher / "distilled" / "bin") in train(work, student)
+    assert step(work, f"{teacher}/distilled/manifest.tsv").needs[1] == f"{teacher}/finished"
 
 
 def test_tables_share_runs(places):
@@ -128,10 +128,10 @@ def test_overrides_that_change_nothing_give_the_same_run(places):
 
 
 def test_runs_that_are_only_timed_are_not_trained(places):
-    found = of("wang-table3", PAPER, places)
-    assert len(found.runs) == 4 and not found.trainings and not found.corpora
+    work = of("wang-table3", PAPER, places)
+    assert len(work.runs) == 4 and not work.trainings and not work.corpora
     output = "paper/wmt14-en-de-50k/capsnmt+recipe-wang/seed1/measures/latency.json"
-    latency = step(found, output)
+    latency = step(work, output)
     assert latency.needs == [] and "--beam 8" in latency.line
     assert latency.words[-2:] == ["--device", "cuda"] and latency.gpus == 1
     assert "--device" not in step(of("wang-table3", PAPER, places, gpus=0), output).words
@@ -139,16 +139,16 @@ def test_runs_that_are_only_timed_are_not_trained(places):
 
 def test_a_missing_licensed_corpus_is_named_before_anything_runs(tmp_path):
     places = Places(tmp_path / "runs", tmp_path / "data", tmp_path)
-    found = of("duan-table2", PAPER, places)
+    work = of("duan-table2", PAPER, places)
     with pytest.raises(UserError, match="no folder CWMT here: .* or run scripts/prepare-wmt17-zh-en.sh first"):
-        found.refuse_missing_corpora()
-    assert str(tmp_path / "CWMT") in step(found, str(places.data / "wmt17-zh-en/manifest.tsv")).words
+        work.refuse_missing_corpora()
+    assert str(tmp_path / "CWMT") in step(work, str(places.data / "wmt17-zh-en/manifest.tsv")).words
     (tmp_path / "CWMT").mkdir()
-    found.refuse_missing_corpora()
+    work.refuse_missing_corpora()
     (tmp_path / "CWMT").rmdir()
     (places.data / "wmt17-zh-en").mkdir(parents=True)
     (places.data / "wmt17-zh-en" / "manifest.tsv").touch()  # prepared before
-    found.refuse_missing_corpora()
+    work.refuse_missing_corpora()
 
 
 @pytest.mark.parametrize("scale", [SMALL, PAPER], ids=lambda scale: scale.name)
@@ -172,9 +172,9 @@ def test_speeds_are_compared_with_a_model_of_the_same_size(name, scale, places, 
 
 
 def test_each_seed_is_a_separate_training(places):
-    found = of("duan-table2", SMALL, places, [1, 3])
-    assert sum(name.endswith("seed3") for name in found.trainings) == 4
-    assert "common.seed=3" in train(found, "small/multi30k/capsule_transformer/seed3")
+    work = of("duan-table2", SMALL, places, [1, 3])
+    assert sum(name.endswith("seed3") for name in work.trainings) == 4
+    assert "common.seed=3" in train(work, "small/multi30k/capsule_transformer/seed3")
 
 
 def test_several_seeds_are_compared_together(places):
@@ -208,13 +208,13 @@ def test_several_seeds_are_compared_together(places):
 
 
 def test_rows_include_the_runs_that_they_need(places):
-    found = of("weng-table5", SMOKE, places, rows=["Last"])
-    assert found.trainings == [
+    work = of("weng-table5", SMOKE, places, rows=["Last"])
+    assert work.trainings == [
         "smoke/toy-smoke/transformer/seed1",
         "smoke/toy-smoke/gret_transformer+on-transformer/seed1",
         "smoke/toy-smoke/probe+criterion.probe_reads-last+on-gret_transformer+on-transformer/seed1",
     ]
-    assert list(found.cells) == [f"{found.trainings[-1]}/measures/probe.json"]
+    assert list(work.cells) == [f"{work.trainings[-1]}/measures/probe.json"]
 
 
 @pytest.mark.parametrize(
@@ -229,16 +229,16 @@ def test_rows_that_cannot_be_run_are_refused(places, rows, message):
 def test_a_given_baseline_is_not_trained(places, tmp_path):
     checkpoint = tmp_path / "baseline.pt"
     checkpoint.touch()
-    found = of("weng-table3", SMALL, places, [1, 2], baseline=checkpoint)
-    assert TRANSFORMER not in found.runs and "small/multi30k/given" not in found.trainings
+    work = of("weng-table3", SMALL, places, [1, 2], baseline=checkpoint)
+    assert TRANSFORMER not in work.runs and "small/multi30k/given" not in work.trainings
     gret = "small/multi30k/gret_transformer+on-given/seed2"
     given = places.runs / "small/multi30k/given/checkpoint_given.pt"
-    assert f"task.init_from_baseline='{given}'" in train(found, gret)
-    assert "small/multi30k/given/checkpoint_given.pt" in step(found, f"{gret}/finished").needs
-    found.adopt(checkpoint)
-    found.adopt(checkpoint)
+    assert f"task.init_from_baseline='{given}'" in train(work, gret)
+    assert "small/multi30k/given/checkpoint_given.pt" in step(work, f"{gret}/finished").needs
+    work.adopt(checkpoint)
+    work.adopt(checkpoint)
     assert given.resolve() == checkpoint and (given.parent / "finished").is_file()
-    assert places.folder(found.runs["small/multi30k/given"]).settings().get("task.source_lang") == "en"
+    assert places.folder(work.runs["small/multi30k/given"]).settings().get("task.source_lang") == "en"
     later = of("weng-table3", SMALL, places)  # a later call uses it
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
     other = tmp_path / "other.pt"
@@ -271,11 +271,11 @@ def test_the_name_of_a_run_contains_whole_decimals():
 def test_a_given_baseline_is_the_teacher(places, tmp_path):
     checkpoint = tmp_path / "baseline.pt"
     checkpoint.touch()
-    found = of("wang-table2", SMALL, places, baseline=checkpoint)
-    assert not any("transformer" in name for name in found.runs)
-    student = step(found, "small/multi30k/capsnmt+teacher-given/seed1/finished")
+    work = of("wang-table2", SMALL, places, baseline=checkpoint)
+    assert not any("transformer" in name for name in work.runs)
+    student = step(work, "small/multi30k/capsnmt+teacher-given/seed1/finished")
     assert "small/multi30k/given/distilled/manifest.tsv" in student.needs
-    assert step(found, "small/multi30k/given/distilled/manifest.tsv").kind == "distil"
+    assert step(work, "small/multi30k/given/distilled/manifest.tsv").kind == "distil"
 
 
 def test_unusable_baselines_are_refused(places, tmp_path):
@@ -308,7 +308,7 @@ def test_at_paper_scale_each_direction_is_a_separate_run(places):
 @pytest.mark.parametrize("measure", RATIOS)
 def test_no_model_has_a_ratio_to_itself(measure, places):
     """Its ratio is 1.00 by definition and is not measured. Every table with such a column has a row without it."""
-    found = 0
+    timed = 0
     for name in table_names():
         table = load_table(name)
         for column in (column for column in table.columns if column.measure == measure):
@@ -316,8 +316,8 @@ def test_no_model_has_a_ratio_to_itself(measure, places):
             own = [run for run in runs if run.config in ("transformer", "lstm", GIVEN)]
             assert own and not any(applies(measure, run) for run in own)
             assert any(applies(measure, run) for run in runs)
-            found += 1
-    assert found
+            timed += 1
+    assert timed
 
 
 def test_the_language_of_lengths_is_that_of_the_corpus(places):
@@ -338,10 +338,10 @@ def test_an_external_metric_needs_the_translations_of_both_runs(tmp_path, places
     rows = "  Transformer: {run: transformer}\n  encoder: {run: capsule_transformer model.decoder_routing=none}\n"
     column = "  COMET: {corpus: multi30k, measure: external/COMET}\n"
     (tmp_path / "mine.yaml").write_text(f"title: mine\ncolumns:\n{column}against: Transformer\nrows:\n{rows}")
-    found = of(str(tmp_path / "mine.yaml"), SMALL, places)
+    work = of(str(tmp_path / "mine.yaml"), SMALL, places)
     encoder = "small/multi30k/capsule_transformer+decoder_routing-none/seed1"
-    assert set(found.cells) == {f"{run}/evaluation/test/scores.json" for run in (TRANSFORMER, encoder)}
-    assert not found.compared
+    assert set(work.cells) == {f"{run}/evaluation/test/scores.json" for run in (TRANSFORMER, encoder)}
+    assert not work.compared
 
 
 def test_an_unknown_measure_is_refused(tmp_path, places):

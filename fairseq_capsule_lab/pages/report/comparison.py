@@ -1,7 +1,7 @@
 """Scores of several systems on one test set: with intervals, by length of the source, and by sentence."""
 
-from dataclasses import dataclass, replace
-from typing import List, Optional, Sequence
+from dataclasses import replace
+from typing import List, NamedTuple, Optional, Sequence
 
 from sacrebleu.metrics import CHRF
 from tqdm import tqdm
@@ -14,8 +14,7 @@ from fairseq_capsule_lab.pages.report.systems import System, TestSet
 LENGTH_GROUPS = 5  # for summaries: articles have no usual lengths
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(NamedTuple):
     """The score of a system on a text.
 
     Attributes:
@@ -30,20 +29,14 @@ class Estimate:
     length_ratio: Optional[float]
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One measure for all systems, the baseline first."""
 
     measure: Measure
     estimates: List[Estimate]
 
-    @property
-    def signature(self) -> str:
-        return str(self.measure.metric.get_signature())
 
-
-@dataclass(frozen=True)
-class LengthGroup:
+class LengthGroup(NamedTuple):
     """The sentences in one range of source lengths."""
 
     words: str
@@ -51,8 +44,7 @@ class LengthGroup:
     comparison: Comparison
 
 
-@dataclass(frozen=True)
-class SentenceScores:
+class SentenceScores(NamedTuple):
     """Scores of single sentences.
 
     Attributes:
@@ -72,10 +64,10 @@ def scores(
     """Compute every measure of `fairseq-capsule score` and the external ones. Compare each system with the first."""
     outputs = [system.translations for system in systems]
     if test_set.summaries:
-        found = list(rouge_measures(outputs, test_set.references, test_set.lowercase))
+        own = rouge_measures(outputs, test_set.references, test_set.lowercase)
     else:
-        found = list(measures(outputs, test_set.references, test_set.language, test_set.lowercase))
-    progress = tqdm([*found, *external], desc="bootstrap", unit=" measures", disable=None)
+        own = measures(outputs, test_set.references, test_set.language, test_set.lowercase)
+    progress = tqdm([*own, *external], desc="bootstrap", unit=" measures", disable=None)
     return [Comparison(measure, estimates(measure, samples, seed)) for measure in progress]
 
 
@@ -107,17 +99,14 @@ def by_length(
         groups = equal_groups([len(source) for source in sources], LENGTH_GROUPS)
     else:
         groups = intervals(word_counts(sources), edges)
-    progress = tqdm(groups.items(), desc="by length", unit=" groups", disable=None)
-    return [LengthGroup(words, chosen, _of_group(measure, chosen, samples, seed)) for words, chosen in progress]
-
-
-def _of_group(measure: Measure, sentences: Sequence[int], samples: int, seed: int) -> Comparison:
-    part = replace(
-        measure,
-        systems=[[system[i] for i in sentences] for system in measure.systems],
-        references=[[reference[i] for i in sentences] for reference in measure.references],
-    )
-    return Comparison(part, estimates(part, samples, seed))
+    made = []
+    for words, sentences in tqdm(groups.items(), desc="by length", unit=" groups", disable=None):
+        systems, references = (
+            [[text[i] for i in sentences] for text in texts] for texts in (measure.systems, measure.references)
+        )
+        part = replace(measure, systems=systems, references=references)
+        made.append(LengthGroup(words, sentences, Comparison(part, estimates(part, samples, seed))))
+    return made
 
 
 def by_sentence(test_set: TestSet, systems: Sequence[System]) -> SentenceScores:

@@ -1,34 +1,39 @@
-"""The page in one file: figures, charts, sentences, style and script. It loads nothing else."""
+"""The page in one file: tables, charts, sentences, style and script. It loads nothing else.
+
+A copy of a table has the rows in the order that the page shows.
+"""
 
 import html
 import os
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, NamedTuple, Optional, Sequence
 from urllib.parse import quote
 
+from fairseq_capsule_lab.analysis import charts
 from fairseq_capsule_lab.analysis.coverage import CoverageRow
-from fairseq_capsule_lab.pages.report import drawings, tables
-from fairseq_capsule_lab.pages.report.comparison import Comparison, LengthGroup, SentenceScores
+from fairseq_capsule_lab.pages.report.comparison import Comparison, Estimate, LengthGroup, SentenceScores
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
 from fairseq_capsule_lab.pages.template import embedded, fill, read, script_hash
-from fairseq_capsule_lab.runs.training_log import shared_measures
+from fairseq_capsule_lab.runs.training_log import finite, shared_measures
 
 SIGNIFICANT = 0.05
 AXES = {"loss": "validation loss, bits", "nll_loss": "validation NLL, bits"}
+# The columns of the table of speeds, in order, and the number of decimals.
+SPEEDS = {
+    "parameters": 0,
+    "of them embeddings": 0,
+    "training, words/s": 0,
+    "training, × baseline": 2,
+    "translation, × baseline": 2,
+}
 
 
-@dataclass(frozen=True)
-class _Section:
-    name: str
-    title: str
-    parts: Sequence[str]
+class Cell(NamedTuple):
+    """The text of a cell, and the number to sort it by, if any."""
 
-    def html(self) -> str:
-        heading = f'<h2 id="{self.name}-title">{self.title}</h2>'
-        content = "".join(self.parts)
-        return f'<section id="{self.name}" aria-labelledby="{self.name}-title">{heading}{content}</section>'
+    text: str
+    value: Optional[float] = None
 
 
 def write_page(
@@ -53,25 +58,28 @@ def write_page(
         samples, seed: the samples and the seed of the bootstrap.
         folder: the folder of the page; links to pages of the inspector are relative to it.
     """
-    main = comparisons[0]
     sections = [
-        _Section("scores", "Scores", _scores(systems, comparisons, samples, seed)),
-        _Section("by-length", "By the length of the source", _lengths(test_set, systems, groups)),
-        *([_Section("covered", "Coverage", [tables.coverage_table(coverage, alignments).html()])] if coverage else []),
-        *_curves(systems),
-        *_speeds(systems),
-        _Section("sentences", "Sentences that differ most", [_template("sentences.html")]),
-        _Section("trained", "Runs", [tables.facts_table(systems).html(), *_differences(systems)]),
+        ("scores", "Scores", _scores(systems, comparisons, samples, seed)),
+        ("by-length", "By the length of the source", _lengths(test_set, systems, groups)),
+        ("covered", "Coverage", _coverage(coverage, alignments) if coverage else ""),
+        ("curves", "Learning curves", _curves(systems)),
+        ("cost", "Parameters and speed", _speeds(systems)),
+        ("sentences", "Sentences that differ most", _template("sentences.html")),
+        ("trained", "Runs", _runs(systems)),
     ]
+    sections = [section for section in sections if section[-1]]
     script = read("table.js") + _template("report.js")
     return fill(
         _template("report.html"),
         title=html.escape(f"{len(systems)} systems on {test_set.split}"),
         policy=script_hash(script),
         style=_template("report.css"),
-        verdict=_verdict(test_set, systems, main),
-        links="".join(f'<a href="#{section.name}">{section.title}</a>' for section in sections),
-        sections="\n".join(section.html() for section in sections),
+        verdict=_verdict(test_set, systems, comparisons[0]),
+        links="".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections),
+        sections="\n".join(
+            f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>{content}</section>'
+            for name, title, content in sections
+        ),
         data=embedded(_sentence_data(test_set, systems, groups, sentences, folder)),
         script=script,
     ).encode(errors="replace")  # JSON of a run may have half of a surrogate pair
@@ -84,12 +92,11 @@ def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> 
         f"<li><b>{html.escape(systems[0].name)}</b>: {label} {baseline.score:.2f}, the baseline of the comparison</li>"
     ]
     for system, estimate in zip(systems[1:], others):
-        difference = estimate.score - baseline.score
         if estimate.p is None:
             words = "the same score"
         else:
             sure = "significant" if estimate.p < SIGNIFICANT else "not significant"
-            words = f"{difference:+.2f}, {sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
+            words = f"{estimate.score - baseline.score:+.2f}, {sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
         items.append(f"<li><b>{html.escape(system.name)}</b>: {estimate.score:.2f}, {words}</li>")
     count = len(test_set.references[0])
     case = ", case ignored" if test_set.lowercase else ""
@@ -97,61 +104,132 @@ def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> 
     return f"<p>{count:,} sentences{several}{case}.</p><ul>{''.join(items)}</ul>"
 
 
-def _scores(systems: Sequence[System], comparisons: Sequence[Comparison], samples: int, seed: int) -> List[str]:
-    names = [system.name for system in systems]
-    charts = [drawings.dots(names, each.estimates, each.measure.label) for each in comparisons]
-    signatures = "".join(
-        f"<li>{html.escape(f'{each.measure.label}: {each.measure.text}')}; <code>{html.escape(each.signature)}</code>"
-        for each in comparisons
-    )
+# --- sections --------------------------------------------------------------------------------------------------------
+
+
+def _scores(systems: Sequence[System], comparisons: Sequence[Comparison], samples: int, seed: int) -> str:
+    """One row per system: each score with its interval, and p against the first system."""
+    columns, rows = ["system"], [[Cell(system.name)] for system in systems]
+    drawn, signatures = [], ""
+    for comparison in comparisons:
+        measure, estimates = comparison.measure, comparison.estimates
+        columns += [measure.label, "p"]
+        for row, estimate in zip(rows, estimates):
+            row += [_score(estimate, measure.digits), _p(estimate)]
+        scores, intervals = zip(*((estimate.score, estimate.interval) for estimate in estimates))
+        drawn.append(charts.scores_on_page([system.name for system in systems], scores, intervals, measure.label))
+        signature = html.escape(str(measure.metric.get_signature()))
+        signatures += f"<li>{html.escape(f'{measure.label}: {measure.text}')}; <code>{signature}</code>"
+    if comparisons[0].estimates[0].length_ratio is not None:
+        columns.append("length ratio")
+        for row, estimate in zip(rows, comparisons[0].estimates):
+            row.append(_number(estimate.length_ratio, 3))
+    caption = f"Scores with 95% intervals; p of the difference from {systems[0].name}, by sacrebleu's paired bootstrap."
     bootstrap = (
         f"<p>{samples} samples, seed {seed}. An interval shows how the score varies with the choice of test sentences, "
         "not how it varies between trainings.</p>"
     )
-    notes = f"<ul class=notes>{signatures}</ul>"
-    return [tables.scores_table(systems, comparisons).html(), _charts(charts), notes, bootstrap]
+    return f"{table('scores', caption, columns, rows)}{_charts(drawn)}<ul class=notes>{signatures}</ul>{bootstrap}"
 
 
-def _lengths(test_set: TestSet, systems: Sequence[System], groups: Sequence[LengthGroup]) -> List[str]:
+def _lengths(test_set: TestSet, systems: Sequence[System], groups: Sequence[LengthGroup]) -> str:
+    """One row per group: the score of each system with its interval, and p against the first system."""
     unit = "source characters" if test_set.summaries else "source words"
-    names = [system.name for system in systems]
-    ticks = [f"{group.words}\n({len(group.sentences)})" for group in groups]
-    measure = groups[0].comparison.measure
-    chart = drawings.groups(
-        names, ticks, [group.comparison.estimates for group in groups], (f"{unit} (sentences)", measure.label)
+    names, label = [system.name for system in systems], groups[0].comparison.measure.label
+    of_groups = [group.comparison.estimates for group in groups]
+    chart = charts.groups_on_page(
+        names,
+        [f"{group.words}\n({len(group.sentences)})" for group in groups],
+        [[estimate.score for estimate in estimates] for estimates in of_groups],
+        [[estimate.interval for estimate in estimates] for estimates in of_groups],
+        (f"{unit} (sentences)", label),
     )
-    made = [_charts([chart]), tables.lengths_table(systems, groups, unit).html()]
-    if groups[0].comparison.estimates[0].length_ratio is not None:
-        made.append(tables.ratios_table(systems, groups, unit).html())
-    return [f'<div class="beside">{"".join(made)}</div>']
+    rows = []
+    for place, (group, (first, *others)) in enumerate(zip(groups, of_groups)):
+        row = [Cell(group.words, place), Cell(str(len(group.sentences)), len(group.sentences)), _score(first)]
+        rows.append(row + [cell for estimate in others for cell in (_score(estimate), _p(estimate))])
+    caption = f"{label} by the length of the source, with 95% intervals; p of the difference from {names[0]}."
+    columns = [unit, "sentences", names[0], *(word for name in names[1:] for word in (name, "p"))]
+    parts = [_charts([chart]), table("lengths", caption, columns, rows)]
+    if of_groups[0][0].length_ratio is not None:
+        caption = "Words of the translations divided by words of the references, by the length of the source."
+        rows = [
+            [Cell(group.words, place), *(_number(estimate.length_ratio, 3) for estimate in estimates)]
+            for place, (group, estimates) in enumerate(zip(groups, of_groups))
+        ]
+        parts.append(table("ratios", caption, [unit, *names], rows))
+    return f'<div class="beside">{"".join(parts)}</div>'
 
 
-def _curves(systems: Sequence[System]) -> List[_Section]:
+def _coverage(rows: Sequence[CoverageRow], alignments: int) -> str:
+    shown = [
+        [
+            Cell(row.system),
+            Cell(f"{row.cdr:.4f} ± {row.cdr_spread:.4f}", row.cdr),
+            Cell(f"{row.under:.2f} ± {row.under_spread:.2f}", row.under),
+            Cell(f"{row.over:.2f} ± {row.over_spread:.2f}", row.over),
+        ]
+        for row in rows
+    ]
+    caption = (
+        "Coverage of the source, from word alignments by eflomal (docs/analyzing.md). "
+        f"Mean of {alignments} alignments; ±: the largest distance of one alignment from the mean."
+    )
+    return table("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], shown)
+
+
+def _curves(systems: Sequence[System]) -> str:
     logs = {system.name: system.log for system in systems}
-    names = list(logs)
-    charts = [
-        drawings.curves(
+    drawn = [
+        charts.curves_on_page(
             {name: log.validation[measure] for name, log in logs.items() if measure in log.validation},
-            names,
+            list(logs),
             AXES.get(measure, f"validation {measure.replace('_', ' ')}"),
         )
         for measure in shared_measures(logs)
     ]
     without = [name for name, log in logs.items() if not log.validation]
     note = f"<p>No validation in the log of: {html.escape(', '.join(without))}.</p>" if without else ""
-    return [_Section("curves", "Learning curves", [_charts(charts), note])] if charts else []
+    return _charts(drawn) + note if drawn else ""
 
 
-def _speeds(systems: Sequence[System]) -> List[_Section]:
-    table = tables.speeds_table(systems)
-    return [_Section("cost", "Parameters and speed", [table.html()])] if table else []
+def _speeds(systems: Sequence[System]) -> str:
+    """Parameters and speeds from logs and measurements; empty if no run has any."""
+    columns = [name for name in SPEEDS if any(name in system.speeds for system in systems)]
+    rows = [
+        [
+            Cell(system.name),
+            *(_number(system.speeds.get(name), SPEEDS[name]) for name in columns),
+            Cell(system.facts["trained on"]),
+        ]
+        for system in systems
+    ]
+    caption = (
+        "From the logs of the trainings, and from RUN/measures if scripts/reproduce.sh measured them. Compare "
+        "words/s only between runs on the same machine with no other load."
+    )
+    return table("speeds", caption, ["system", *columns, "trained on"], rows) if columns else ""
 
 
-def _differences(systems: Sequence[System]) -> List[str]:
-    """A note on differences that make scores hard to compare."""
-    facts = ("beam", "length penalty", "batch", "updates", "data")
-    differing = [fact for fact in facts if len({system.facts[fact] for system in systems}) > 1]
-    return [f"<p>The runs differ in: {', '.join(differing)}.</p>"] if differing else []
+def _runs(systems: Sequence[System]) -> str:
+    """The settings of training and translation, and a note on differences that make scores hard to compare.
+
+    Columns that are empty for all runs are left out.
+    """
+    columns = [name for name in systems[0].facts if any(system.facts[name] for system in systems)]
+    rows = [
+        [
+            Cell(system.name),
+            *(Cell(text, finite(text.replace(",", ""))) for text in (system.facts[name] for name in columns)),
+            Cell(str(system.path)),
+        ]
+        for system in systems
+    ]
+    caption = "Settings of training and translation, from the run folders."
+    compared = ("beam", "length penalty", "batch", "updates", "data")
+    differing = [fact for fact in compared if len({system.facts[fact] for system in systems}) > 1]
+    note = f"<p>The runs differ in: {', '.join(differing)}.</p>" if differing else ""
+    return table("runs", caption, ["system", *columns, "run folder"], rows) + note
 
 
 def _sentence_data(
@@ -184,8 +262,45 @@ def _link(page: Optional[Path], folder: Path) -> Optional[str]:
     return None if page is None else quote(Path(os.path.relpath(page.resolve(), folder.resolve())).as_posix())
 
 
-def _charts(charts: Sequence[str]) -> str:
-    return f'<div class="charts">{"".join(f"<figure>{chart}</figure>" for chart in charts)}</div>'
+# --- parts of a section ----------------------------------------------------------------------------------------------
+
+
+def table(name: str, caption: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
+    """A table that the page sorts and copies; the id of its element is `NAME-table`."""
+    classes = [" class=number" if any(cell.value is not None for cell in cells) else "" for cells in zip(*rows)]
+    head = "".join(
+        f"<th scope=col{kind}><button type=button>{html.escape(label)}</button>"
+        for label, kind in zip(columns, classes)
+    )
+    body = ""
+    for row in rows:
+        values = ["" if cell.value is None else f' data-value="{cell.value!r}"' for cell in row]
+        first, *others = (html.escape(cell.text) for cell in row)
+        body += f'<tr><th scope="row"{values[0]}>{first}</th>'
+        body += "".join(f"<td{kind}{value}>{text}</td>" for text, kind, value in zip(others, classes[1:], values[1:]))
+        body += "</tr>"
+    return (
+        f'<div class="table" id="{name}-table"><p class="caption" id="{name}-caption">'
+        f'{html.escape(caption)}</p><div class="scroll" tabindex="0" role="region" '
+        f'aria-labelledby="{name}-caption"><table aria-labelledby="{name}-caption">'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
+    )
+
+
+def _score(estimate: Estimate, digits: int = 2) -> Cell:
+    return Cell(f"{estimate.score:.{digits}f} ± {estimate.interval:.{digits}f}", estimate.score)
+
+
+def _p(estimate: Estimate) -> Cell:
+    return Cell("" if estimate.p is None else f"{estimate.p:.4f}", estimate.p)
+
+
+def _number(value: Optional[float], digits: int) -> Cell:
+    return Cell("" if value is None else f"{value:,.{digits}f}", value)
+
+
+def _charts(drawn: Sequence[str]) -> str:
+    return f'<div class="charts">{"".join(f"<figure>{chart}</figure>" for chart in drawn)}</div>'
 
 
 def _template(name: str) -> str:

@@ -4,7 +4,7 @@ import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from fairseq.data.data_utils import infer_language_pair
@@ -21,18 +21,21 @@ from fairseq_capsule_lab.evaluation.translations import (
     disagreements,
     read_translations,
 )
-from fairseq_capsule_lab.runs import RunFolder, finite_number, read_report, reading
+from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.settings import Settings
 from fairseq_capsule_lab.runs.training_log import TrainingLog, read_training_log
+from fairseq_capsule_lab.tables.results import measured
 
-# The reports of scripts/reproduce.sh in RUN/measures: the file, the path of a figure in it, the column of the figure.
-_MEASURED = (
-    ("size.json", ("models", 0, "parameters"), "parameters"),
-    ("size.json", ("models", 0, "embeddings"), "of them embeddings"),
-    ("throughput-train.json", ("ratio",), "training, × baseline"),
-    ("throughput-generate.json", ("ratio",), "translation, × baseline"),
-)
+# Reports of scripts/reproduce.sh in RUN/measures, and the figures of each by column of the table of speeds.
+_REPORTS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
+    "size": lambda report: {
+        "parameters": report["models"][0]["parameters"],
+        "of them embeddings": report["models"][0]["embeddings"],
+    },
+    "throughput-train": lambda report: {"training, × baseline": report["ratio"]},
+    "throughput-generate": lambda report: {"translation, × baseline": report["ratio"]},
+}
 
 
 @dataclass(frozen=True)
@@ -118,34 +121,28 @@ def read_systems(
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
     scores = [_scores(run, evaluation) for run, evaluation in zip(runs, evaluations)]
-    for what, read in (
-        ("against", lambda found: " ".join(Path(path).name for path in found["references"])),
-        ("by", lambda found: "ROUGE" if _of_summaries(found) else "BLEU and chrF"),
-        ("", lambda found: "without case" if _without_case(found) else "with case"),
-    ):
-        for run, found in zip(runs[1:], scores[1:]):
-            if read(found) != read(scores[0]):
-                words = " ".join(f"evaluated {what} {read(found)}".split())
-                first = " ".join(f"{runs[0]} {what} {read(scores[0])}".split())
-                raise LabError(f"{run}: {words}, but {first}; evaluate both in the same way")
+    for run, of_run in zip(runs[1:], scores[1:]):
+        for ours, first in zip(_ways(of_run), _ways(scores[0])):
+            if ours != first:
+                raise LabError(f"{run}: evaluated {ours}, but {runs[0]} {first}; evaluate both in the same way")
     reference_names = [Path(path).name for path in scores[0]["references"]]
     references = [_reference(data, name) for name in reference_names]
     summaries = _of_summaries(scores[0])
     systems = []
-    for name, run, evaluation, found in zip(names, runs, evaluations, scores):
+    for name, run, evaluation, of_run in zip(names, runs, evaluations, scores):
         translations = read_translations(
             evaluation.translations,
-            found.get("remove_bpe"),
-            False if summaries else TOKENISED[found.get("tokenized", "auto")],
+            of_run.get("remove_bpe"),
+            False if summaries else TOKENISED[of_run.get("tokenized", "auto")],
             "characters" if summaries else "subword_nmt",
         )
         _require_same_text(run, translations, data / "raw" / reference_names[0], references)
         systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
     language = reference_names[0].rpartition(".")[2]
     source_language = _source_language(runs[0], data)
-    sources = _sources(data, split, source_language) or systems[0].sources
-    if len(sources) != len(references[0]):
-        sources = systems[0].sources
+    raw, sources = data / "raw" / f"{split}.{source_language}", systems[0].sources
+    if source_language and raw.is_file() and len(lines := read_lines(raw)) == len(references[0]):
+        sources = lines
     return TestSet(split, language, source_language, sources, references, summaries, _without_case(scores[0])), systems
 
 
@@ -155,28 +152,36 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     evaluation = folder.evaluation(split, results)
     if not evaluation.translations.is_file():
         others = sorted(path.parent.name for path in run.glob(f"{results}/*/generate.out"))
-        there = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
-        raise LabError(f"{run}: not evaluated on '{split}'; {there} scripts/evaluate.sh --split {split} {run} {data}")
+        advice = f"it has {', '.join(others)}; choose one with --split, or run" if others else "run"
+        raise LabError(f"{run}: not evaluated on '{split}'; {advice} scripts/evaluate.sh --split {split} {run} {data}")
     return evaluation
 
 
 def _scores(run: Path, evaluation: Evaluation) -> Dict[str, Any]:
-    found = evaluation.scores()
-    fits = (
-        found is not None
-        and isinstance(found.get("references"), list)
-        and found["references"]
-        and all(isinstance(path, str) for path in found["references"])
-        and isinstance(found.get("scores"), dict)
-        and all(isinstance(score, dict) for score in found["scores"].values())
-        and found.get("tokenized", "auto") in list(TOKENISED)
-        and found.get("remove_bpe") in [None, *SUBWORDS]
-    )
-    if found is None or not fits:
+    scores = evaluation.scores() or {}
+    references, measures = scores.get("references"), scores.get("scores")
+    if not (
+        isinstance(references, list)
+        and references
+        and all(isinstance(path, str) for path in references)
+        and isinstance(measures, dict)
+        and all(isinstance(score, dict) for score in measures.values())
+        and scores.get("tokenized", "auto") in list(TOKENISED)
+        and scores.get("remove_bpe") in [None, *SUBWORDS]
+    ):
         raise LabError(
             f"{evaluation.scores_file}: missing or damaged; leave {run} out, or run scripts/evaluate.sh on it again"
         )
-    return found
+    return scores
+
+
+def _ways(scores: Mapping[str, Any]) -> Tuple[str, str, str]:
+    """How a run was evaluated, in words."""
+    return (
+        f"against {' '.join(Path(path).name for path in scores['references'])}",
+        f"by {'ROUGE' if _of_summaries(scores) else 'BLEU and chrF'}",
+        "without case" if _without_case(scores) else "with case",
+    )
 
 
 def _of_summaries(scores: Mapping[str, Any]) -> bool:
@@ -217,12 +222,6 @@ def _source_language(run: Path, data: Path) -> str:
     return infer_language_pair(str(data / "bin"))[0] or ""
 
 
-def _sources(data: Path, split: str, language: str) -> Optional[List[str]]:
-    """The untokenised sources; None if the file is missing."""
-    path = data / "raw" / f"{split}.{language}"
-    return read_lines(path) if language and path.is_file() else None
-
-
 def _system(
     name: str, run: Path, split: str, evaluation: Evaluation, translations: Translations, pages: Optional[Path]
 ) -> System:
@@ -245,7 +244,9 @@ def _system(
         "data": str(settings.origin.get("data", "")),
     }
     logged = {"parameters": log.parameters, "training, words/s": log.words_per_second}
-    speeds = {what: float(value) for what, value in logged.items() if value is not None} | _measured(run)
+    reports = (measured(folder, source, read) for source, read in _REPORTS.items())
+    figures = logged | {column: figure for report in reports for column, figure in (report or {}).items()}
+    speeds = {column: float(figure) for column, figure in figures.items() if figure is not None}
     return System(name, run, split, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
 
 
@@ -264,18 +265,3 @@ def _decoding(evaluation: Evaluation) -> Dict[str, str]:
     except OSError:
         return {}
     return dict(line.split(" ", 1) for line in lines if " " in line)
-
-
-def _measured(run: Path) -> Dict[str, float]:
-    """Figures of a run besides its scores. Figures that were not measured are missing."""
-    figures = {}
-    for name, place, column in _MEASURED:
-        path = run / "measures" / name
-        figure: Any = read_report(path)
-        if figure is None:
-            continue
-        with reading(path):
-            for key in place:
-                figure = figure[key]
-            figures[column] = float(finite_number(figure))
-    return figures

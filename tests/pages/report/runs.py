@@ -32,13 +32,13 @@ def make_run(folder, data, references, error, split="test", seed=1, scores=None,
         lines += [f"{kind}-{number}\t-0.5\t{' '.join(output)}" for kind in "HD"]
     write(evaluation / "generate.out", lines)
     write(evaluation / "settings", ["checkpoint 0123", "beam 5", "lenpen 1.0", "nbest 1", "data 4567"])
-    found = {
+    report = {
         "hypothesis": "generate.out",
         "references": [str(data / f"raw/{split}.de")],
         "sentences": len(references),
         "scores": {"tokenised_bleu": {"signature": "nrefs:1|case:mixed"}},
     }
-    (evaluation / "scores.json").write_text(json.dumps({**found, **(scores or {})}))
+    (evaluation / "scores.json").write_text(json.dumps({**report, **(scores or {})}))
     settings = {"data": "89ab", "config": {"model": {"_name": "transformer"}, "task": {"source_lang": "en"}}}
     (folder / "settings.json").write_text(json.dumps(settings))
     start = {"start": "2026-11-22T18:00:00+00:00", "seed": 1, "gpus": [], "processor": "2 × CPU", "batch": "1024"}

@@ -30,10 +30,10 @@ def report(tmp_path_factory):
 def page(browser, report):  # noqa: F811
     from selenium.webdriver.support.ui import WebDriverWait
 
-    for address, there in (("about:blank", "location.href == 'about:blank'"), (report, DRAWN)):
+    for address, condition in (("about:blank", "location.href == 'about:blank'"), (report, DRAWN)):
         browser.get_log("browser")  # messages of the previous page
         browser.get(address)
-        WebDriverWait(browser, 30, 0.05).until(lambda it: it.execute_script(f"return {there}"))
+        WebDriverWait(browser, 30, 0.05).until(lambda it: it.execute_script(f"return {condition}"))
     return browser
 
 
@@ -42,14 +42,14 @@ def all_of(page, selector):
 
 
 def copied(page, table, form):
-    (button,) = (each for each in all_of(page, f"#{table}-table .copy button") if each.text == form)
+    (button,) = (button for button in all_of(page, f"#{table}-table .copy button") if button.text == form)
     button.click()
     return all_of(page, f"#{table}-table .copied")[0].get_attribute("value")
 
 
 def test_a_column_is_sorted_by_its_numbers(page):
     def order():
-        return [each.text for each in all_of(page, "#scores-table tbody th")]
+        return [cell.text for cell in all_of(page, "#scores-table tbody th")]
 
     head = all_of(page, "#scores-table thead button")[1]
     head.click()
@@ -79,11 +79,11 @@ def test_sentences_are_sorted_and_more_can_be_shown(page):
     from selenium.webdriver.support.ui import Select
 
     def differences():
-        return [float(each.text.rpartition(" ")[2]) for each in all_of(page, "#cases h3")]
+        return [float(heading.text.rpartition(" ")[2]) for heading in all_of(page, "#cases h3")]
 
     assert len(differences()) == 20 and all_of(page, "#cases mark")
-    found = [abs(value) for value in differences()]
-    assert found == sorted(found, reverse=True)
+    shown = [abs(value) for value in differences()]
+    assert shown == sorted(shown, reverse=True)
     Select(all_of(page, "#order")[0]).select_by_value("first")
     assert all(value < 0 for value in differences()) and differences() == sorted(differences())
     Select(all_of(page, "#order")[0]).select_by_value("number")

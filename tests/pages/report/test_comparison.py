@@ -14,7 +14,7 @@ NAMES = ["first", "second", "third"]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compared")
     references = make_data(folder / "data", 120)
     runs = [
@@ -24,10 +24,10 @@ def found(tmp_path_factory):
     return read_systems(runs, NAMES, folder / "data")
 
 
-def test_scores_are_those_of_sacrebleu(found):
-    test_set, systems = found
+def test_scores_are_those_of_sacrebleu(compared):
+    test_set, systems = compared
     bleu, _, detokenised, chrf = comparison.scores(test_set, systems, 100, 5)
-    assert [each.measure.name for each in (bleu, chrf)] == ["tokenised_bleu", "chrf"]
+    assert [result.measure.name for result in (bleu, chrf)] == ["tokenised_bleu", "chrf"]
     for system, estimate in zip(systems, detokenised.estimates):
         lines = [line.replace(" .", ".") for line in system.translations.sentences]
         score = BLEU().corpus_score(lines, test_set.references)
@@ -37,10 +37,10 @@ def test_scores_are_those_of_sacrebleu(found):
     assert 0 < second.interval < 5
 
 
-def test_intervals_and_p_are_those_of_sacrebleu(found, monkeypatch):
+def test_intervals_and_p_are_those_of_sacrebleu(compared, monkeypatch):
     from sacrebleu.significance import PairedTest
 
-    test_set, systems = found
+    test_set, systems = compared
     monkeypatch.setenv("SACREBLEU_SEED", "9")
     *_, chrf = comparison.scores(test_set, systems, 50, 9)
     named = list(zip(NAMES, chrf.measure.systems))
@@ -51,9 +51,9 @@ def test_intervals_and_p_are_those_of_sacrebleu(found, monkeypatch):
     assert os.environ["SACREBLEU_SEED"] == "9"
 
 
-def test_groups_contain_every_sentence_once(found):
-    test_set, systems = found
-    (measure, *_) = (each.measure for each in comparison.scores(test_set, systems, 10, 1))
+def test_groups_contain_every_sentence_once(compared):
+    test_set, systems = compared
+    (measure, *_) = (result.measure for result in comparison.scores(test_set, systems, 10, 1))
     groups = comparison.by_length(test_set, systems[0].sources, measure, 10, 1, (5, 20))
     assert [group.words for group in groups] == ["≤ 5", "6–20", "> 20"]
     assert sorted(i for group in groups for i in group.sentences) == list(range(120))
@@ -65,10 +65,10 @@ def test_groups_contain_every_sentence_once(found):
         assert group.comparison.measure.systems == part
 
 
-def test_the_same_system_twice_has_no_p(found):
-    test_set, systems = found
+def test_the_same_system_twice_has_no_p(compared):
+    test_set, systems = compared
     twice = [systems[0], systems[0]]
-    assert all(each.estimates[1].p is None for each in comparison.scores(test_set, twice, 10, 1))
+    assert all(result.estimates[1].p is None for result in comparison.scores(test_set, twice, 10, 1))
 
 
 def test_summaries_are_scored_by_rouge_and_grouped_by_characters(tmp_path):
@@ -111,8 +111,8 @@ def test_texts_are_read_as_the_run_was_scored(tmp_path):
         assert system.translations.tokenised == expected
 
 
-def test_sentence_scores_are_those_of_sacrebleu(found):
-    test_set, systems = found
+def test_sentence_scores_are_those_of_sacrebleu(compared):
+    test_set, systems = compared
     sentences = comparison.by_sentence(test_set, systems)
     assert sentences.label == "chrF"
     for texts, scores in zip(sentences.texts, sentences.scores):

@@ -5,10 +5,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from fairseq_capsule_lab.analysis.charts import scores_on_page
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.pages.report.comparison import Estimate
-from fairseq_capsule_lab.pages.report.drawings import dots
-from fairseq_capsule_lab.pages.report.tables import Cell, Table
+from fairseq_capsule_lab.pages.report.page import Cell, table
 from tests.pages.report.runs import make_data, make_run
 
 HOSTILE = "</script><script>alert(1)</script>"
@@ -74,9 +73,9 @@ def test_the_page_loads_nothing_from_elsewhere(page):
 
 
 def test_identifiers_are_unique(page):
-    found = [attributes["id"] for _, attributes in Structure(page).elements if "id" in attributes]
+    names = [attributes["id"] for _, attributes in Structure(page).elements if "id" in attributes]
     drawn = re.compile(r"(?:[mp]|C\w+_)[0-9a-f]{10}")  # matplotlib makes the same ids for the same content
-    ours = [name for name in found if not drawn.fullmatch(name)]
+    ours = [name for name in names if not drawn.fullmatch(name)]
     assert len(ours) == len(set(ours))
 
 
@@ -93,20 +92,20 @@ def test_the_page_has_all_tables_with_their_figures(page):
 
 
 def test_charts_use_the_text_colour_of_the_page():
-    drawn = dots(["a", "$b$ <x>"], [Estimate(20, 1, None, None), Estimate(22, 1, 0.01, None)], "BLEU")
+    drawn = scores_on_page(["a", "$b$ <x>"], [20, 22], [1, 1], "BLEU")
     assert "currentColor" in drawn and "#012345" not in drawn and "#000000" not in drawn
     assert "$b$ &lt;x&gt;" in drawn and "<style" not in drawn and "<metadata" not in drawn
 
 
 def test_an_eighth_system_looks_different_from_the_first():
     def styles(number):
-        drawn = dots([f"system {i}" for i in range(number)], [Estimate(20, 1, None, None)] * number, "BLEU")
+        drawn = scores_on_page([f"system {i}" for i in range(number)], [20] * number, [1] * number, "BLEU")
         return set(re.findall(r'<use xlink:href="(\S+)".*? style="(.*?)"', drawn))
 
     assert len(styles(8)) == len(styles(7)) + 1
 
 
 def test_a_table_keeps_numbers_for_sorting():
-    shown = Table("t", "A <caption>", ["a&b", "n"], [[Cell("x<y"), Cell("1.00 ± 0.50", 1.0049)], [Cell("z"), Cell("")]])
-    text = shown.html()
+    rows = [[Cell("x<y"), Cell("1.00 ± 0.50", 1.0049)], [Cell("z"), Cell("")]]
+    text = table("t", "A <caption>", ["a&b", "n"], rows)
     assert "a&amp;b" in text and "x&lt;y" in text and 'data-value="1.0049"' in text and "A &lt;caption&gt;" in text

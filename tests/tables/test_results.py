@@ -12,8 +12,8 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.curves import curves
 from fairseq_capsule_lab.tables.definitions import load_table
-from fairseq_capsule_lab.tables.gathering import gather
 from fairseq_capsule_lab.tables.printing import csv_lines, markdown, plot, write
+from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.scales import load_scale
 
 SMALL = load_scale("small")
@@ -114,9 +114,9 @@ def test_the_effect_on_several_test_sets_is_that_of_their_mean(runs):
     splits = ("test", "test1", "test2")
     continued = "continued+on-transformer"
     compare(runs, GDR, [30.0, 31.0], [30.5, 31.7], [0.3, 0.4, 0.0], continued, splits)
-    found = runs.gathered("zheng-table1").cells["GDR + BOW + BCA (OURS)"][-1][""].effect
-    assert found.difference == pytest.approx(0.6)
-    assert found.error_over_sentences == pytest.approx(0.5 / 3)
+    effect = runs.gathered("zheng-table1").cells["GDR + BOW + BCA (OURS)"][-1][""].effect
+    assert effect.difference == pytest.approx(0.6)
+    assert effect.error_over_sentences == pytest.approx(0.5 / 3)
     (runs.root / GDR / "seeds1-2" / "compared" / continued / "test2.json").unlink()
     assert runs.gathered("zheng-table1").cells["GDR + BOW + BCA (OURS)"][-1][""].effect is None
 
@@ -208,9 +208,9 @@ def test_nll_is_compared_over_seeds(runs):
     table = load_table("comparison")
     column = [column.label for column in table.columns].index("NLL")
     results = gather(table, SMALL, runs.places)
-    found = results.cells["+ GDR, sum"][column][""].effect
+    effect = results.cells["+ GDR, sum"][column][""].effect
     expected = stats.ttest_rel(*zip(*[(ours, theirs) for theirs, ours in pairs]))
-    assert (found.difference, found.p) == pytest.approx((0.03, expected.pvalue))
+    assert (effect.difference, effect.p) == pytest.approx((0.03, expected.pvalue))
     assert results.cells["Transformer, continued"][column][""].effect is None
     assert "over seeds and sentences (NLL: over seeds only)" in markdown(results)
     (runs.folder(continued, 3) / "measures" / "nll.json").unlink()

@@ -1,0 +1,311 @@
+"""Collect our figures of a table from the folders of its runs. Nothing here takes long to compute."""
+
+import math
+import re
+import statistics
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from fairseq_capsule.errors import one_line
+from fairseq_capsule_lab.analysis.reports import escaped
+from fairseq_capsule_lab.evaluation import scores as scoring
+from fairseq_capsule_lab.evaluation import seeds
+from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
+from fairseq_capsule_lab.runs import RunFolder, finite_number, read_report, reading
+from fairseq_capsule_lab.tables.definitions import Column, Table
+from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
+from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
+from fairseq_capsule_lab.tables.scales import Scale
+
+SAMPLES, SEED = 1000, 12345  # of the bootstrap of external scores, as in `fairseq-capsule score`
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Our figures of one row and column.
+
+    Attributes:
+        values: one for each seed.
+        differences: to the row that it is compared with, for each seed where both have a figure.
+        ps: the p of each difference, by paired bootstrap.
+        effect: the difference as a mean over several seeds, with its interval and p; None for one seed.
+        missing: why there is no figure; empty if the row cannot have one.
+    """
+
+    values: Tuple[float, ...] = ()
+    differences: Tuple[float, ...] = ()
+    ps: Tuple[float, ...] = ()
+    effect: Optional[seeds.Effect] = None
+    missing: Optional[str] = None
+
+    @property
+    def mean(self) -> Optional[float]:
+        return statistics.mean(self.values) if self.values else None
+
+    @property
+    def spread(self) -> Optional[float]:
+        """The standard deviation over seeds."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> Optional[float]:
+        if self.effect:
+            return self.effect.difference
+        return statistics.mean(self.differences) if self.differences else None
+
+
+# Figures of one column by the number of source words; the key is "" for a column with one figure.
+Points = Dict[str, Figures]
+# A run, and the one that it is compared with.
+Pair = Tuple[Run, Optional[Run]]
+
+
+class Sample(NamedTuple):
+    """The figures of one run, by the keys of `Points`; their difference to the other run's figure, and its p."""
+
+    values: Dict[str, float]
+    difference: Optional[float] = None
+    p: Optional[float] = None
+
+
+class Missing(Exception):
+    """Why a run has no figure."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """All figures of a table.
+
+    Attributes:
+        cells: for each row, its points in each column.
+        labels: for each column, the name and signature of its scores, if it has scores.
+        stands_in: for each column, the corpus that replaces the paper's, if another one does, and the test sets that
+            it lacks.
+    """
+
+    table: Table
+    scale: Scale
+    cells: Dict[str, Tuple[Points, ...]]
+    labels: Tuple[Optional[str], ...]
+    stands_in: Tuple[Optional[str], ...]
+
+
+def gather(table: Table, scale: Scale, places: Places) -> Results:
+    """Collect the figures of every seed that has a folder.
+
+    Raises:
+        LabError: a run has a link or a pipe, or a report that exists and cannot be read.
+        LabError: the table has an unknown measure or configuration.
+    """
+    require_measures(table)
+    places.require_plain(scale)
+    trained = trained_seeds(scale, places)
+    cells: Dict[str, Tuple[Points, ...]] = {}
+    labels: List[Optional[str]] = [None] * len(table.columns)
+    for row in table.to_run():
+        points = []
+        for number, column in enumerate(table.columns):
+            pairs = list(dict.fromkeys(compared_runs(table, row, column, scale, seed, places) for seed in trained))
+            points.append(_points(pairs, column, places))
+            labels[number] = labels[number] or _label(pairs, column, places)
+        cells[row.label] = tuple(points)
+    for number in range(len(table.columns)):
+        _correct(cells, number)
+    stands_in = tuple(_stand_in(table.paper, column, scale) for column in table.columns)
+    return Results(table, scale, cells, tuple(labels), stands_in)
+
+
+def trained_seeds(scale: Scale, places: Places) -> List[int]:
+    """The seeds that a run at this scale has a folder for, or 1."""
+    folders = (places.runs / scale.name).glob("*/*/seed*")
+    return sorted({int(name[4:]) for name in {path.name for path in folders} if re.fullmatch(r"seed\d+", name)}) or [1]
+
+
+def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], Any]) -> Optional[Dict[str, float]]:
+    """The figures that `read` takes from a report in `RUN/measures`, by name; None without a report.
+
+    Raises:
+        LabError: the report is damaged.
+    """
+    path = folder.path / "measures" / f"{source}.json"
+    report = read_report(path)
+    if report is None:
+        return None
+    with reading(path):
+        return {name: finite_number(figure) for name, figure in read(report).items()}
+
+
+def _stand_in(paper: str, column: Column, scale: Scale) -> Optional[str]:
+    setting = scale.setting(paper, column.corpus[0], big=False)
+    missing = [split for split in column.splits if split not in setting.splits]
+    without = f" (without {', '.join(missing)})" if missing else ""
+    return setting.configs + without if setting.stands_in else None
+
+
+def _points(pairs: List[Pair], column: Column, places: Places) -> Points:
+    read = _score if measure_of(column.measure).score else _report
+    samples: Dict[Pair, Sample] = {}
+    reasons: List[str] = []
+    for run, other in pairs:
+        if not applies(column.measure, run):
+            return {"": Figures(missing="")}
+        try:
+            samples[run, other] = read(run, other, column, places)
+        except Missing as reason:
+            reasons.append(str(reason))
+    if not samples:
+        return {"": Figures(missing=reasons[0])}
+    differences = tuple(sample.difference for sample in samples.values() if sample.difference is not None)
+    ps = tuple(sample.p for sample in samples.values() if sample.p is not None)
+    effect = None
+    if len(samples) > 1 and read is _score:
+        effect = _effect(list(samples), column, places)
+    elif len(differences) == len(samples) > 1:
+        effect = seeds.effect(np.array(differences), error_over_sentences=0)
+    values: Dict[str, Tuple[float, ...]] = {}
+    for point, value in ((point, value) for sample in samples.values() for point, value in sample.values.items()):
+        values[point] = (*values.get(point, ()), value)
+    return {point: Figures(of_point, differences, ps, effect) for point, of_point in values.items()}
+
+
+def _effect(pairs: List[Pair], column: Column, places: Places) -> Optional[seeds.Effect]:
+    """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
+    measure, (run, other) = measure_of(column.measure), pairs[0]
+    if other is None:
+        return None
+    folder = places.runs / run.compared_folder(other, [run.seed for run, _ in pairs])
+    differences, errors = [], []
+    for split in (split for split in column.splits if split in run.setting.splits):
+        path = folder / f"{split}.json"
+        report = read_report(path)
+        if measure.external:
+            external = _external(
+                [*(other for _, other in pairs if other), *(run for run, _ in pairs)], split, column, places
+            )
+            scores = seeds.compare_seeds(external, len(pairs)) if external else None
+            report = {"scores": {measure.score: list(map(asdict, scores))}} if scores else None
+        if report is None:
+            return None
+        with reading(path):
+            theirs, ours = report["scores"][measure.score]
+            both = zip(ours["scores"], theirs["scores"], strict=True)
+            of_seeds = [finite_number(our) - finite_number(their) for our, their in both]
+            errors.append(finite_number(ours["effect"]["error_over_sentences"]))
+        if len(of_seeds) != len(pairs):
+            return None
+        differences.append(of_seeds)
+    return seeds.effect(np.mean(differences, axis=0), math.hypot(*errors) / len(errors))
+
+
+def _correct(cells: Dict[str, Tuple[Points, ...]], number: int) -> None:
+    """Correct the p of all effects of a column for their number."""
+    corrected = [row[number] for row in cells.values() if "" in row[number] and row[number][""].effect]
+    effects = [effect for points in corrected if (effect := points[""].effect)]
+    for points, effect in zip(corrected, seeds.holm(effects)):
+        points[""] = replace(points[""], effect=effect)
+
+
+def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sample:
+    """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
+    measure, folder = measure_of(column.measure), places.folder(run)
+    values, tests = [], []
+    splits = [split for split in column.splits if split in run.setting.splits]
+    if not splits:
+        raise Missing(f"{run.setting.data} has no split {', '.join(column.splits)}")
+    for split in splits:
+        evaluation = folder.evaluation(split)
+        scores = evaluation.scores()
+        if scores is None:
+            reason = _untrained(run, places) or _reason(folder.path, f"evaluate-{split}")
+            raise Missing(reason or f"{split} is not scored")
+        path = places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json" if other else Path()
+        compared = read_report(path) if other else None
+        if measure.external:
+            both = _external([run, other], split, column, places) if other else None
+            external = both or _external([run], split, column, places)
+            if not external:
+                file = evaluation.external(str(measure.score))
+                raise Missing(f"{file}: No such file or directory; name the file of the scores")
+            score = scoring.evaluate(external, SAMPLES, SEED)
+            scores = {"scores": {measure.score: asdict(score)}}
+            compared = scores if score.against else None
+        with reading(evaluation.scores_file):
+            values.append(finite_number(measure.read(scores)))
+        if compared:
+            with reading(path):
+                test = compared["scores"][measure.score]["against"]
+                p = test["p"]  # None if both scores are equal
+                tests.append((finite_number(test["difference"]), None if p is None else finite_number(p)))
+    whole = len(tests) == len(values)
+    difference = statistics.mean(difference for difference, _ in tests) if whole else None
+    return Sample({"": statistics.mean(values)}, difference, tests[0][1] if whole and len(tests) == 1 else None)
+
+
+def _external(runs: Sequence[Run], split: str, column: Column, places: Places) -> Optional[scoring.Measure]:
+    """The scores of runs' sentences by another program; None if a file is missing.
+
+    Raises:
+        LabError: a file has other contents.
+    """
+    name = str(measure_of(column.measure).score)
+    files = [places.folder(run).evaluation(split).external(name) for run in runs]
+    if not all(file.is_file() for file in files):
+        return None
+    return measure_of_scores(name, "scores of another program", [read_scores(name, file) for file in files])
+
+
+def _report(run: Run, other: Optional[Run], column: Column, places: Places) -> Sample:
+    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report."""
+    measure, folder = measure_of(column.measure), places.folder(run)
+    source = str(measure.source)
+    values = measured(folder, source, measure.figures)
+    if values is not None:
+        theirs = measured(places.folder(other), source, measure.figures) if other and measure.compared else None
+        return Sample(values, values[""] - theirs[""] if theirs else None)
+    reason = (None if source in TIMED else _untrained(run, places)) or _reason(folder.path, f"measure-{source}")
+    if not reason and source in SCORED and folder.evaluation("test").scores() is None:
+        reason = _reason(folder.path, "evaluate-test")
+    raise Missing(reason or f"{source} is not measured")
+
+
+def _untrained(run: Run, places: Places) -> Optional[str]:
+    """Why a run has no checkpoint to measure; None if it has one."""
+    folder = places.folder(run)
+    if folder.is_finished:
+        return None
+    for needed in filter(None, (run.baseline, run.teacher)):
+        why = _untrained(needed, places)
+        if why:
+            return f"not trained, since {needed.title} is missing: {why}"
+    reason = _reason(folder.path, "train")
+    if folder.is_bound:
+        return "its training is not finished" + (f": {reason}" if reason else "")
+    return reason or "not trained"
+
+
+def _reason(folder: Path, step: str) -> Optional[str]:
+    """The last line of a step's log."""
+    try:
+        lines = (folder / "log" / f"{step}.log").read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError:
+        return None
+    return next((line.strip() for line in reversed(lines) if line.strip()), None)
+
+
+def _label(pairs: List[Pair], column: Column, places: Places) -> Optional[str]:
+    """The name, text kind and signature of a column's scores, as the score files state them."""
+    measure = measure_of(column.measure)
+    for run, _ in pairs if measure.score and not measure.external else ():
+        for split in column.splits if applies(column.measure, run) else ():
+            evaluation = places.folder(run).evaluation(split)
+            scores = evaluation.scores()
+            if scores is None:
+                continue
+            with reading(evaluation.scores_file):
+                score = scores["scores"][measure.score]
+                label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
+            return f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
+    return None
