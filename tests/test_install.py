@@ -78,6 +78,17 @@ def test_fairseq_comes_from_the_wheel_that_fits(checkout):
     assert not [call for call in calls if "fairseq-fixed" in call]
 
 
+def test_a_further_set_leaves_fairseq_as_it_is(checkout):
+    """Tests of another target may be importing it."""
+    install(checkout, "train")
+    _, _, calls = install(checkout, "train", "lint", installed="ve-fairseq")
+    assert calls and not [call for call in calls if call.endswith((WHEEL, " ve-fairseq"))]
+    with open(checkout / "scripts/fairseq-wheels.txt", "a") as file:
+        file.write("# another wheel\n")
+    _, _, calls = install(checkout, "docs", installed="ve-fairseq")
+    assert [call for call in calls if call.endswith(WHEEL)]
+
+
 def test_a_wheel_with_other_bytes_is_refused(checkout):
     refusal = "ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE."
     status, errors, calls = install(checkout, "train", refusal=refusal)
