@@ -72,11 +72,11 @@ remove_others() { # NAME: the distributions hold one import name. pip would inst
 
 install_wheel() { # returns 1 if this Python, machine and C library have none
     remove_others ve-fairseq
-    has ve-fairseq && cmp --quiet "$wheels" .venv/fairseq-wheel && return # tests of another target may be using it
+    has ve-fairseq && [[ $(cat "$wheels") == "$(cat .venv/fairseq-wheel 2>/dev/null)" ]] && return # tests of another target may be using it
     echo "install: fairseq"
     local log
     log=$(pip install --quiet --force-reinstall --no-deps --only-binary :all: --requirement "$wheels" 2>&1) && add ve-fairseq &&
-        cp "$wheels" .venv/fairseq-wheel && return
+        cat "$wheels" >.venv/fairseq-wheel && return
     [[ $log != *"DO NOT MATCH THE HASHES"* ]] ||
         die "the wheel of ve-fairseq has another SHA-256 than $wheels states; compile fairseq: FAIRSEQ=source make …"
     [[ $fairseq == wheel ]] && die "no wheel of fairseq (${log##*$'\n'}); compile it: FAIRSEQ=source make …"
