@@ -4,6 +4,7 @@ import io
 import json
 import lzma
 import os
+import random
 import tarfile
 from pathlib import Path
 
@@ -147,6 +148,23 @@ def test_a_damaged_dictionary_is_named(runs, data, tmp_path):
     refused = run("unpack", tmp_path / "a.tar.xz", tmp_path / "out", "--data", data)
     assert refused.returncode == 1 and "Traceback" not in refused.stderr
     assert "dict.en.txt, line 1: 'a' is not 'SYMBOL COUNT'" in refused.stderr
+
+
+@pytest.mark.parametrize("damage", ["bit", "half", "random", "end", "headers"])
+def test_an_archive_that_is_damaged_inside_is_refused(tmp_path, damage):
+    """tarfile takes a damaged header after the first file for the end of the archive."""
+    write_archive(tmp_path / "a.tar.xz", *((f"a/seed{seed}/settings.json", b"{}") for seed in (1, 2, 3)))
+    content = bytearray(lzma.decompress((tmp_path / "a.tar.xz").read_bytes()))
+    second, header = 2 * tarfile.BLOCKSIZE, b"9 a=bcde\n"
+    changed = {
+        "bit": content[: second + 3] + bytes([content[second + 3] ^ 1]) + content[second + 4 :],
+        "half": content[: second + 100],
+        "random": content[:second] + random.Random(1).randbytes(512) + content[second + 512 :],
+        "end": content[:second],
+        "headers": 2000 * (member("x", header, tarfile.XGLTYPE)[0].tobuf() + header.ljust(512, b"\0")) + content,
+    }[damage]
+    (tmp_path / "a.tar.xz").write_bytes(lzma.compress(bytes(changed)))
+    refused(tmp_path / "a.tar.xz", tmp_path / "out", "a.tar.xz: damaged or cut short; download it again")
 
 
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])

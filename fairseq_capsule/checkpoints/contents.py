@@ -234,5 +234,5 @@ def require_finite(path: Union[str, Path], checkpoint: Mapping[str, Any]) -> Non
     if not checkpoint["model"]:
         raise UserError(f"{path}: its model has no parameters; leave it out")
     for name, parameter in checkpoint["model"].items():
-        if not parameter.isfinite().all():
+        if not parameter.flatten().isfinite().all():  # of more than 64 dimensions, torch cannot
             raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")

@@ -8,7 +8,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 import torch
 from fairseq import checkpoint_utils
@@ -154,9 +154,11 @@ def _require_options(checkpoint: Path, cfg: DictConfig) -> None:
 
 def _require_regular_files(checkpoint: Path, config: Union[DictConfig, Namespace]) -> None:
     """Refuse options that name a pipe or a device, which may never end. The training's own, such as its log, may."""
-    parts = [vars(config)] if isinstance(config, Namespace) else [config.get(part) for part in BUILT]
-    for part in (part for part in parts if isinstance(part, Mapping)):
-        for name, value in part.items():
+    parts: List[Any] = [vars(config)] if isinstance(config, Namespace) else [config.get(part) for part in BUILT]
+    while parts:
+        part = parts.pop()
+        for name, value in part.items() if isinstance(part, Mapping) else ():
+            parts.append(value)
             if isinstance(value, str) and os.path.exists(value) and not (os.path.isfile(value) or os.path.isdir(value)):
                 raise UserError(f"{checkpoint}: its option {name} names {value}, a pipe or a device; name a file")
 

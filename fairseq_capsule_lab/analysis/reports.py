@@ -80,7 +80,8 @@ def comma_separated(rows: Sequence[Any]) -> str:
 
 def escaped(text: str) -> str:
     """Text escaped so that Markdown shows it unchanged, also in a table's cell."""
-    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", " ", text)  # some end the line and the cell
+    # Some of these end the line and the cell, others turn the direction of what follows.
+    text = re.sub(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]", " ", text)
     # Markdown leaves an underscore inside a word unchanged.
     return re.sub(r"[\\|*`\[\]~#]|(?<!\w)_|_(?!\w)", r"\\\g<0>", html.escape(text, quote=False))
 

@@ -16,6 +16,7 @@ from fairseq_capsule_lab.evaluation.translations import Translations, letters
 
 OWN = ("tokenised_bleu", "compound_split_bleu", "detokenised_bleu", "chrf", *ROUGE_TYPES)
 DIGITS = 4  # many such metrics lie between 0 and 1
+LARGEST = 1e12  # a score; the square of a sum of larger ones may not be finite
 
 
 def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
@@ -121,8 +122,8 @@ def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
         value: Any = entry.get(name) if isinstance(entry, dict) else entry
         try:
             numbers.append(math.nan if isinstance(value, bool) else float(value))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             numbers.append(math.nan)
-        if not math.isfinite(numbers[-1]):
+        if not abs(numbers[-1]) <= LARGEST:
             raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
     return numbers

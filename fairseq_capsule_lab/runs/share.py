@@ -35,7 +35,7 @@ MOST_MIB_OF_FILE = 32
 MOST_FILES = 20_000
 LONGEST_NAME = 1000
 # What tarfile raises for a damaged header.
-DAMAGED = (EOFError, lzma.LZMAError, tarfile.TarError, ValueError, KeyError, IndexError, OverflowError)
+DAMAGED = (EOFError, lzma.LZMAError, tarfile.TarError, ValueError, KeyError, IndexError, OverflowError, RecursionError)
 # What is kept of each start in a manifest.
 START = ("start", "versions", "git", "processor", "gpus", "processes", "batch", "seed", "end")
 CURVES = re.compile(r"(?:\]\[(?:train|valid)\]\[INFO\]|\| INFO \| (?:train|valid) \|)|num\. shared model params: ")
@@ -177,6 +177,9 @@ def _read(archive: Path) -> dict[str, bytes]:
                 stream = tar.extractfile(member)
                 assert stream is not None  # it is a regular file
                 files[member.name] = stream.read()
+            # tarfile takes a damaged header after the first for the end, which is two blocks of zeros.
+            if len(content) < tar.offset + 2 * tarfile.BLOCKSIZE or content[tar.offset :].strip(b"\0"):
+                raise tarfile.ReadError("no end")
     except DAMAGED as error:
         raise LabError(f"{archive}: damaged or cut short; download it again") from error
     if not files:

@@ -241,7 +241,7 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
     """The row, or one row for each point of its grid."""
     grid = spec.get("grid") or {}
     for key, values in grid.items():
-        if not isinstance(values, list):
+        if not (isinstance(values, list) and all(isinstance(value, str) for value in values)):
             raise LabError(f"{path}: row {label!r}: {key} of its grid must be a list, such as [1, 2]")
     number = math.prod(map(len, grid.values()))
     if number > MOST_ROWS:
@@ -256,6 +256,8 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
     for values, figures in zip(points, of_points):
         at = dict(zip(grid, values))
         name = filled(label, at) if grid else label
+        if not all(isinstance(figure, (str, type(None))) for figure in figures):
+            raise LabError(f"{path}: {name}: a figure of the paper must be a number or null, not {figures!r:.80}")
         if len(figures) > columns:
             raise LabError(f"{path}: {name}: {len(figures)} figures of the paper for {columns} columns")
         yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at)

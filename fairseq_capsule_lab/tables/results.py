@@ -234,7 +234,7 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sa
             compared = scores if score.against else None
         with reading(evaluation.scores_file):
             values.append(finite_number(measure.read(scores)))
-        if compared:
+        if compared is not None:
             with reading(path):
                 test = compared["scores"][measure.score]["against"]
                 p = test["p"]  # None if both scores are equal

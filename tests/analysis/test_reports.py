@@ -81,3 +81,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 def test_text_with_control_characters_stays_in_its_cell(control):
     (line,) = f"| {escaped(f'a{control}b')} |".splitlines()
     assert line.isprintable()
+
+
+def test_no_mark_turns_the_direction_of_a_text():
+    assert escaped("a\u202eb\u2066c\u200fd") == "a b c d"

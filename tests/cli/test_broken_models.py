@@ -148,6 +148,7 @@ ANYWHERE = {
     **{f"{name} ???": option("task", name, value="???") for name in ("source_lang", "target_lang", "data")},
     **{f"{part} {value}": option(part, value=value) for part in ("dataset", "generation") for value in (5, [1])},
     **{f"{place} in {name}": change for place in ("pipe", "/dev/zero") for name, change in files(place).items()},
+    "pipe in a part of a part": option("model", "encoder", value={"embed_path": "pipe"}),
     "max_tokens x": option("dataset", "max_tokens", value="x"),
     "parameters that are too large": too_large,
 }

@@ -81,6 +81,8 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
         ("[1, 2, 3]", r"3 scores, but .*ours\.de has 4 sentences; score it again"),
         ('{"a": [1, 2, 3, 4], "b": [1, 2, 3, 4]}', "scores of 2 outputs, but there are 1; give those of all, in their"),
         ("[1, 2, null, 4]", "sentence 3 has no score COMET: None; give a number"),
+        (f"[1, {10**400}, 3, 4]", "sentence 2 has no score COMET: 1000.*; give a number"),
+        ("[1e308, 1e308, 3, 4]", "sentence 1 has no score COMET: 1e.308; give a number"),
         ("[1, 2, NaN, 4]", "sentence 3 has no score COMET: nan; give a number"),
         ('[1, 2, {"BLEURT": 3}, 4]', "sentence 3 has no score COMET: None; give a number"),
         ("[1, true, 3, 4]", "sentence 2 has no score COMET: True; give a number"),

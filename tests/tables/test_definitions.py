@@ -161,6 +161,11 @@ def test_a_template_is_filled_once():
         ("title: T\ncolumns: {B: {corpus: toy, measure: [x]}}\nrows: {}\n", "measure must be text"),
         ("title: T\ncolumns: {}\nrows: {A: transformer}\n", "row 'A' must have keys: run, "),
         ("title: T\ncolumns: {}\nrows: {A: {run: x, grid: {k: 1}}}\n", "k of its grid must be a list"),
+        ("title: T\ncolumns: {}\nrows: {A: {run: x, grid: {k: [[1]]}}}\n", "k of its grid must be a list"),
+        (
+            "title: T\ncolumns: {}\nrows: {A: {run: x, paper: [[1]]}}\n",
+            "a figure of the paper must be a number or null",
+        ),
         ("title: T\ncolumns: {}\nrows: {'{k}': {run: x, grid: {k: [1, 2]}, paper: [[]]}}\n", "each of its 2 points"),
         ("title: T\ncolumns: {}\nrows: {A: {run: x, on: B}, B: {paper: []}}\n", "A needs B, which has no 'run'"),
         ("title: T\ncolumns: {}\nrows: {}\nfigure: {y: B}\n", "figure has no 'x'; add it"),

@@ -471,6 +471,14 @@ def test_a_damaged_report_is_an_error_that_names_it(runs, content):
         runs.gathered("duan-table2")
 
 
+def test_an_empty_comparison_is_damaged_not_missing(runs):
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(ENCODER, 31.0, against=TRANSFORMER, difference=1.0, p=0.5)
+    next(runs.root.glob("*/*/compared/*/test.json")).write_text("{}")
+    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged"):
+        runs.gathered("duan-table2")
+
+
 @pytest.mark.parametrize("part", ["difference", "p"])
 @pytest.mark.parametrize("wrong", WRONG[1:], ids=str)
 def test_a_damaged_comparison_is_an_error_that_names_it(runs, part, wrong):
