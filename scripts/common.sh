@@ -20,7 +20,7 @@ die() { # MESSAGE...: prints one line, without control characters, and exits
 
 print_help() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; exit; } # the comment at the top of the script
 
-take_places() { # WORD...: prints the help if it is asked for, and refuses every other option
+take_places() { # WORD...: -h and --help print the help; every other option is refused
     local word
     for word; do
         case $word in -h | --help) print_help ;; -*) die "unknown option $word (see --help)" ;; esac
