@@ -26,8 +26,8 @@ demo: install-train-plot    ## train a small capsule-Transformer on the embedded
 demo-summarization: install-train-summarization ## train a small GRET to write headlines of short Chinese news, and score them by ROUGE
 	@scripts/demo.sh --summarize demo-summarization
 
-test: install-test    ## the test suite, without whole commands; the tests of pages are skipped where there is no browser
-	$(PYTEST) -m "not slow" --ignore tests/integration
+test: install-test    ## the test suite, without whole commands and without a browser
+	$(PYTEST) -m "not slow and not browser" --ignore tests/integration
 
 test-integration: install-test  ## the tests of whole commands: they prepare data, train, translate, score, make tables
 	$(PYTEST) -m "not slow" tests/integration
@@ -37,8 +37,7 @@ test-all: install-test  ## both test suites, and the slow tests
 
 test-browser: install-test  ## the tests of the inspector's pages; as root it installs Debian's chromium if that is missing
 	@scripts/install-browser.sh
-	.venv/bin/python -m pytest tests/pages/test_browser.py tests/pages/server/test_browser.py \
-		tests/pages/report/test_browser.py
+	.venv/bin/python -m pytest -m browser tests/pages
 
 coverage: install-test  ## both test suites with the lines and branches that it covers: htmlcov/index.html
 	$(PYTEST) -m "not slow" --cov --cov-report=term --cov-report=html

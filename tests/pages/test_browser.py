@@ -12,6 +12,7 @@ from tests.libraries import library
 from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems
 from tests.pages.inspections import SOURCE, make_inspection
 
+pytestmark = pytest.mark.browser
 LONG = tuple(f"word{number}" for number in range(100))
 # The dimension of a base model.
 WIDE = {"encoder_embed_dim": 512, "decoder_embed_dim": 512}

@@ -10,6 +10,7 @@ from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, show
 from tests.pages.report.runs import make_data, make_run
 from tests.pages.test_browser import browser  # noqa: F401  a fixture
 
+pytestmark = pytest.mark.browser
 DRAWN = "document.readyState == 'complete' && document.querySelector('#cases article')"
 
 

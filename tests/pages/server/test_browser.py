@@ -6,6 +6,8 @@ from tests.pages.accessibility import SCHEMES, needs_axe, serious_problems, show
 from tests.pages.server.conftest import serving
 from tests.pages.test_browser import browser  # noqa: F401  a fixture
 
+pytestmark = pytest.mark.browser
+
 
 @pytest.fixture
 def wait(browser):  # noqa: F811
