@@ -6,17 +6,20 @@ The server runs in a thread. Each request uses its own HTTP connection to 127.0.
 """
 
 import argparse
+import contextlib
 import http.client
 import json
 import socket
 import threading
 import warnings
 from statistics import median
+from typing import Iterator
 from urllib.parse import urlencode
 
 import uvicorn
 from measure import alternate
 
+from fairseq_capsule.hub import CapsuleHub
 from fairseq_capsule_lab.cli.arguments import add_model_arguments, load_model
 from fairseq_capsule_lab.pages.server.application import application
 from fairseq_capsule_lab.pages.server.translator import Translator
@@ -34,30 +37,36 @@ def main() -> None:
     args = parser.parse_args()
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq's data loader uses it even without a GPU
     hub = load_model(args, args.checkpoint)
-    app = application(Translator(hub, beam=args.beam), frozenset(), 64, 1_000_000)
+    body = json.dumps({"text": args.sentence}).encode()
+    query = urlencode({"text": args.sentence})
+    with serving(hub, args.beam) as port:
+        work = {
+            "translate": lambda: hub.translate(args.sentence, beam=args.beam),
+            "POST /translate": lambda: ask(port, "POST", "/translate", body),
+            "GET /page": lambda: ask(port, "GET", f"/page?{query}", None),
+        }
+        times = alternate(work, args.rounds, "cpu")
+    medians = {name: 1000 * median(seconds) for name, seconds in times.items()}
+    alone = medians["translate"]
+    for name, milliseconds in medians.items():
+        print(f"{name:16} {milliseconds:8.1f} ms  {milliseconds / alone:5.2f} × translate")
+    if args.json:
+        print(json.dumps({"milliseconds": medians, "rounds": args.rounds, "words": len(args.sentence.split())}))
+
+
+@contextlib.contextmanager
+def serving(hub: CapsuleHub, beam: int) -> Iterator[int]:
+    """Serve a model in a thread, and yield the port."""
+    app = application(Translator(hub, beam=beam), frozenset(), 64, 1_000_000)
     listening = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off", ws="none", http="h11"))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
-    port = listening.getsockname()[1]
-    body = json.dumps({"text": args.sentence}).encode()
-    query = urlencode({"text": args.sentence})
-    work = {
-        "translate": lambda: hub.translate(args.sentence, beam=args.beam),
-        "POST /translate": lambda: ask(port, "POST", "/translate", body),
-        "GET /page": lambda: ask(port, "GET", f"/page?{query}", None),
-    }
     try:
-        times = alternate(work, args.rounds, "cpu")
+        yield listening.getsockname()[1]
     finally:
         server.should_exit = True
         thread.join()
-    found = {name: 1000 * median(seconds) for name, seconds in times.items()}
-    alone = found["translate"]
-    for name, milliseconds in found.items():
-        print(f"{name:16} {milliseconds:8.1f} ms  {milliseconds / alone:5.2f} × translate")
-    if args.json:
-        print(json.dumps({"milliseconds": found, "rounds": args.rounds, "words": len(args.sentence.split())}))
 
 
 def ask(port, method, path, body):
