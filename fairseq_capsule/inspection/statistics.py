@@ -11,12 +11,7 @@ DEAD = 0.01  # Before the squash, the weighted sum of votes has norm 0.1.
 
 
 class Mean(NamedTuple):
-    """A mean over a batch, stored as a sum and a count so that it can be added over batches and processes.
-
-    Attributes:
-        total: the sum of the values, a float32 scalar.
-        number: the number of values, a float32 scalar.
-    """
+    """A mean over a batch, stored as a sum and a number of values, so that batches and processes can be added."""
 
     total: Tensor
     number: Tensor
