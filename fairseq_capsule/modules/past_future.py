@@ -266,9 +266,9 @@ class HolisticContext(nn.Module):
         self.capsules_per_content = capsules_per_content
         self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim, zero=True)
         self.reduction = reduction
-        sizes = content_dim, state_dim
-        self.bow = _pair_of_heads(*sizes) if heads in ("bow", "both") else None
-        self.bca = _pair_of_heads(*sizes[:: 1 if reduction == "mean" else -1]) if heads in ("bca", "both") else None
+        mapped = (content_dim, state_dim) if reduction == "mean" else (state_dim, content_dim)
+        self.bow = _pair_of_heads(content_dim, state_dim) if heads in ("bow", "both") else None
+        self.bca = _pair_of_heads(*mapped) if heads in ("bca", "both") else None
 
     def context(
         self, state: Tensor, parts: SourceParts, padding_mask: Optional[Tensor] = None
