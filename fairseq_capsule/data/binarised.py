@@ -1,13 +1,7 @@
 """Reading of the files of fairseq-preprocess in pieces: `.idx` (lengths of sentences) and `.bin` (tokens).
 
-The format of an index, with all numbers little-endian:
-
-- 9 bytes: `MMIDIDX`, NUL, NUL
-- 8 bytes: the version
-- 1 byte: the type of a token
-- 8 bytes: the number of sentences
-- 4 bytes for each sentence: its number of tokens
-- 8 bytes for each sentence: its first byte in the `.bin` file
+An index has a header (magic bytes, version, type of a token, number of sentences); then for each sentence its number of
+tokens, in 4 bytes; then for each sentence its first byte in the `.bin` file, in 8 bytes. All numbers are little-endian.
 """
 
 import struct

@@ -19,11 +19,9 @@ DIGESTS = "dictionary_digests"  # key in the state of a task
 
 
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
-    """Read a dictionary of fairseq-preprocess.
+    """Read a dictionary of fairseq-preprocess. Raises a UserError if it is no UTF-8 text of lines `SYMBOL COUNT`.
 
-    Raises:
-        UserError: the file cannot be read, is empty, is not UTF-8, begins with a byte order mark, has a line that
-            is not `SYMBOL COUNT`, or has a symbol twice.
+    A byte order mark, a symbol twice and an empty file are refused too.
     """
     try:
         lines = read_lines(path)
@@ -57,11 +55,8 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
 
     Checkpoints contain no dictionary, and older ones no digest of it. The sizes are always compared. The words are
     compared by the digest, and with the dictionary in the folder that the checkpoint was trained on, if that folder
-    exists. A dictionary of another size there is ignored, because the folder has changed since the training.
-
-    Args:
-        label: the name of the checkpoint in an error.
-        state: the loaded checkpoint.
+    exists. A dictionary of another size there is ignored, because the folder has changed since the training. `label`
+    names the checkpoint in an error.
     """
     folder, languages = trained_on(state)
     for side, dictionary in (("encoder", source), ("decoder", target)):

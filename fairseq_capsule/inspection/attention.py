@@ -99,10 +99,8 @@ def decoder_attention(
 def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
     """Return the attention of an LSTM decoder to the source, `[B, T, L]`, or None if it has no attention.
 
-    Args: as for `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires.
-
-    Raises:
-        UserError: the model's decoder is not fairseq's LSTM.
+    The arguments are those of `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires. The
+    decoder of another model raises a UserError.
     """
     decoder = model.decoder
     if not isinstance(decoder, LSTMDecoder):

@@ -48,11 +48,9 @@ def coupling_entropy(coupling: Tensor, dim: int, padding: Optional[Tensor] = Non
 
 
 def capsule_norms(capsules: Tensor, padding: Optional[Tensor] = None) -> Tuple[Mean, Mean]:
-    """Return the mean norm of capsules, and the share of dead capsules (norm below `DEAD`).
+    """Return the mean norm of capsules `[..., D]`, and the share of dead capsules (norm below `DEAD`).
 
-    Args:
-        capsules: `[..., D]`.
-        padding: `[...]` or broadcast to it; True marks excluded capsules.
+    `padding`, `[...]` or broadcast to it, is True at excluded capsules.
     """
     norms = capsules.float().norm(dim=-1)
     valid = torch.ones_like(norms, dtype=torch.bool) if padding is None else ~padding

@@ -16,12 +16,7 @@ OTHER = "against."  # prefix of the names of a second model's arrays
 
 
 class NamedArray(NamedTuple):
-    """Numbers or words with named axes.
-
-    Attributes:
-        values: the array.
-        axes: the name of each dimension and the labels along it, in the order of the dimensions.
-    """
+    """Numbers or words; and the name of each dimension with the labels along it, in order."""
 
     values: np.ndarray
     axes: Dict[str, Tuple[str, ...]]
@@ -159,11 +154,8 @@ class Inspection:
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """Return the values that `--log-routing` logs for a batch. They show whether the routing learns.
 
-        Called in eval mode, without gradients, and only for a model that contains the mechanism.
-
-        Args:
-            source: source tokens `[B, I]`, padded on either side.
-            previous: the tokens that the decoder reads, `[B, T]`, padded on the right.
+        Called in eval mode, without gradients, and only for a model that contains the mechanism. The source tokens `[B,
+        I]` are padded on either side; `previous`, the tokens that the decoder reads `[B, T]`, on the right.
 
         Returns:
             Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.

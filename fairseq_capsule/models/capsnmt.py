@@ -84,9 +84,8 @@ class CapsNMTEncoder(models.FairseqEncoder):
     def aggregate(self, src_tokens: Tensor, iterations: Optional[int] = None) -> RoutingResult:
         """Encode and aggregate sources `[B, I]`, padded on either side, by `iterations` or all routing iterations.
 
-        Returns:
-            `RoutingResult(capsules [B, M, C], coupling [B, I, M])`. The coupling is in the order of `src_tokens`, and
-            None for simple aggregation.
+        Returns capsules `[B, M, C]` and coupling `[B, I, M]`, in the order of `src_tokens`; None for simple
+        aggregation.
         """
         source, padding = self._read(src_tokens), self.dictionary.pad()
         capsules, coupling = self.aggregation.route(source.states, source.padding_mask, iterations)

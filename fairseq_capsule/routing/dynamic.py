@@ -75,12 +75,7 @@ COMPETITIONS = ("output", "leaky", "input")
 
 
 class RoutingResult(NamedTuple):
-    """The result of a routing.
-
-    Attributes:
-        capsules: output capsules `[..., N, D]`.
-        coupling: the coupling of each input with each output that these capsules were computed with, `[..., M, N]`.
-    """
+    """Output capsules `[..., N, D]`, and the coupling of each input with each output that gave them, `[..., M, N]`."""
 
     capsules: Tensor
     coupling: Tensor
