@@ -1,14 +1,15 @@
 """Registration of mechanisms from other packages. Importing it also registers all that `fairseq_capsule.tasks` does."""
 
-from dataclasses import fields
-from typing import Any, Mapping, Optional, Set
+from typing import Any, Mapping, Optional
 
 import fairseq_capsule.tasks  # noqa: F401
-from fairseq_capsule.inspection import Inspection, register_inspection
+from fairseq_capsule import inspection as registry
+from fairseq_capsule.inspection import Inspection
 from fairseq_capsule.mechanisms.base import Mechanism, fits_lstm, register_mechanism
-from fairseq_capsule.mechanisms.declaration import check_declaration, check_own_options
-from fairseq_capsule.models import capsule_lstm, capsule_transformer
-from fairseq_capsule.models.presets import Presets, register_presets
+from fairseq_capsule.mechanisms.declaration import check_declaration, option_names
+from fairseq_capsule.models.capsule_lstm import CapsuleLSTMConfig, CapsuleLSTMModel
+from fairseq_capsule.models.capsule_transformer import CapsuleTransformerConfig, add_transformers
+from fairseq_capsule.models.presets import bases_of, register_presets
 
 
 def add_mechanism(
@@ -25,20 +26,16 @@ def add_mechanism(
         inspection: an instance of a subclass of `Inspection`. Without one, nothing of the mechanism is shown or logged.
         before: the name of the mechanism before which its parts run; by default they run last.
 
-    Returns:
-        The registered mechanism.
-
     Raises:
         ValueError: an attribute is missing or wrong, its options do not turn it off by default, another mechanism or
             model has its name, its preset or one of its options, or the inspection is not an `Inspection`.
     """
-    check_declaration(mechanism)  # what the next line reads exists
-    check_own_options(mechanism, capsule_transformer.CapsuleTransformerConfig, capsule_lstm.CapsuleLSTMConfig)
+    check_declaration(mechanism, models=(CapsuleTransformerConfig, CapsuleLSTMConfig))
     if not (inspection is None or isinstance(inspection, Inspection)):
         raise ValueError(f"mechanism {mechanism.name}: the inspection must be an instance of a subclass of Inspection")
     mechanism = register_mechanism(mechanism, before)
     if inspection is not None:
-        register_inspection(mechanism.name, inspection)
+        registry.INSPECTIONS.setdefault(mechanism.name, inspection)
     if mechanism.preset is not None:
         add_presets(mechanism.preset, mechanism)
     return mechanism
@@ -47,26 +44,18 @@ def add_mechanism(
 def add_presets(name: str, *mechanisms: Mechanism, on: Mapping[str, Any] = {}) -> None:
     """Register architectures that contain several mechanisms, perhaps of several packages.
 
-    The architectures are `NAME_transformer_base`, `NAME_transformer_big`, `NAME_transformer_tiny` and, if fairseq's
-    LSTM can contain all of them, `NAME_lstm`.
-
     Args:
-        name: the first part of the names of the architectures.
+        name: the architectures are `NAME_transformer_base`, `NAME_transformer_big`, `NAME_transformer_tiny` and, if
+            fairseq's LSTM can contain all of them, `NAME_lstm`.
         mechanisms: registered mechanisms; all others are off, but those of the package can be turned on.
         on: further values of options, for example of the package's own mechanisms.
 
     Raises:
         ValueError: another model has one of these names, or `on` names an option that does not exist.
     """
-    transformers = capsule_transformer.presets(name, mechanisms, on)
-    unknown = on.keys() - _options(transformers)
+    unknown = on.keys() - option_names(*bases_of(CapsuleTransformerConfig, mechanisms))
     if unknown:
         raise ValueError(f"presets {name}: there is no option {', '.join(sorted(unknown))}; correct the name")
-    register_presets(capsule_transformer.CapsuleTransformerModel, transformers)
-    lstm = capsule_lstm.presets(name, mechanisms, on)
-    if all(map(fits_lstm, mechanisms)) and on.keys() <= _options(lstm):
-        register_presets(capsule_lstm.CapsuleLSTMModel, lstm)
-
-
-def _options(presets: Presets) -> Set[str]:
-    return {item.name for base in presets.bases for item in fields(base)}
+    add_transformers(name, mechanisms, on)
+    if all(map(fits_lstm, mechanisms)) and on.keys() <= option_names(*bases_of(CapsuleLSTMConfig, mechanisms)):
+        register_presets(CapsuleLSTMModel, mechanisms, {f"{name}_lstm": on})

@@ -20,20 +20,14 @@ with unchanged_root_logger():
 class CapsuleHub(hub_utils.GeneratorHubInterface):
     """fairseq's interface to a trained model (`translate`, `encode`, `generate`, …), with `inspect`.
 
-    Attributes:
-        checkpoint: the file that it was loaded from, as the caller named it, or None if unknown.
-        data: the folder of binarised data, as the caller named it, or None if unknown.
+    `checkpoint` and `data` are the file and the folder that it was loaded from, as the caller named them, if known.
     """
 
     checkpoint: Optional[str] = None
     data: Optional[str] = None
 
     def generate(self, *args: Any, **options: Any) -> Any:
-        """Translate tokens, as fairseq does.
-
-        Raises:
-            UserError: a sentence is too long, or the model's parameters or options are wrong.
-        """
+        """Translate tokens. A sentence that is too long, or wrong parameters or options, raise a UserError."""
         with building(self.checkpoint, "it cannot translate this", "shorten the text, or give another model"):
             return super().generate(*args, **options)
 
@@ -71,10 +65,9 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -
 
 @contextmanager
 def quiet_loading(name: str) -> Iterator[None]:
-    """Show a progress bar while a checkpoint is loaded, and hide fairseq's log messages.
+    """Show a progress bar while a checkpoint is loaded, and hide fairseq's log messages: its whole configuration.
 
-    fairseq logs its whole configuration. It also sets the root logger to DEBUG when it is imported. Then matplotlib
-    would log every font when it draws the first picture.
+    matplotlib would log every font when it draws the first picture, because fairseq sets the root logger to DEBUG.
     """
     fairseq, matplotlib = logging.getLogger("fairseq"), logging.getLogger("matplotlib")
     if matplotlib.level == logging.NOTSET:
@@ -82,10 +75,8 @@ def quiet_loading(name: str) -> Iterator[None]:
     level = fairseq.level
     fairseq.setLevel(logging.WARNING)
     try:
-        with (
-            unchanged_root_logger(),
-            tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None) as bar,
-        ):
+        bar = tqdm(desc=f"load {name}", total=1, unit=" checkpoint", leave=False, disable=None)
+        with unchanged_root_logger(), bar:
             yield
             bar.update()
     finally:

@@ -5,7 +5,7 @@ The module imports neither torch nor fairseq, because commands that work without
 
 import itertools
 import re
-from dataclasses import Field, fields
+from dataclasses import Field, field, fields
 from enum import Enum
 from typing import Any, Iterable, List, Optional, Type, TypeVar
 
@@ -17,8 +17,7 @@ MOST_ITERATIONS = 100  # of a routing
 def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
     """Parse a text such as `1-3` or `1,4-6` into ranges, which are not expanded because they may be long.
 
-    Returns:
-        The ranges, or None if the text has another form or names a number outside `lowest` to `highest`.
+    The result is None if the text has another form or names a number outside `lowest` to `highest`.
     """
     ranges = []
     for part in text.split(","):
@@ -70,15 +69,10 @@ def _check_range(item: "Field[Any]", value: Any) -> None:
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
-    """Check a config and convert it to `dataclass_type`.
+    """Check a config (a DictConfig, a namespace or a preset's object) and convert it to `dataclass_type`.
 
-    Choices and other values of text options become plain strings. This function checks the range of probabilities,
-    sizes and iterations, by the names of the options. `__post_init__` of the dataclass checks dependencies between
-    options.
-
-    Args:
-        config: a DictConfig, a namespace or a preset's object.
-        dataclass_type: the class of the result.
+    Choices and other values of text options become plain strings. Ranges of probabilities, sizes and iterations follow
+    from the names of the options. `__post_init__` of the dataclass checks dependencies between options.
 
     Raises:
         UserError: a value is not allowed.
@@ -88,7 +82,10 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
         if hasattr(config, item.name):
             value = getattr(config, item.name)
             if isinstance(item.type, type) and issubclass(item.type, Enum):
-                value = _choice(item.name, value, [member.value for member in item.type])
+                allowed = [member.value for member in item.type]
+                if str(value) not in allowed:
+                    raise UserError(f"{option(item.name)} must be one of {', '.join(allowed)}, not {value!s}")
+                value = str(value)
             _check_range(item, value)
             if item.type in (str, Optional[str]) and value is not None:
                 value = str(value)  # a set of layers may be one number
@@ -96,10 +93,9 @@ def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     return dataclass_type(**values)
 
 
-def _choice(name: str, value: Any, allowed: List[str]) -> str:
-    if str(value) not in allowed:
-        raise UserError(f"{option(name)} must be one of {', '.join(allowed)}, not {value!s}")
-    return str(value)
+def setting(default: Any, text: str, **metadata: Any) -> Any:
+    """Return a field of a dataclass of options: its default, its help text and further metadata."""
+    return field(default=default, metadata={"help": text, **metadata})
 
 
 def option(name: str) -> str:
@@ -108,10 +104,9 @@ def option(name: str) -> str:
 
 
 def layer_set(name: str, text: str, layers: int) -> List[int]:
-    """Parse a set of layers, such as `all`, `1-3` or `1,4-6`, into layer numbers, counted from 1.
+    """Parse a set of layers, such as `all`, `1-3` or `1,4-6`, into layer numbers from 1 to `layers`.
 
-    Raises:
-        UserError: the text has another form, or names a layer outside 1 to `layers`.
+    Raises a UserError if the text has another form, or names another layer.
     """
     chosen = number_set("1-" + str(layers) if text == "all" else text, 1, layers)
     if chosen is None:

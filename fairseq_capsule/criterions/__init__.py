@@ -3,9 +3,4 @@
 from fairseq_capsule.criterions.bag_of_words_probe import BagOfWordsProbe
 from fairseq_capsule.criterions.routing_losses import GuidedLossesCriterion, RoutingLossesCriterion, freeze_heads
 
-__all__ = [
-    "BagOfWordsProbe",
-    "GuidedLossesCriterion",
-    "RoutingLossesCriterion",
-    "freeze_heads",
-]
+__all__ = ["BagOfWordsProbe", "GuidedLossesCriterion", "RoutingLossesCriterion", "freeze_heads"]

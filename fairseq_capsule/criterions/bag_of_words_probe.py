@@ -1,6 +1,6 @@
 """A probe that predicts the target's bag of words from a vector of the source (Weng et al. 2020, §3.6, Table 5)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 import torch
@@ -15,6 +15,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_prediction_loss, bag_recall
 from fairseq_capsule.models.outputs import encoder_states, evaluating, output_embeddings
 from fairseq_capsule.modules.layers import feed_forward
+from fairseq_capsule.options import setting
 
 READS = ChoiceEnum(["global", "last", "mean"])
 TOPS = (200, 500, 1000)
@@ -22,9 +23,8 @@ TOPS = (200, 500, 1000)
 
 @dataclass
 class BagOfWordsProbeConfig(FairseqDataclass):
-    probe_reads: READS = field(
-        default="global",
-        metadata={"help": "what the predictor reads: the sentence's vector, the last encoder state, or their mean"},
+    probe_reads: READS = setting(
+        "global", "what the predictor reads: the sentence's vector, the last encoder state, or their mean"
     )
 
 
@@ -38,10 +38,6 @@ class BagOfWordsProbe(FairseqCriterion):
     The predictor maps the vector to the size of the output embeddings, `d → 4d → C`. Its logits are products with these
     embeddings, which belong to the model and are frozen. The bag is the target without end of sentence. The loss of a
     sentence is `−mean_τ log p(y_τ)`, in nats. Validation logs `bag_recall_K` for K = 200, 500 and 1000.
-
-    Raises:
-        UserError: the model has no such vector `[B, C]` of the size of the encoder's states, or the task is another
-            one, which does not attach the model.
     """
 
     def __init__(self, task: FairseqTask, probe_reads: Any):
@@ -52,25 +48,17 @@ class BagOfWordsProbe(FairseqCriterion):
 
     def attach(self, model: BaseFairseqModel) -> None:
         """Freeze the model and build the predictor for its sizes. The task calls it before training."""
-        with evaluating(model):
-            encoded = model.encoder(torch.full((1, 1), self.eos), src_lengths=torch.ones(1, dtype=torch.long))
-        if self.reads == "global" and not _vectors(model, encoded):
-            raise UserError(
-                "--probe-reads global: no mechanism of the model gives a vector for the sentence; read last or mean"
-            )
+        sentence = {"src_tokens": torch.full((1, 1), self.eos), "src_lengths": torch.ones(1, dtype=torch.long)}
+        size = source_vector(model, sentence, self.reads).size(1)
         model.requires_grad_(False)
-        input_dim, embed_dim = _source_dim(model), output_embeddings(model).size(1)
-        self.predictor = feed_forward(input_dim, 4 * input_dim, embed_dim)
+        self.predictor = feed_forward(size, 4 * size, output_embeddings(model).size(1))
 
     def logits(self, model: BaseFairseqModel, sample: Mapping[str, Any]) -> Tensor:
         """Compute the predictor's logits `[B, V]`."""
         if self.predictor is None:
             raise UserError("--criterion bag_of_words_probe needs --task capsule_translation")
-        with torch.no_grad():
-            vector = source_vector(model, sample["net_input"], self.reads)
-            embeddings = output_embeddings(model)
-        scores: Tensor = self.predictor(vector) @ embeddings.t()
-        return scores
+        scores: Tensor = self.predictor(source_vector(model, sample["net_input"], self.reads))
+        return scores @ output_embeddings(model).detach().t()
 
     def forward(
         self, model: BaseFairseqModel, sample: Mapping[str, Any], reduce: bool = True
@@ -80,12 +68,8 @@ class BagOfWordsProbe(FairseqCriterion):
         mask = target.eq(self.padding_idx) | target.eq(self.eos)
         loss = bag_prediction_loss(logits, target, mask)
         sample_size = target.size(0)
-        logging_output = {
-            "loss": loss.data,
-            "ntokens": sample["ntokens"],
-            "nsentences": sample_size,
-            "sample_size": sample_size,
-        }
+        counts = {"ntokens": sample["ntokens"], "nsentences": sample_size, "sample_size": sample_size}
+        logging_output = {"loss": loss.data, **counts}
         if not self.training:
             for top in TOPS:
                 logging_output[f"bag_recall_{top}"] = bag_recall(logits, target, mask, top)
@@ -108,34 +92,27 @@ def source_vector(model: BaseFairseqModel, net_input: Mapping[str, Tensor], read
     """Compute the vector `[B, C]` that `reads` names, in eval mode and without gradients.
 
     Raises:
-        UserError: the mechanism gives a tensor of another shape.
+        UserError: no mechanism gives such a vector of the size of the encoder's states.
     """
     with evaluating(model):
         encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
+    states, padding_mask = encoder_states(encoded)
     if reads == "global":
-        name, size = _vectors(model, encoded)[0], _source_dim(model)
+        name = next((name for name in getattr(model.encoder, "mechanism_parts", {}).values() if name in encoded), None)
+        if name is None:
+            raise UserError(
+                "--probe-reads global: no mechanism of the model gives a vector for the sentence; read last or mean"
+            )
         vector: Tensor = encoded[name][0]
-        if vector.shape[1:] != (size,):
+        if vector.shape[1:] != states.shape[2:]:
             raise UserError(
                 f"--probe-reads global: {name} gives a tensor {list(vector.shape)}, not one vector for each sentence "
-                f"[{len(vector)}, {size}]; read last or mean"
+                f"[{len(vector)}, {states.size(2)}]; read last or mean"
             )
         return vector
-    states, padding_mask = encoder_states(encoded)
     if reads == "last":
         positions = torch.arange(states.size(1), device=states.device)
         last = positions.masked_fill(padding_mask, -1).amax(1)
         return states[torch.arange(len(states), device=states.device), last]
     valid = (~padding_mask).unsqueeze(-1).to(states.dtype)
     return (states * valid).sum(1) / valid.sum(1)
-
-
-def _vectors(model: BaseFairseqModel, encoded: Mapping[str, Any]) -> List[str]:
-    """Return the keys of an encoder's output where mechanisms gave a vector of the sentence."""
-    return [name for name in getattr(model.encoder, "mechanism_parts", {}).values() if name in encoded]
-
-
-def _source_dim(model: BaseFairseqModel) -> int:
-    encoder = model.encoder
-    size: int = encoder.output_units if hasattr(encoder, "output_units") else encoder.embed_tokens.embedding_dim
-    return size

@@ -1,7 +1,6 @@
 """Label-smoothed cross-entropy with the losses of a model's mechanisms."""
 
-from argparse import Namespace
-from dataclasses import fields, make_dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Dict, List, Mapping, Tuple
 
 from fairseq.criterions import register_criterion
@@ -22,15 +21,12 @@ from fairseq_capsule.options import option
 NAME = "label_smoothed_cross_entropy_with_routing_losses"
 OLD_NAME = "label_smoothed_cross_entropy_with_guided_losses"
 
-RoutingLossesConfig: Any = make_dataclass(
-    "RoutingLossesConfig",
-    (),
-    bases=(
-        *(mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss_options is not None),
-        LabelSmoothedCrossEntropyCriterionConfig,
-    ),
-    namespace={"__module__": __name__},
-)
+_OPTIONS = [mechanism.loss_options for mechanism in MECHANISMS if mechanism.loss_options is not None]
+
+
+@dataclass
+class RoutingLossesConfig(*_OPTIONS, LabelSmoothedCrossEntropyCriterionConfig):  # type: ignore[misc]
+    """Options of the loss of fairseq, and of those of the package's mechanisms."""
 
 
 @register_criterion(NAME, dataclass=RoutingLossesConfig)
@@ -39,9 +35,6 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
 
     The losses are those of the model's mechanisms. The weights of the package's own are options of the criterion, those
     of other packages are options of the model. Each loss is logged as `NAME_loss`, without its weight.
-
-    Raises:
-        UserError: a weight is below 0, or another option of a loss is out of its range.
     """
 
     def __init__(self, task: FairseqTask, cfg: Any):
@@ -51,16 +44,14 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             _check(mechanism, cfg)
 
     def attach(self, model: BaseFairseqModel) -> None:
-        """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training.
-
-        Raises:
-            UserError: the model does not have the head of a loss whose weight is above 0, or has no mechanism with
-                losses; or a weight that is an option of the model is below 0.
-        """
+        """Refuse a loss without its head, and freeze a head without its loss. The task calls it before training."""
         freeze_heads(model, self._checked_weights(model))
 
     def _checked_weights(self, model: BaseFairseqModel) -> Dict[str, float]:
-        """Return the weights of all losses of a model's mechanisms. Raises the errors of `attach`."""
+        """Return the weights of all losses of a model's mechanisms.
+
+        Raises a UserError if a weight is below 0, or above 0 without the head of the loss or a mechanism with losses.
+        """
         active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
         computed = {name for _, name, _ in heads(model)}
         weights: Dict[str, float] = {}
@@ -79,11 +70,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     def forward(
         self, model: BaseFairseqModel, sample: Dict[str, Any], reduce: bool = True
     ) -> Tuple[Tensor, int, Dict[str, Any]]:
-        """Compute the loss summed over the batch, the sample size, and the values to log.
-
-        Raises:
-            ValueError: `reduce` is False. The losses of a mechanism belong to sentences, not to tokens.
-        """
+        """Compute the loss summed over the batch, the sample size, and the values to log. `reduce` must be True."""
         if not reduce:
             raise ValueError("reduce must be True: the losses of a mechanism belong to sentences, not to tokens")
         weights = self._checked_weights(model)
@@ -118,13 +105,9 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
                 total = sum(log.get(f"{name}_loss", 0) for log in logging_outputs)
                 metrics.log_scalar(f"{name}_loss", total / number, number, round=3)
 
-    def _options(self, mechanism: Mechanism, model: BaseFairseqModel) -> Namespace:
-        """Return the options of a mechanism's losses: of this criterion, otherwise of the model."""
-        if mechanism.loss_options is None:
-            return Namespace()
-        names = [item.name for item in fields(mechanism.loss_options) if item.name != "_name"]
-        owner = self.cfg if mechanism in MECHANISMS else model.cfg
-        return Namespace(**{name: getattr(owner, name) for name in names})
+    def _options(self, mechanism: Mechanism, model: BaseFairseqModel) -> Any:
+        """Return what has the options of a mechanism's losses: this criterion's config, otherwise the model's."""
+        return self.cfg if mechanism in MECHANISMS else model.cfg
 
 
 @register_criterion(OLD_NAME, dataclass=RoutingLossesConfig)
@@ -140,6 +123,7 @@ def freeze_heads(model: BaseFairseqModel, weights: Mapping[str, float]) -> None:
 
 
 def _check(mechanism: Mechanism, options: Any) -> None:
+    """Refuse a weight below 0, and a share outside 0 to 1."""
     for item in () if mechanism.loss_options is None else fields(mechanism.loss_options):
         value: Any = getattr(options, item.name, None)
         if item.name.endswith("_weight") and not value >= 0:

@@ -1,18 +1,12 @@
 """Reading of the files of fairseq-preprocess in pieces: `.idx` (lengths of sentences) and `.bin` (tokens).
 
-The format of an index, with all numbers little-endian:
-
-- 9 bytes: `MMIDIDX`, NUL, NUL
-- 8 bytes: the version
-- 1 byte: the type of a token
-- 8 bytes: the number of sentences
-- 4 bytes for each sentence: its number of tokens
-- 8 bytes for each sentence: its first byte in the `.bin` file
+An index has a header (magic bytes, version, type of a token, number of sentences); then for each sentence its number of
+tokens, in 4 bytes; then for each sentence its first byte in the `.bin` file, in 8 bytes. All numbers are little-endian.
 """
 
 import struct
 from pathlib import Path
-from typing import Dict, List, Tuple
+from typing import Dict, List, Optional, Tuple
 
 import numpy as np
 
@@ -29,12 +23,7 @@ REMEDY = "binarise the text again"
 
 
 class BrokenFile(UserError):
-    """A file with wrong content.
-
-    Attributes:
-        path: the file.
-        problem: what is wrong and what to do.
-    """
+    """A file with wrong content: its path, and the problem, which also states what to do."""
 
     def __init__(self, path: Path, problem: str):
         super().__init__(f"{path}: {problem}")
@@ -60,7 +49,9 @@ class BinarisedText:
         for path in (self.index, self.data):
             if not path.is_file():
                 raise BrokenFile(path, f"missing: {REMEDY}")
-        self.sentences, self._type = self._header()
+        with open(index, "rb") as stream:
+            header = stream.read(HEADER.size)
+        self.sentences, self._type = self._read(header, index.stat().st_size)
         self.tokens = self._sum_of_sizes()
         size, needed = self.data.stat().st_size, self.tokens * self._type.itemsize
         if size != needed:
@@ -73,30 +64,20 @@ class BinarisedText:
 
     def piece(self, start: int, count: int) -> np.ndarray:
         """Return `count` tokens from token `start`, or fewer at the end."""
-        count = max(0, min(count, self.tokens - start))
         return np.fromfile(self.data, self._type, count, offset=self._type.itemsize * start)
 
     def require_known_tokens(self, size: int) -> None:
-        """Refuse tokens that are not in a dictionary with `size` entries.
-
-        Raises:
-            BrokenFile: there is such a token.
-        """
+        """Raise a BrokenFile if a token is not in a dictionary with `size` entries."""
         for start in range(0, self.tokens, PIECE):
             tokens = self.piece(start, PIECE)
-            wrong = np.flatnonzero((tokens < 0) | (tokens >= size))
-            if len(wrong):
-                place, token = start + int(wrong[0]) + 1, tokens[wrong[0]]
-                raise BrokenFile(
-                    self.data,
-                    f"token {place} has the number {token}, but the dictionary has 0 to {size - 1}: binarise the text "
-                    "again with the dictionary in its folder",
+            for place in np.flatnonzero((tokens < 0) | (tokens >= size)):
+                problem = (
+                    f"token {start + place + 1} has the number {tokens[place]}, but the dictionary has 0 to {size - 1}"
                 )
+                raise BrokenFile(self.data, f"{problem}: {REMEDY} with the dictionary in its folder")
 
-    def _header(self) -> Tuple[int, np.dtype]:
-        size = self.index.stat().st_size
-        with open(self.index, "rb") as stream:
-            header = stream.read(HEADER.size)
+    def _read(self, header: bytes, size: int) -> Tuple[int, np.dtype]:
+        """Return the number of sentences and the type of a token, from the header of an index of `size` bytes."""
         if header[: len(MAGIC)] != MAGIC[: len(header)] or not header:
             raise BrokenFile(self.index, f"not an index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}")
         if len(header) < HEADER.size:
@@ -118,11 +99,9 @@ class BinarisedText:
             sizes = self.sizes(start, PIECE).astype(POINTER)
             starts = np.fromfile(self.index, POINTER, len(sizes), offset=pointers + POINTER.itemsize * start)
             ends = tokens + np.cumsum(sizes)
-            wrong = np.flatnonzero((sizes < 0) | (starts != self._type.itemsize * (ends - sizes)))
-            if len(wrong):
-                raise BrokenFile(
-                    self.index, f"sentence {start + wrong[0] + 1} does not start where the previous one ends: {REMEDY}"
-                )
+            for number in np.flatnonzero((sizes < 0) | (starts != self._type.itemsize * (ends - sizes))):
+                problem = f"sentence {start + number + 1} does not start where the previous one ends: {REMEDY}"
+                raise BrokenFile(self.index, problem)
             tokens = int(ends[-1])
         return tokens
 
@@ -130,22 +109,17 @@ class BinarisedText:
 def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
     """Return the two texts of a split, by language, and check that all their files are complete.
 
-    Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq.
-
-    Args:
-        folder: a folder that fairseq-preprocess made. It may also have other pairs of languages.
-        split: the name of the split.
-        source, target: the languages. If the folder has files of both directions, those of this one are read.
+    Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq. The folder may also have
+    other pairs of languages; if it has files of both directions, those of this one are read.
 
     Raises:
         BrokenFile: a file is incomplete, or the languages have different numbers of sentences.
     """
     texts: Dict[str, BinarisedText] = {}
-    pairs = [
-        [index for index in binarised_texts(folder, split) if f".{pair}." in index.name]
-        for pair in (f"{source}-{target}", f"{target}-{source}")
-    ]
-    for index in pairs[0] or pairs[1]:
+    files = binarised_texts(folder, split)
+    pairs = f"{source}-{target}", f"{target}-{source}"
+    given, reverse = ([path for path in files if f".{pair}." in path.name] for pair in pairs)
+    for index in given or reverse:
         with open(index, "rb") as stream:
             if stream.read(len(OLD_MAGIC)) != OLD_MAGIC:
                 texts[language_of(index)] = BinarisedText(index)
@@ -157,14 +131,15 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
     return texts
 
 
-def binarised_texts(folder: Path, split: str) -> List[Path]:
-    """Return the indices of a split for all languages, in a folder that fairseq-preprocess made."""
-    return [path for path in _indices(folder) if _split_of(path) == split]
+def binarised_texts(folder: Path, split: Optional[str] = None) -> List[Path]:
+    """Return the indices `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of a split or of all, without those of word alignments."""
+    files = [path for path in sorted(folder.glob("*.*-*.*.idx")) if split in (None, _split_of(path))]
+    return [path for path in files if language_of(path) in path.name.split(".")[-3].split("-")]
 
 
 def splits_of(folder: Path) -> List[str]:
     """Return the splits that have an index in a folder."""
-    return sorted(set(map(_split_of, _indices(folder))))
+    return sorted(set(map(_split_of, binarised_texts(folder))))
 
 
 def language_of(index: Path) -> str:
@@ -174,9 +149,3 @@ def language_of(index: Path) -> str:
 
 def _split_of(index: Path) -> str:
     return index.name.partition(".")[0]
-
-
-def _indices(folder: Path) -> List[Path]:
-    """Return the files `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of the two languages, without those of word alignments."""
-    files = sorted(folder.glob("*.*-*.*.idx"))
-    return [path for path in files if language_of(path) in path.name.split(".")[-3].split("-")]

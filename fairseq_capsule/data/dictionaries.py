@@ -19,11 +19,9 @@ DIGESTS = "dictionary_digests"  # key in the state of a task
 
 
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
-    """Read a dictionary of fairseq-preprocess.
+    """Read a dictionary of fairseq-preprocess. Raises a UserError if it is no UTF-8 text of lines `SYMBOL COUNT`.
 
-    Raises:
-        UserError: the file cannot be read, is empty, is not UTF-8, begins with a byte order mark, has a line that
-            is not `SYMBOL COUNT`, or has a symbol twice.
+    A byte order mark, a symbol twice and an empty file are refused too.
     """
     try:
         lines = read_lines(path)
@@ -45,11 +43,7 @@ def read_dictionary(path: Union[str, Path]) -> Dictionary:
 
 
 def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:
-    """Read the dictionaries of a folder that fairseq-preprocess made, by language.
-
-    Raises:
-        UserError: there is none, or one is broken.
-    """
+    """Read the dictionaries of a folder, by language. Raises a UserError if there is none, or one is broken."""
     files = sorted(folder.glob("dict.*.txt"))
     if not files:
         raise UserError(f"{folder}: no dict.*.txt; name a folder that fairseq-preprocess made")
@@ -57,19 +51,12 @@ def read_dictionaries(folder: Path) -> Dict[str, Dictionary]:
 
 
 def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Dictionary, target: Dictionary) -> None:
-    """Refuse a checkpoint that was trained with other dictionaries.
+    """Raise a UserError if a checkpoint was trained with other dictionaries than those of the data.
 
     Checkpoints contain no dictionary, and older ones no digest of it. The sizes are always compared. The words are
     compared by the digest, and with the dictionary in the folder that the checkpoint was trained on, if that folder
-    exists. A dictionary of another size there is ignored, because the folder has changed since the training.
-
-    Args:
-        label: the name of the checkpoint in an error.
-        state: the loaded checkpoint.
-        source, target: the dictionaries of the data.
-
-    Raises:
-        UserError: the dictionaries differ.
+    exists. A dictionary of another size there is ignored, because the folder has changed since the training. `label`
+    names the checkpoint in an error.
     """
     folder, languages = trained_on(state)
     for side, dictionary in (("encoder", source), ("decoder", target)):
@@ -98,17 +85,13 @@ def keep_digests(task: FairseqTask) -> None:
     """Add digests of a task's dictionaries to its state, and refuse a checkpoint with other digests.
 
     fairseq saves the state of the task in each checkpoint, and restores it before it builds the model of a checkpoint.
-    Therefore a model calls this function when it is built.
-
-    Raises:
-        UserError: the task has the state of a checkpoint that was trained with other dictionaries.
+    Therefore a model calls this function when it is built. Other digests raise a UserError.
     """
     _refuse_other_digests("the checkpoint", task.state_dict(), task.source_dictionary, task.target_dictionary)
     task.load_state_dict({DIGESTS: _digests(task.source_dictionary, task.target_dictionary)})
 
 
 def _digests(source: Dictionary, target: Dictionary) -> Dict[str, str]:
-    """Return digests of the symbols in their order."""
     sides = {"source": source, "target": target}
     return {side: hashlib.sha256("\n".join(words.symbols).encode()).hexdigest() for side, words in sides.items()}
 
@@ -126,11 +109,7 @@ def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target
 
 
 def refuse_other_languages(label: str, state: Dict[str, Any], source: str, target: str) -> None:
-    """Refuse a checkpoint if its languages are known and differ from the languages of the data.
-
-    Raises:
-        UserError: the languages differ.
-    """
+    """Raise a UserError if a checkpoint's languages are known and differ from the languages of the data."""
     _, languages = trained_on(state)
     if None not in languages and languages != (source, target):
         raise UserError(f"{label}: it translates {languages[0]}-{languages[1]}, but the data are {source}-{target}")

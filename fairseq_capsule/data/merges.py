@@ -12,12 +12,7 @@ MERGE = re.compile(r"[^ ]+ [^ ]+")
 
 
 def require_codes(path: Union[str, Path]) -> None:
-    """Refuse codes that subword-nmt cannot read. subword-nmt itself would end the process.
-
-    Raises:
-        UserError: the file is not UTF-8, is empty, or has a line that is not two pieces of a word.
-        OSError: the file cannot be read.
-    """
+    """Refuse codes that subword-nmt cannot read, with a UserError. subword-nmt itself would end the process."""
     lines = read_lines(path)
     if lines[0].startswith("#version:") and len(lines) == 1:
         raise UserError(f"{path}: it has no merges; give the codes of subword-nmt that the data was prepared with")
@@ -33,9 +28,7 @@ def require_codes(path: Union[str, Path]) -> None:
 def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
     """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece.
 
-    Raises:
-        UserError: the file is neither, or it is a model and SentencePiece is not installed.
-        OSError: the file cannot be read.
+    A file that is neither raises a UserError, also a model if SentencePiece is not installed.
     """
     with open(path, "rb") as file:
         first = file.read(1)

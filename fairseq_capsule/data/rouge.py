@@ -19,11 +19,7 @@ class CharacterTokenizer:
 
 
 class CharacterRouge:
-    """ROUGE-1, ROUGE-2 and ROUGE-L of single sentences.
-
-    Raises:
-        UserError: rouge-score is not installed.
-    """
+    """ROUGE-1, ROUGE-2 and ROUGE-L of single sentences. A UserError says if rouge-score is not installed."""
 
     def __init__(self) -> None:
         # Imported here because it imports nltk, which takes over a second and which most commands do not need.

@@ -13,31 +13,19 @@ from fairseq_capsule.inspection.attention import PLAIN
 from fairseq_capsule.inspection.attention_routing import AttentionRoutingInspection
 from fairseq_capsule.inspection.global_representation import GlobalRepresentationInspection
 from fairseq_capsule.inspection.past_future import PastFutureInspection
-from fairseq_capsule.inspection.statistics import Mean, Statistics, capsule_norms, coupling_entropy, mean_where
-from fairseq_capsule.inspection.views import (
-    OTHER,
-    Inspection,
-    NamedArray,
-    Panel,
-    Sentence,
-    View,
-    by_layer,
-    named,
-    numbers,
-)
+from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
+from fairseq_capsule.inspection.views import OTHER, Inspection, NamedArray, Panel, Sentence, View, named
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.models.outputs import evaluating
 
 __all__ = [
     "Inspection",
-    "Mean",
     "NamedArray",
     "Panel",
     "Sentence",
     "Statistics",
     "View",
     "all_views",
-    "by_layer",
     "capsule_norms",
     "coupling_entropy",
     "gather_arrays",
@@ -45,8 +33,6 @@ __all__ = [
     "is_plain",
     "mean_where",
     "named",
-    "numbers",
-    "register_inspection",
     "views_of",
 ]
 
@@ -57,11 +43,6 @@ INSPECTIONS: Dict[str, Inspection] = {
     "attention_routing": AttentionRoutingInspection(),
     "aggregation": AggregationInspection(),
 }
-
-
-def register_inspection(mechanism: str, inspection: Inspection) -> None:
-    """Register the inspection of a mechanism. A mechanism that has one already keeps it."""
-    INSPECTIONS.setdefault(mechanism, inspection)
 
 
 def gather_arrays(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
@@ -76,11 +57,8 @@ def gather_arrays(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, Name
 def gather_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[str, Statistics]:
     """Return the statistics of a batch for each mechanism that a model contains, by the name of the mechanism.
 
-    The model runs once more for each mechanism, in eval mode and without gradients. Its state does not change.
-
-    Args:
-        source: source tokens `[B, I]`, padded on either side.
-        previous: the tokens that the decoder reads, `[B, T]`, padded on the right.
+    The model runs once more for each mechanism, in eval mode and without gradients. Its state does not change. The
+    arguments are those of `Inspection.statistics`.
     """
     with evaluating(model):
         return {

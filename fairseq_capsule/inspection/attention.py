@@ -3,7 +3,7 @@
 No model stores its attention. The functions of this module compute it again.
 """
 
-from typing import Dict, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, NamedTuple, Optional, Tuple, Union
 
 import torch
 from fairseq.models import BaseFairseqModel
@@ -13,9 +13,8 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
 from fairseq_capsule.models.attention import SplitAttention, masked_attention
-from fairseq_capsule.models.outputs import evaluating
+from fairseq_capsule.models.outputs import encode, evaluating
 from fairseq_capsule.modules import AttentionRouting
 
 PLAIN = frozenset({"encoder_attention", "decoder_attention", "cross_attention"})  # arrays of models without a mechanism
@@ -37,18 +36,6 @@ class Explanation(NamedTuple):
     horizontal: Optional[Tensor]
 
 
-class DecoderExplanation(NamedTuple):
-    """The attentions of one decoder layer.
-
-    Attributes:
-        own: the self-attention; None if it also reads the source (`--cross-self-attention`).
-        cross: the attention to the source, `[B, H, T, L]`; None if the layer has no separate attention for it.
-    """
-
-    own: Optional[Explanation]
-    cross: Optional[Tensor]
-
-
 def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
     """Recompute the self-attention of each encoder layer for a batch, in eval mode.
 
@@ -65,19 +52,25 @@ def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Expla
     encoder = model.encoder
     if not isinstance(encoder, TransformerEncoderBase):
         raise UserError(f"a {type(encoder).__name__} has no self-attention to show")
-    mask = src_tokens.eq(encoder.padding_idx)
     with evaluating(model):
-        states = encoder(src_tokens, (~mask).sum(1), return_all_hiddens=True)["encoder_states"]
+        states = encode(model, src_tokens, return_all_hiddens=True)["encoder_states"]
+        mask = src_tokens.eq(encoder.padding_idx)
         return [_explain(layer, state, mask) for layer, state in zip(encoder.layers, states)]
 
 
-def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> List[DecoderExplanation]:
+def decoder_attention(
+    model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
+) -> List[Tuple[Optional[Explanation], Optional[Tensor]]]:
     """Recompute the attentions of each decoder layer for a batch, in eval mode.
 
     Args:
         model: as for `encoder_attention`.
         src_tokens: `[B, L]`, padded on either side.
         previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
+
+    Returns:
+        For each layer, its self-attention, or None if that also reads the source (`--cross-self-attention`); and the
+        attention to the source, `[B, H, T, L]`, or None if the layer has no separate attention for it.
 
     Raises:
         UserError: the model's decoder is not a Transformer.
@@ -88,35 +81,26 @@ def decoder_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Ten
     padding = previous.eq(decoder.padding_idx)
     mask = padding if padding.any() else None  # as in fairseq's decoder
     with evaluating(model):
-        encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1))
-        source, source_mask = encoded["encoder_out"][0], encoded["encoder_padding_mask"][0]
+        encoded = encode(model, src_tokens)
+        source = encoded["encoder_out"][0], encoded["encoder_padding_mask"][0]
         states = decoder.extract_features(previous, encoded)[1]["inner_states"]
         future = decoder.buffered_future_mask(states[0])
+        masks = {"self_attn_mask": future, "self_attn_padding_mask": mask}
         explanations = []
         for layer, state in zip(decoder.layers, states):
             own = None if layer.cross_self_attention else _explain(layer, state, mask, future)
             cross = None
             if layer.encoder_attn is not None:
-                _, cross, _ = layer(
-                    state,
-                    source,
-                    source_mask,
-                    self_attn_mask=future,
-                    self_attn_padding_mask=mask,
-                    need_head_weights=True,
-                )
-                cross = cross.transpose(0, 1)
-            explanations.append(DecoderExplanation(own, cross))
+                cross = layer(state, *source, **masks, need_head_weights=True)[1].transpose(0, 1)
+            explanations.append((own, cross))
         return explanations
 
 
 def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> Optional[Tensor]:
     """Return the attention of an LSTM decoder to the source, `[B, T, L]`, or None if it has no attention.
 
-    Args: as for `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires.
-
-    Raises:
-        UserError: the model's decoder is not fairseq's LSTM.
+    The arguments are those of `decoder_attention`; the sentences are sorted by length, as fairseq's LSTM requires. The
+    decoder of another model raises a UserError.
     """
     decoder = model.decoder
     if not isinstance(decoder, LSTMDecoder):
@@ -125,8 +109,7 @@ def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
     decoder.need_attn = True  # it is off in a model that is prepared for generation
     try:
         with evaluating(model):
-            lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
-            _, extra = decoder.extract_features(previous, model.encoder(src_tokens, lengths))
+            _, extra = decoder.extract_features(previous, encode(model, src_tokens))
     finally:
         decoder.need_attn = needed
     return extra["attn"][0] if isinstance(extra, dict) else extra
@@ -138,8 +121,7 @@ def _explain(
     mask: Optional[Tensor],
     attn_mask: Optional[Tensor] = None,
 ) -> Explanation:
-    if layer.normalize_before:
-        x = layer.self_attn_layer_norm(x)
+    x = attention_input(layer, x)
     if isinstance(layer.self_attn, SplitAttention):
         return explain(layer.self_attn, x, mask, attn_mask)
     # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
@@ -150,16 +132,18 @@ def _explain(
     return Explanation(before=weights, after=weights, vertical=None, horizontal=None)
 
 
+def attention_input(layer: Any, state: Tensor) -> Tensor:
+    """Return what the self-attention of a layer reads, for the layer's input."""
+    return layer.self_attn_layer_norm(state) if layer.normalize_before else state
+
+
 @torch.no_grad()
 def explain(
     attention: SplitAttention, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None
 ) -> Explanation:
     """Recompute the attention and capsules that a self-attention does not return.
 
-    Args:
-        x: its input `[L, B, C]`.
-        mask: `[B, L]`, True marks padding.
-        attn_mask: `[L, L]`, added to the logits.
+    Its input `x` is `[L, B, C]`; `mask` `[B, L]` is True at padding; `attn_mask` `[L, L]` is added to the logits.
     """
     q, k, _ = attention.factors(x, mask)
     logits = q @ k.transpose(2, 3)
@@ -173,57 +157,7 @@ def explain(
     return Explanation(before, after, vertical, horizontal)
 
 
-def routing_of(attention: SplitAttention) -> Optional[AttentionRouting]:
+def routing_of(attention: Any) -> Optional[AttentionRouting]:
     """Return the routing of an attention's logits, or None."""
-    parts = (getattr(attention, name) for name in attention.changes_logits)
+    parts = (getattr(attention, name) for name in getattr(attention, "changes_logits", ()))
     return next((part for part in parts if isinstance(part, AttentionRouting)), None)
-
-
-class AttentionInspection(Inspection):
-    """Every attention of a model, with and without routing.
-
-    Arrays:
-        `encoder_attention`, `decoder_attention` `[layer, head, query, key]`: the attention.
-        `encoder_attention_before`, `decoder_attention_before`: the attention of the same layers without routing.
-        `encoder_vertical`, `encoder_horizontal`, `decoder_horizontal`: the capsules of the layers that route.
-        `cross_attention` `[layer, head, target, source]`, in an LSTM `[target, source]`.
-    """
-
-    views = views_in_file("attention_routing")
-
-    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
-        arrays: Dict[str, NamedArray] = {}
-        if isinstance(model.encoder, TransformerEncoderBase):
-            layers = encoder_attention(model, sentence.source)
-            arrays.update(_arrays("encoder", layers, sentence.source_words))
-        axes = {"target": sentence.target_words, "source": sentence.source_words}
-        if isinstance(model.decoder, LSTMDecoder):
-            attention = lstm_attention(model, sentence.source, sentence.previous)
-            return arrays if attention is None else {**arrays, "cross_attention": named(attention[0], **axes)}
-        if not isinstance(model.decoder, TransformerDecoderBase):
-            return arrays
-        explanations = decoder_attention(model, sentence.source, sentence.previous)
-        own = [layer.own for layer in explanations if layer.own is not None]
-        # The first step reads the end-of-sentence token. Each later step reads the previous word.
-        read = (sentence.target_words[-1], *sentence.target_words[:-1])
-        arrays.update(_arrays("decoder", own, read))
-        cross = [(number, layer.cross) for number, layer in enumerate(explanations, start=1) if layer.cross is not None]
-        if cross:
-            arrays["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
-        return arrays
-
-
-def _arrays(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
-    arrays = {}
-    routes = any(part is not None for layer in layers for part in (layer.vertical, layer.horizontal))
-    for name, attribute in (
-        ("attention_before", "before"),
-        ("attention", "after"),
-        ("vertical", "vertical"),
-        ("horizontal", "horizontal"),
-    ):
-        parts = [(number, getattr(layer, attribute)) for number, layer in enumerate(layers, start=1)]
-        parts = [(number, part) for number, part in parts if part is not None]
-        if parts and (routes or attribute == "after"):
-            arrays[f"{side}_{name}"] = by_layer(parts, head=numbers(parts[0][1].size(1)), query=words, key=words)
-    return arrays

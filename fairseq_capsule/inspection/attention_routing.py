@@ -1,79 +1,78 @@
-"""Statistics of routed attention logits: the capsule-Transformer (Duan et al. 2020)."""
+"""Attention with and without routing, and statistics of routed logits: the capsule-Transformer (Duan et al. 2020)."""
 
-from typing import Iterator, List, Tuple
+from typing import Dict, List, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
+from fairseq.models.lstm import LSTMDecoder
+from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
 from torch import Tensor
 
-from fairseq_capsule.inspection.attention import AttentionInspection, routing_of
+from fairseq_capsule.inspection import attention
+from fairseq_capsule.inspection.attention import Explanation
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy
-from fairseq_capsule.models.attention import SplitAttention
-from fairseq_capsule.models.outputs import evaluating
+from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
+from fairseq_capsule.models.outputs import encode
 from fairseq_capsule.modules import AttentionRouting
-from fairseq_capsule.modules.attention_routing import accepted_capsules
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 
-class AttentionRoutingInspection(AttentionInspection):
-    """The attention of a model, and statistics of the layers that route it (§3.2-3.4)."""
+class AttentionRoutingInspection(Inspection):
+    """Every attention of a model, with and without routing, and statistics of the layers that route (§3.2-3.4).
+
+    Arrays:
+        `encoder_attention`, `decoder_attention` `[layer, head, query, key]`: the attention.
+        `encoder_attention_before`, `decoder_attention_before`: the attention of the same layers without routing.
+        `encoder_vertical`, `encoder_horizontal`, `decoder_horizontal`: the capsules of the layers that route.
+        `cross_attention` `[layer, head, target, source]`, in an LSTM `[target, source]`.
+    """
+
+    views = views_in_file("attention_routing")
+
+    def arrays(self, model: BaseFairseqModel, sentence: Sentence) -> Dict[str, NamedArray]:
+        arrays: Dict[str, NamedArray] = {}
+        if isinstance(model.encoder, TransformerEncoderBase):
+            layers = attention.encoder_attention(model, sentence.source)
+            arrays = _arrays("encoder", layers, sentence.source_words)
+        axes = {"target": sentence.target_words, "source": sentence.source_words}
+        if isinstance(model.decoder, LSTMDecoder):
+            weights = attention.lstm_attention(model, sentence.source, sentence.previous)
+            return arrays if weights is None else {**arrays, "cross_attention": named(weights[0], **axes)}
+        if not isinstance(model.decoder, TransformerDecoderBase):
+            return arrays
+        attentions = attention.decoder_attention(model, sentence.source, sentence.previous)
+        # The first step reads the end-of-sentence token. Each later step reads the previous word.
+        read = (sentence.target_words[-1], *sentence.target_words[:-1])
+        arrays.update(_arrays("decoder", [own for own, _ in attentions if own is not None], read))
+        cross = [(number, weights) for number, (_, weights) in enumerate(attentions, start=1) if weights is not None]
+        if cross:
+            arrays["cross_attention"] = by_layer(cross, head=numbers(cross[0][1].size(1)), **axes)
+        return arrays
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """Return the entropy of the couplings and the capsules' norms of each part, over all layers that route.
 
         `acceptance_entropy` is that of the shares `λ` of the heads in `Ω↑` (Eq. 11).
         """
-        return added_up(
-            [
-                {f"{side}_{name}": mean for name, mean in part.items()}
-                for side, attention, routing, x, padding in routing_attentions(model, source, previous)
-                for part in routing_statistics(routing, _logits(attention, x, padding), padding)
-            ]
-        )
-
-
-def routing_attentions(
-    model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
-) -> Iterator[Tuple[str, SplitAttention, AttentionRouting, Tensor, Tensor]]:
-    """Yield the self-attentions of a Transformer that route, with their inputs for a batch, in eval mode.
-
-    Args:
-        model: a Transformer of this package.
-        src_tokens: `[B, L]`, padded on either side.
-        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
-
-    Yields:
-        "encoder" or "decoder", the attention, its routing, its input `[L, B, C]` and its padding mask `[B, L]` (True
-        marks padding).
-    """
-    with evaluating(model):
-        encoded = model.encoder(src_tokens, src_tokens.ne(model.encoder.padding_idx).sum(1), return_all_hiddens=True)
+        encoded = encode(model, source, return_all_hiddens=True)
         states = model.decoder.extract_features(previous, encoded)[1]["inner_states"]
-    read = (("encoder", src_tokens, encoded["encoder_states"]), ("decoder", previous, states))
-    for side, tokens, inputs in read:
-        part = getattr(model, side)
-        padding = tokens.eq(part.padding_idx)
-        for layer, x in zip(part.layers, inputs):
-            routing = routing_of(layer.self_attn) if isinstance(layer.self_attn, SplitAttention) else None
-            if routing is not None:
-                x = layer.self_attn_layer_norm(x) if layer.normalize_before else x
-                yield side, layer.self_attn, routing, x, padding
-
-
-def _logits(attention: SplitAttention, x: Tensor, padding: Tensor) -> Tensor:
-    """Return the unrouted logits `E` `[B, H, L, L]`, 0 at padded queries and keys."""
-    q, k, _ = attention.factors(x, padding)
-    return q @ k.transpose(2, 3)
+        statistics: List[Statistics] = []
+        for side, tokens, inputs in (("encoder", source, encoded["encoder_states"]), ("decoder", previous, states)):
+            padding = tokens.eq(getattr(model, side).padding_idx)
+            for layer, state in zip(getattr(model, side).layers, inputs):
+                routing = attention.routing_of(layer.self_attn)
+                if routing is None:
+                    continue
+                q, k, _ = layer.self_attn.factors(attention.attention_input(layer, state), padding)
+                parts = routing_statistics(routing, q @ k.transpose(2, 3), padding)
+                statistics += [{f"{side}_{name}": mean for name, mean in part.items()} for part in parts]
+        return added_up(statistics)
 
 
 def routing_statistics(routing: AttentionRouting, logits: Tensor, padding: Tensor) -> List[Statistics]:
-    """Return the statistics of each part of a layer's routing.
+    """Return the statistics of each part of a layer's routing of logits `[B, H, L, L]` with padding `[B, L]`.
 
     The couplings come from `dynamic_routing`, because the fast functions do not return them.
-
-    Args:
-        logits: `[B, H, L, L]`.
-        padding: `[B, L]`, True marks padding.
     """
     if routing.causal:
         logits = logits.tril()
@@ -84,9 +83,7 @@ def routing_statistics(routing: AttentionRouting, logits: Tensor, padding: Tenso
         start = start.masked_fill(padding[:, None, :], torch.finfo(start.dtype).min)
         routed = dynamic_routing(logits, routing.iterations, initial_logits=start)
         statistics.append(_named("vertical", routed, padding[:, None, :], padding))
-        weight, bias = routing.acceptance.weight, routing.acceptance.bias
-        accepted, _ = accepted_capsules(logits, weight, bias, routing.iterations, padding_mask=padding)
-        statistics.append({"acceptance_entropy": coupling_entropy(accepted, 1)})
+        statistics.append({"acceptance_entropy": coupling_entropy(routing.accepted(logits, padding)[0], 1)})
     if routing.horizontal:
         # For each position, the tokens up to it are routed to the heads.
         later = torch.ones_like(logits[0, 0], dtype=torch.bool).triu(1)
@@ -106,3 +103,13 @@ def _named(part: str, routed: RoutingResult, inputs: Tensor, outputs: Tensor) ->
         f"{part}_norm": norm,
         f"{part}_dead": dead,
     }
+
+
+def _arrays(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> Dict[str, NamedArray]:
+    arrays = {}
+    routes = any(part is not None for layer in layers for part in (layer.vertical, layer.horizontal))
+    for name, of_layers in zip(("attention_before", "attention", "vertical", "horizontal"), zip(*layers)):
+        parts = [(number, part) for number, part in enumerate(of_layers, start=1) if part is not None]
+        if parts and (routes or name == "attention"):
+            arrays[f"{side}_{name}"] = by_layer(parts, head=numbers(parts[0][1].size(1)), query=words, key=words)
+    return arrays

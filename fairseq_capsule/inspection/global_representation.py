@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fairseq_capsule.inspection.statistics import Statistics, added_up, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, by_layer, named, numbers, views_in_file
-from fairseq_capsule.models.outputs import layer_outputs
+from fairseq_capsule.models.outputs import encode, layer_outputs
 from fairseq_capsule.modules import CapsulePooling, ContextGate
 
 
@@ -28,8 +28,7 @@ class GlobalRepresentationInspection(Inspection):
         part = getattr(model.encoder, "global_representation", None)
         if part is None:
             return {}
-        lengths = torch.tensor([sentence.source.size(1)])
-        encoded = model.encoder(sentence.source, lengths, return_all_hiddens=True)
+        encoded = encode(model, sentence.source, return_all_hiddens=True)
         arrays = _poolings(part.poolings, layer_outputs(encoded), sentence.source_words)
         gate = _gate(model, sentence.previous, encoded)
         if gate is not None:
@@ -44,7 +43,7 @@ class GlobalRepresentationInspection(Inspection):
         The entropy of a capsule is over the words.
         """
         mask = source.eq(model.encoder.padding_idx)
-        encoded = model.encoder(source, (~mask).sum(1), return_all_hiddens=True)
+        encoded = encode(model, source, return_all_hiddens=True)
         poolings = model.encoder.global_representation.poolings
         layers = []
         for pooling, state in zip(poolings, layer_outputs(encoded)[-len(poolings) :]):

@@ -1,6 +1,6 @@
 """PAST and FUTURE: which source words are translated at each target step (Zheng et al. 2019)."""
 
-from typing import Dict, NamedTuple
+from typing import Dict
 
 import numpy as np
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.inspection.statistics import Statistics, capsule_norms, coupling_entropy, mean_where
 from fairseq_capsule.inspection.views import Inspection, NamedArray, Sentence, named, numbers, views_in_file
-from fairseq_capsule.models.outputs import encoder_states, evaluating
+from fairseq_capsule.models.outputs import encode, encoder_states, evaluating
 from fairseq_capsule.modules import PastFutureAttention, PastFutureOutput
 
 CONTENTS = ("PAST", "FUTURE", "redundant")
@@ -41,11 +41,15 @@ class PastFutureInspection(Inspection):
         name = "past_future_attention" if attends else "assignment"
         arrays = {name: named(shares, target=steps, source=sentence.source_words, content=contents)}
         dictionary = model.decoder.dictionary
-        for name, bag in bag_words(model, routed, TOP_WORDS).items():
-            axes = {"target": steps, "rank": numbers(bag.words.size(-1))}
-            words = np.array([[dictionary[token] for token in step] for step in bag.words[0].tolist()])
+        if model.decoder.past_future.bow is None:
+            return arrays
+        embeddings = model.decoder.output_embeddings
+        for name, bag in zip(("past", "future"), model.decoder.past_future.predicted_bags(routed)):
+            probabilities, tokens = (bag @ embeddings.t()).softmax(-1).topk(min(TOP_WORDS, len(embeddings)))
+            axes = {"target": steps, "rank": numbers(tokens.size(-1))}
+            words = np.array([[dictionary[token] for token in step] for step in tokens[0].tolist()])
             arrays[f"{name}_words"] = NamedArray(words, axes)
-            arrays[f"{name}_probabilities"] = named(bag.probabilities[0], **axes)
+            arrays[f"{name}_probabilities"] = named(probabilities[0], **axes)
         return arrays
 
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
@@ -53,7 +57,7 @@ class PastFutureInspection(Inspection):
 
         With two attentions (`--past-future attn`) there are no shares, and the entropy is over the words.
         """
-        encoded = model.encoder(source, source.ne(model.encoder.padding_idx).sum(1))
+        encoded = encode(model, source)
         routed = model.decoder(previous, encoder_out=encoded)[1]["past_future"]
         step_padding = previous.eq(model.decoder.dictionary.pad())[:, :, None]
         padding = (step_padding | encoder_states(encoded)[1][:, None, :]).unsqueeze(-1)
@@ -68,20 +72,11 @@ class PastFutureInspection(Inspection):
         return {**statistics, "norm": norm, "dead": dead}
 
 
-class BagWords(NamedTuple):
-    """The most probable words of a bag at each step, in descending order; both tensors are `[B, T, K]`."""
-
-    words: Tensor
-    probabilities: Tensor
-
-
 def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -> PastFutureOutput:
     """Compute PAST and FUTURE of a batch, in eval mode, in one pass over finished translations.
 
-    Args:
-        model: a model of this package with PAST and FUTURE.
-        src_tokens: `[B, I]`, padded on either side.
-        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
+    `src_tokens` `[B, I]` is padded on either side; `previous` `[B, T]` are the tokens that the decoder reads, starting
+    with the end-of-sentence token.
 
     Raises:
         UserError: the model has no PAST and FUTURE.
@@ -91,18 +86,3 @@ def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -
     with evaluating(model):
         lengths = src_tokens.ne(model.encoder.padding_idx).sum(1)
         return model(src_tokens, lengths, previous)[1]["past_future"]
-
-
-def bag_words(model: BaseFairseqModel, routed: PastFutureOutput, top: int) -> Dict[str, BagWords]:
-    """Return the `top` most probable words of PAST and of FUTURE at each step, by `softmax(E W Ω)` (§3.3).
-
-    Empty for a model without the parameters of the bag-of-words loss (`--guided-heads none` or `bca`).
-    """
-    heads = model.decoder.past_future.bow
-    if heads is None:
-        return {}
-    with evaluating(model):
-        embeddings = model.decoder.output_embeddings
-        logits = {name: heads[name](getattr(routed, name)) @ embeddings.t() for name in ("past", "future")}
-        best = {name: part.softmax(-1).topk(min(top, len(embeddings))) for name, part in logits.items()}
-    return {name: BagWords(part.indices, part.values) for name, part in best.items()}

@@ -11,12 +11,7 @@ DEAD = 0.01  # Before the squash, the weighted sum of votes has norm 0.1.
 
 
 class Mean(NamedTuple):
-    """A mean over a batch, stored as a sum and a count so that it can be added over batches and processes.
-
-    Attributes:
-        total: the sum of the values, a float32 scalar.
-        number: the number of values, a float32 scalar.
-    """
+    """A mean over a batch, stored as a sum and a number of values, so that batches and processes can be added."""
 
     total: Tensor
     number: Tensor
@@ -53,11 +48,9 @@ def coupling_entropy(coupling: Tensor, dim: int, padding: Optional[Tensor] = Non
 
 
 def capsule_norms(capsules: Tensor, padding: Optional[Tensor] = None) -> Tuple[Mean, Mean]:
-    """Return the mean norm of capsules, and the share of dead capsules (norm below `DEAD`).
+    """Return the mean norm of capsules `[..., D]`, and the share of dead capsules (norm below `DEAD`).
 
-    Args:
-        capsules: `[..., D]`.
-        padding: `[...]` or broadcast to it; True marks excluded capsules.
+    `padding`, `[...]` or broadcast to it, is True at excluded capsules.
     """
     norms = capsules.float().norm(dim=-1)
     valid = torch.ones_like(norms, dtype=torch.bool) if padding is None else ~padding

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Dict, Iterable, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import torch
@@ -16,12 +16,7 @@ OTHER = "against."  # prefix of the names of a second model's arrays
 
 
 class NamedArray(NamedTuple):
-    """Numbers or words with named axes.
-
-    Attributes:
-        values: the array.
-        axes: the name of each dimension and the labels along it, in the order of the dimensions.
-    """
+    """Numbers or words; and the name of each dimension with the labels along it, in order."""
 
     values: np.ndarray
     axes: Dict[str, Tuple[str, ...]]
@@ -102,15 +97,18 @@ class View:
     def of(self, arrays: Mapping[str, NamedArray]) -> Tuple[Panel, ...]:
         """Return the panels for which there are arrays, each followed by that of a second model, if any."""
         pairs = ((panel, replace(panel, array=OTHER + panel.array, other=True)) for panel in self.panels)
-        return tuple(panel for pair in pairs for panel in pair if _has(arrays, panel))
+        panels = (panel for pair in pairs for panel in pair if panel.array in arrays)
+        return tuple(
+            panel for panel in panels if all(label in arrays[panel.array].axes[axis] for axis, label in panel.at)
+        )
 
     def choices(self, arrays: Mapping[str, NamedArray]) -> Dict[str, Tuple[str, ...]]:
         """Return the further axes of the arrays, where the reader chooses one label, with their labels."""
-        choices: Dict[str, Dict[str, None]] = {}
+        choices: Dict[str, Set[str]] = {}
         for panel in self.of(arrays):
             for axis, labels in arrays[panel.array].axes.items():
                 if axis not in panel.shown:
-                    choices.setdefault(axis, {}).update(dict.fromkeys(labels))
+                    choices.setdefault(axis, set()).update(labels)
         return {axis: tuple(sorted(labels, key=int)) for axis, labels in choices.items()}
 
     def last(self, arrays: Mapping[str, NamedArray]) -> Dict[str, str]:
@@ -129,13 +127,10 @@ class View:
 def views_in_file(mechanism: str) -> Tuple[View, ...]:
     """Return the views of a mechanism of the package, from views.yaml."""
     views = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8"))[mechanism]
-    return tuple(View(**{**view, "panels": tuple(_panel(**panel) for panel in view["panels"])}) for view in views)
-
-
-def _panel(
-    columns: Optional[str] = None, at: Mapping[str, str] = {}, summed: Iterable[str] = (), **others: Any
-) -> Panel:
-    return Panel(columns=columns, at=tuple(at.items()), summed=tuple(summed), **others)
+    for panel in (panel for view in views for panel in view["panels"]):
+        panel.setdefault("columns", None)
+        panel.update(at=tuple(panel.get("at", {}).items()), summed=tuple(panel.get("summed", ())))
+    return tuple(View(**{**view, "panels": tuple(Panel(**panel) for panel in view["panels"])}) for view in views)
 
 
 class Inspection:
@@ -159,20 +154,13 @@ class Inspection:
     def statistics(self, model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Statistics:
         """Return the values that `--log-routing` logs for a batch. They show whether the routing learns.
 
-        Called in eval mode, without gradients, and only for a model that contains the mechanism.
-
-        Args:
-            source: source tokens `[B, I]`, padded on either side.
-            previous: the tokens that the decoder reads, `[B, T]`, padded on the right.
+        Called in eval mode, without gradients, and only for a model that contains the mechanism. The source tokens `[B,
+        I]` are padded on either side; `previous`, the tokens that the decoder reads `[B, T]`, on the right.
 
         Returns:
             Means by name, logged as `MECHANISM_NAME`. A model always returns the same names.
         """
         return {}
-
-
-def _has(arrays: Mapping[str, NamedArray], panel: Panel) -> bool:
-    return panel.array in arrays and all(label in arrays[panel.array].axes[axis] for axis, label in panel.at)
 
 
 def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarray:
@@ -187,11 +175,7 @@ def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarr
 
 
 def named(values: Tensor, **axes: Tuple[str, ...]) -> NamedArray:
-    """Convert a tensor to a named array, with one axis for each dimension, in order.
-
-    Args:
-        values: a tensor of any shape.
-        axes: the labels along each dimension, by the name of the axis.
+    """Convert a tensor of any shape to a named array. `axes` are the labels along each dimension, in order.
 
     Raises:
         ValueError: the number of axes is not the number of dimensions, or the number of labels is not the size.

@@ -15,13 +15,9 @@ BLOCK = {"cpu": 2**20, "cuda": 2**26}
 def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tensor) -> Tensor:
     """Compute `Σ_n weights_n · log Σ_v exp(embeddings_v · features_n)`, in nats, in float32 or higher.
 
-    The forward pass also computes the gradient, because it has the softmax that the gradient needs. So each block of
-    logits is computed once and then discarded. Rows with weight 0 are skipped.
-
-    Args:
-        features: `[N, C]`.
-        embeddings: `[V, C]`.
-        weights: `[N]`; they get no gradient.
+    Features are `[N, C]`, embeddings `[V, C]`, and weights `[N]`, which get no gradient. The forward pass also computes
+    the gradient, because it has the softmax that the gradient needs. So each block of logits is computed once and then
+    discarded. Rows with weight 0 are skipped.
     """
     rows = weights.nonzero().squeeze(1)
     device = features.device.type

@@ -53,7 +53,19 @@ def bag_of_words_loss(
     valid = _valid(target, padding_mask)
     step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
     word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
-    return _weighted_bags((past, future), embeddings, target, valid, sizes, word_weights)
+    # L is Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t), with the weight w of each word.
+    normalisers = weighted_log_normalisers(
+        torch.stack([past, future]).flatten(0, -2), embeddings, (word_weights * sizes).flatten()
+    )
+    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(word_weights.dtype)
+    words = words.masked_fill(~valid.unsqueeze(-1), 0)
+    until = words.cumsum(1)
+    bags = until - words, until[:, -1:] - until + words  # sums of embeddings before a step; from the step on
+    of_past, of_future = (
+        (weights.unsqueeze(-1) * part.to(weights.dtype) * bag).sum()
+        for weights, part, bag in zip(word_weights, (past, future), bags)
+    )
+    return normalisers - of_past - of_future
 
 
 def _check(reduction: str) -> None:
@@ -65,64 +77,25 @@ def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
     return torch.ones_like(target, dtype=torch.bool) if padding_mask is None else ~padding_mask
 
 
-def _step_weights(valid: Tensor, steps: float, dtype: torch.dtype) -> Tensor:
-    """`[B, T]`: 1/T at the words of a sentence, 0 at padding. With `steps` below 1, those of a sample of the steps."""
-    if not 0 < steps <= 1:
-        raise ValueError(f"steps must be above 0 and at most 1, not {steps}")
+def _step_weights(valid: Tensor, share: float, dtype: torch.dtype) -> Tensor:
+    """`[B, T]`: 1/T at the words of a sentence, 0 at padding. With a share below 1, those of a sample of the steps."""
+    if not 0 < share <= 1:
+        raise ValueError(f"steps must be above 0 and at most 1, not {share}")
     weights = valid.to(torch.promote_types(dtype, torch.float32)) / valid.sum(1, keepdim=True).clamp(min=1)
-    return weights * _draw(valid, steps).to(weights.dtype) if steps < 1 else weights
-
-
-def _draw(valid: Tensor, share: float) -> Tensor:
-    """`[B, T]`: 0 at steps that are left out; at the others the inverse of the share that is drawn."""
+    if share == 1:
+        return weights
     candidates = valid.flatten().nonzero().squeeze(1)
     chosen = candidates[torch.randperm(len(candidates), device=valid.device)]
     chosen = chosen[: max(1, round(share * len(candidates)))]
     drawn = torch.zeros(valid.numel(), device=valid.device)
     drawn[chosen] = len(candidates) / max(1, len(chosen))
-    return drawn.view_as(valid)
+    return weights * drawn.view_as(valid).to(weights.dtype)
 
 
 def _bag_sizes(valid: Tensor) -> Tensor:
     """`[2, B, T]`: the number of words in the PAST bag and in the FUTURE bag of each step."""
     before = (valid.cumsum(1) - 1).clamp(min=0)
     return torch.stack([before, valid.sum(1, keepdim=True) - before])
-
-
-def _weighted_bags(
-    features: Tuple[Tensor, Tensor],
-    embeddings: Tensor,
-    target: Tensor,
-    valid: Tensor,
-    sizes: Tensor,
-    word_weights: Tensor,
-) -> Tensor:
-    """Compute `Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t)`, summed over sentences.
-
-    Args:
-        features: `W^P Ω^P` and `W^F Ω^F`.
-        sizes: the sizes of the bags, `[2, B, T]`.
-        word_weights: `w^P` and `w^F` `[2, B, T]`, the weight of each word of a bag; 0 at padding.
-    """
-    normalisers = weighted_log_normalisers(
-        torch.stack(features).flatten(0, -2), embeddings, (word_weights * sizes).flatten()
-    )
-    words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(word_weights.dtype)
-    words = words.masked_fill(~valid.unsqueeze(-1), 0)
-    until = words.cumsum(1)
-    bags = until - words, until[:, -1:] - until + words  # sums of embeddings before a step; from the step on
-    past, future = (
-        (weights.unsqueeze(-1) * part.to(weights.dtype) * bag).sum()
-        for weights, part, bag in zip(word_weights, features, bags)
-    )
-    return normalisers - past - future
-
-
-class StepOverlap(NamedTuple):
-    """Overlap rates of each step, `[B, T]`. NaN at padding and at steps with an empty bag."""
-
-    past: Tensor
-    future: Tensor
 
 
 @torch.no_grad()
@@ -133,7 +106,7 @@ def bag_overlap_by_step(
     target: Tensor,
     padding_mask: Optional[Tensor] = None,
     top: int = 5,
-) -> StepOverlap:
+) -> Tuple[Tensor, Tensor]:
     """Compute the share of each bag's words that are among the most probable words (Zheng et al. 2019, §4.3).
 
     The means of these rates are `r_OL`. The rate of a step is the share of the bag's distinct words that are among the
@@ -142,6 +115,9 @@ def bag_overlap_by_step(
     Args:
         past, future, embeddings, target, padding_mask: as for `bag_of_words_loss`.
         top: the factor of `k`.
+
+    Returns:
+        The rates of PAST and of FUTURE `[B, T]`, NaN at padding and at steps with an empty bag.
     """
     valid = _valid(target, padding_mask)
     number = valid.cumsum(1)
@@ -165,7 +141,7 @@ def bag_overlap_by_step(
             probable[i] = logits[:, target[i]] >= lowest
         counted = valid & (sizes > 0)
         rates.append(((probable & bags).sum(2) / bags.sum(2)).masked_fill(~counted, torch.nan))
-    return StepOverlap(*rates)
+    return rates[0], rates[1]
 
 
 class BagOverlap(NamedTuple):
@@ -225,7 +201,14 @@ def content_agreement_loss(
     # In float16 a sum over a sentence, or a squared distance, may overflow.
     exact = torch.promote_types(state.dtype, torch.float32)
     with without_autocast(state.device.type):
-        until, from_here, step_weights = _means(state.to(exact), padding_mask)
+        valid = _valid(state[..., 0], padding_mask)
+        state = state.to(exact).masked_fill(~valid.unsqueeze(-1), 0)
+        number = valid.cumsum(1).unsqueeze(-1)
+        length = number[:, -1:]
+        sums = state.cumsum(1)
+        rest = sums[:, -1:] - sums + state
+        until, from_here = sums / number.clamp(min=1), rest / (length - number + 1)  # mean(z_1 … z_t), mean(z_t … z_T)
+        step_weights = valid.to(exact) / length.squeeze(-1).clamp(min=1)
         distances = []
         for content, weight, mean in ((past, past_weight, until), (future, future_weight, from_here)):
             content, weight = content.to(exact), weight.to(exact).t()
@@ -234,15 +217,3 @@ def content_agreement_loss(
             else:
                 distances.append((content @ weight - mean).square().mean(-1))
         return ((distances[0] + distances[1]) * step_weights).sum()
-
-
-def _means(state: Tensor, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor, Tensor]:
-    """`mean(z_1 … z_t)` and `mean(z_t … z_T)` `[B, T, C]`, and `[B, T]`: 1/T at a sentence's words, 0 at padding."""
-    valid = state.new_ones(state.shape[:2], dtype=torch.bool) if padding_mask is None else ~padding_mask
-    state = state.masked_fill(~valid.unsqueeze(-1), 0)
-    number = valid.cumsum(1).unsqueeze(-1)
-    length = number[:, -1:]
-    until = state.cumsum(1)
-    from_here = until[:, -1:] - until + state
-    step_weights = valid.to(state.dtype) / length.squeeze(-1).clamp(min=1)
-    return until / number.clamp(min=1), from_here / (length - number + 1), step_weights

@@ -7,10 +7,7 @@ from torch import Tensor
 def bag_prediction_loss(logits: Tensor, target: Tensor, mask: Tensor) -> Tensor:
     """Compute `−mean_τ log p(y_τ)` of each sentence, summed over the batch, in nats, with one prediction for the bag.
 
-    Args:
-        logits: `[B, V]`.
-        target: `y` `[B, T]`.
-        mask: `[B, T]`, True marks tokens that do not belong to the bag.
+    Logits are `[B, V]`, the target `y` is `[B, T]`. The mask `[B, T]` is True at tokens that do not belong to the bag.
     """
     log_probabilities = torch.log_softmax(logits, -1, dtype=torch.promote_types(logits.dtype, torch.float32))
     words = log_probabilities.gather(1, target.masked_fill(mask, 0)).masked_fill(mask, 0)

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional
 
 import torch
@@ -13,6 +13,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import Mechanism, Sizes, Source
 from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
+from fairseq_capsule.options import setting
 from fairseq_capsule.routing import RoutingResult
 
 AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
@@ -25,32 +26,28 @@ SCORINGS = ChoiceEnum(["separable", "votes"])
 class AggregationConfig(FairseqDataclass):
     """Options for the aggregation of a sentence."""
 
-    aggregation: AGGREGATIONS = field(
-        default="capsule", metadata={"help": "capsule: routing to capsules; simple: the baseline of four plain vectors"}
+    aggregation: AGGREGATIONS = setting(
+        "capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors"
     )
-    aggregation_capsules: int = field(default=6, metadata={"help": "number of capsules that represent a sentence"})
-    aggregation_iterations: int = field(default=3, metadata={"help": "routing iterations"})
-    aggregation_weights: VOTE_WEIGHTS = field(
-        default="own", metadata={"help": "own: separate vote weights for each iteration; shared: the same for all"}
+    aggregation_capsules: int = setting(6, "number of capsules that represent a sentence")
+    aggregation_iterations: int = setting(3, "routing iterations")
+    aggregation_weights: VOTE_WEIGHTS = setting(
+        "own", "own: separate vote weights for each iteration; shared: the same for all"
     )
-    aggregation_positions: POSITIONS = field(
-        default="routing",
-        metadata={
-            "help": "where sinusoidal positions are added. routing: to the words, and to the capsules where the "
-            "agreements read them; result: also to the capsules that the decoder reads; none: nowhere"
-        },
+    aggregation_positions: POSITIONS = setting(
+        "routing",
+        "where sinusoidal positions are added. routing: to the words, and to the capsules where the "
+        "agreements read them; result: also to the capsules that the decoder reads; none: nowhere",
     )
-    aggregation_scoring: SCORINGS = field(
-        default="separable", metadata={"help": "agreements by a separate network (separable) or from the votes (votes)"}
+    aggregation_scoring: SCORINGS = setting(
+        "separable", "agreements by a separate network (separable) or from the votes (votes)"
     )
-    aggregation_scale: Optional[float] = field(
-        default=None,
-        metadata={
-            "help": "factor for the capsules that the decoder reads, without their positions (default: the square root "
-            "of their size, the norm of the encoder's states; 1: the squashed capsule itself)"
-        },
+    aggregation_scale: Optional[float] = setting(
+        None,
+        "factor for the capsules that the decoder reads, without their positions (default: the square root "
+        "of their size, the norm of the encoder's states; 1: the squashed capsule itself)",
     )
-    leaky_softmax: bool = field(default=False, metadata={"help": "a word may go to no capsule (preprint of 2018)"})
+    leaky_softmax: bool = setting(False, "a word may go to no capsule (preprint of 2018)")
 
 
 class Aggregation(Mechanism):
@@ -63,6 +60,7 @@ class Aggregation(Mechanism):
     summary = "makes a fixed number of capsules from a source of any length (CapsNMT, Wang et al. 2019)"
     options = AggregationConfig
     off = {"aggregation": "simple"}
+    on = {"aggregation": "capsule"}
     iterations = "aggregation_iterations"
 
     def check(self, config: Any) -> None:

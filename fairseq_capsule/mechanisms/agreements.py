@@ -11,15 +11,10 @@ from fairseq_capsule.errors import UserError
 def allow_other_iterations(routing: nn.Module, option: str, alternative: str) -> None:
     """Let a routing load weights that were trained with another number of iterations.
 
-    The agreements have weights only if there is more than one iteration. A routing with one iteration ignores such
-    weights in a checkpoint. A routing with more iterations raises a UserError for a checkpoint without them.
-
-    Args:
-        routing: a module with `iterations` and `AGREEMENTS`, the names of the submodules that hold these weights.
-        option: the option that sets the iterations, named in the error.
-        alternative: another setting that needs no agreements, named in the error.
+    The agreements have weights only if there is more than one iteration: the submodules that `routing.AGREEMENTS`
+    names. A routing with one iteration ignores such weights in a checkpoint. A routing with more iterations raises a
+    UserError for a checkpoint without them, which names the option and an alternative that needs no agreements.
     """
-
     # A partial function, which pickle can save, as it can not save a local one.
     routing.register_load_state_dict_pre_hook(functools.partial(_before_loading, option, alternative))
 

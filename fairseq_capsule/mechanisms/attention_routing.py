@@ -1,6 +1,6 @@
 """Routing of attention logits: the capsule-Transformer (Duan et al. 2020)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Mapping
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -9,7 +9,7 @@ from torch import nn
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import Mechanism, Place
 from fairseq_capsule.modules import from_options
-from fairseq_capsule.options import layer_set, option
+from fairseq_capsule.options import layer_set, option, setting
 
 ENCODER_ROUTING = ChoiceEnum(["both", "vertical", "horizontal", "none"])
 DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
@@ -19,16 +19,14 @@ DECODER_ROUTING = ChoiceEnum(["horizontal", "none"])
 class AttentionRoutingConfig(FairseqDataclass):
     """Options for routing the logits of self-attention."""
 
-    encoder_routing: ENCODER_ROUTING = field(
-        default="both", metadata={"help": "the routing in the encoder's self-attention (Duan et al., Table 3)"}
+    encoder_routing: ENCODER_ROUTING = setting(
+        "both", "the routing in the encoder's self-attention (Duan et al., Table 3)"
     )
-    decoder_routing: DECODER_ROUTING = field(
-        default="horizontal", metadata={"help": "whether the decoder's self-attention routes (Duan et al., Table 2)"}
+    decoder_routing: DECODER_ROUTING = setting(
+        "horizontal", "whether the decoder's self-attention routes (Duan et al., Table 2)"
     )
-    encoder_routing_layers: str = field(
-        default="all", metadata={"help": "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)"}
-    )
-    routing_iterations: int = field(default=3, metadata={"help": "routing iterations of the attention logits"})
+    encoder_routing_layers: str = setting("all", "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)")
+    routing_iterations: int = setting(3, "routing iterations of the attention logits")
 
 
 class RoutedAttention(Mechanism):

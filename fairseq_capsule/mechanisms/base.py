@@ -1,9 +1,8 @@
 """The interface and the registry of mechanisms. A mechanism is one way to route in a model.
 
-A mechanism is an instance of a subclass of `Mechanism`. Its hooks return modules, and the model attaches and runs them:
-parts of attentions, a part after the encoder, a part after the decoder. All state is in these modules. The models,
-presets, commands, tables and tests read the registry and do not name any mechanism. What is shown of a mechanism is its
-`fairseq_capsule.inspection.Inspection`.
+A mechanism is an instance of a subclass of `Mechanism`. Its hooks return modules, which have all state, and the model
+attaches and runs them. The models, presets, commands, tables and tests read the registry and do not name any mechanism.
+What is shown of a mechanism is its `fairseq_capsule.inspection.Inspection`.
 """
 
 from dataclasses import fields
@@ -13,19 +12,14 @@ from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
 from torch import Tensor, nn
 
-from fairseq_capsule.mechanisms.declaration import check_declaration, check_others, option_names, same_class
+from fairseq_capsule.errors import UserError
+from fairseq_capsule.mechanisms.declaration import check_declaration, option_names, same_class
 
 IncrementalState = Dict[str, Dict[str, Optional[Tensor]]]
 
 
 class Place(NamedTuple):
-    """One attention of a model.
-
-    Attributes:
-        side: "encoder" or "decoder".
-        kind: "self" or "cross".
-        layer: the number of the layer, from 1 on. Pruning does not change it.
-    """
+    """An attention: its side ("encoder", "decoder"), kind ("self", "cross") and layer, from 1 on, before pruning."""
 
     side: str
     kind: str
@@ -33,13 +27,7 @@ class Place(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """Sizes of a model that its options may leave to fairseq.
-
-    Attributes:
-        source: the size of the encoder's states.
-        target: the size of the decoder's output.
-        source_layers, target_layers: the numbers of layers, after pruning.
-    """
+    """Sizes of the encoder's states and of the decoder's output, and the numbers of layers after pruning."""
 
     source: int
     target: int
@@ -169,53 +157,38 @@ def known_to(mechanism: Mechanism, config: Any) -> bool:
     return all(hasattr(config, name) for name in mechanism.off)
 
 
-def is_on(mechanism: Mechanism, config: Any) -> bool:
-    """Return whether a model with this config contains a mechanism."""
-    return known_to(mechanism, config) and any(
-        str(getattr(config, name)) != str(value) for name, value in mechanism.off.items()
-    )
-
-
 def fits_lstm(mechanism: Mechanism) -> bool:
     """Return whether fairseq's LSTM can contain a mechanism: it has only a part after the decoder."""
-    kind = type(mechanism)
-    return (
-        kind.decoder is not Mechanism.decoder
-        and kind.encoder is Mechanism.encoder
-        and kind.attention is Mechanism.attention
-    )
+    own, none = type(mechanism), Mechanism
+    return own.decoder is not none.decoder and own.encoder is none.encoder and own.attention is none.attention
 
 
 def loss_names(mechanism: Mechanism) -> Tuple[str, ...]:
     """Return the names of a mechanism's losses, from the options of their weights."""
-    options = () if mechanism.loss_options is None else fields(mechanism.loss_options)
-    return tuple(item.name.removesuffix("_weight") for item in options if item.name.endswith("_weight"))
+    options = mechanism.loss_options or FairseqDataclass
+    return tuple(item.name.removesuffix("_weight") for item in fields(options) if item.name.endswith("_weight"))
 
 
 _REGISTRY: List[Mechanism] = []
 
 
 def register_mechanism(mechanism: Mechanism, before: Optional[str] = None) -> Mechanism:
-    """Register a mechanism. A decoder runs the parts in the order of the registry.
+    """Register a mechanism, by default as the last one. A decoder runs the parts in the order of the registry.
 
     If its class has registered it already, because the module was imported under two names, the first one is kept.
 
-    Args:
-        mechanism: an instance of a subclass of `Mechanism`.
-        before: the name of the mechanism before which it is placed; by default it is the last one.
-
     Raises:
-        ValueError: an attribute is missing or wrong (`check_declaration`), another mechanism has its name, its preset
-            or one of its options, or there is no mechanism `before`.
+        ValueError: see `check_declaration`; or there is no mechanism `before`, before which it should be placed.
     """
     check_declaration(mechanism)
+    for other in _REGISTRY:
+        if other.name == mechanism.name and same_class(other, mechanism):
+            return other
+    check_declaration(mechanism, _REGISTRY)
     names = [other.name for other in _REGISTRY]
-    if mechanism.name in names and same_class(_REGISTRY[names.index(mechanism.name)], mechanism):
-        return _REGISTRY[names.index(mechanism.name)]
-    check_others(mechanism, _REGISTRY)
     if before is not None and before not in names:
         raise ValueError(f"mechanism {mechanism.name}: there is no mechanism {before} to place it before")
-    _REGISTRY.insert(len(_REGISTRY) if before is None else names.index(before), mechanism)
+    _REGISTRY.insert(len(names) if before is None else names.index(before), mechanism)
     return mechanism
 
 
@@ -226,7 +199,12 @@ def mechanisms() -> Tuple[Mechanism, ...]:
 
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
     """Return the mechanisms that a model with this config contains."""
-    return tuple(mechanism for mechanism in _REGISTRY if is_on(mechanism, config))
+    return tuple(
+        mechanism
+        for mechanism in _REGISTRY
+        if known_to(mechanism, config)
+        and any(str(getattr(config, name)) != str(value) for name, value in mechanism.off.items())
+    )
 
 
 def routing_options(config: Any) -> Set[str]:
@@ -251,6 +229,20 @@ def options_off(config: Any) -> Dict[str, Any]:
     return {
         name: value for mechanism in _REGISTRY if known_to(mechanism, config) for name, value in mechanism.off.items()
     }
+
+
+def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:
+    """Attach a part of a mechanism to an encoder, a decoder or an attention, and return the name of its attribute.
+
+    The owner has `mechanism_parts`, the mechanism of each part by the attribute that holds it. `where` names the owner
+    in the error that it has something of this name already.
+    """
+    name: str = getattr(part, "ATTACHED_AS", mechanism)
+    if hasattr(owner, name):
+        raise UserError(f"{mechanism}: {where} already has a part {name}; turn one of them off")
+    owner.add_module(name, part)
+    owner.mechanism_parts[name] = mechanism
+    return name
 
 
 def parts_of(model: BaseFairseqModel, mechanism: Mechanism) -> Iterator[nn.Module]:

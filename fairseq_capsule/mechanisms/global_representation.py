@@ -1,6 +1,6 @@
 """One vector that represents the whole source sentence: GRET (Weng et al. 2020)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Optional
 
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
@@ -10,6 +10,7 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.base import IncrementalState, Mechanism, Sizes, Source, Target
 from fairseq_capsule.modules import ContextGate, GlobalRepresentation, PlainSum, from_options
 from fairseq_capsule.modules.global_representation import POOLINGS
+from fairseq_capsule.options import setting
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
 GLOBAL_POOLING = ChoiceEnum(list(POOLINGS))
@@ -21,28 +22,23 @@ GLOBAL_GATE = ChoiceEnum(["context", "none"])
 class GlobalRepresentationConfig(FairseqDataclass):
     """Options for the vector of the whole source sentence."""
 
-    global_representation: REPRESENTATIONS = field(
-        default="none",
-        metadata={
-            "help": "how the sentence's vector is computed: capsule (words are routed to capsules), mean (of the "
-            "words) or none (Weng et al., Table 3)"
-        },
+    global_representation: REPRESENTATIONS = setting(
+        "none",
+        "how the sentence's vector is computed: capsule (words are routed to capsules), mean (of the "
+        "words) or none (Weng et al., Table 3)",
     )
-    global_pooling: GLOBAL_POOLING = field(
-        default="attentive", metadata={"help": "how the capsules become one vector (Weng et al., footnote 3)"}
+    global_pooling: GLOBAL_POOLING = setting(
+        "attentive", "how the capsules become one vector (Weng et al., footnote 3)"
     )
-    global_capsules: int = field(default=32, metadata={"help": "number of capsules in a layer (Weng et al., Fig. 4)"})
-    global_capsule_dim: Optional[int] = field(
-        default=None,
-        metadata={"help": "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)"},
+    global_capsules: int = setting(32, "number of capsules in a layer (Weng et al., Fig. 4)")
+    global_capsule_dim: Optional[int] = setting(
+        None, "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)"
     )
-    global_iterations: int = field(default=3, metadata={"help": "routing iterations of these capsules"})
-    global_aggregation: GLOBAL_AGGREGATION = field(
-        default="gru", metadata={"help": "gru: aggregate the vectors of all layers; none: use the last layer only"}
+    global_iterations: int = setting(3, "routing iterations of these capsules")
+    global_aggregation: GLOBAL_AGGREGATION = setting(
+        "gru", "gru: aggregate the vectors of all layers; none: use the last layer only"
     )
-    global_gate: GLOBAL_GATE = field(
-        default="context", metadata={"help": "context: each target word has a gate for the vector; none: no gate"}
-    )
+    global_gate: GLOBAL_GATE = setting("context", "context: each target word has a gate for the vector; none: no gate")
 
 
 class GlobalVector(Mechanism):

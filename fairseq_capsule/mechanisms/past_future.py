@@ -1,20 +1,21 @@
 """PAST and FUTURE: separate translated from untranslated source words at each target step (Zheng et al. 2019)."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import torch
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.incremental_decoding_utils import with_incremental_state
 from fairseq.models import BaseFairseqModel
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.losses import bag_of_words_loss, content_agreement_loss
 from fairseq_capsule.mechanisms.agreements import allow_other_iterations
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Loss, Mechanism, Sizes, Source, Target
 from fairseq_capsule.modules import HolisticContext, PastFutureOutput, SourceParts, from_options
+from fairseq_capsule.options import setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
 GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
@@ -25,35 +26,29 @@ GUIDED_REDUCTIONS = ChoiceEnum(["mean", "sum"])
 class PastFutureConfig(FairseqDataclass):
     """Options for PAST and FUTURE."""
 
-    past_future: SEPARATIONS = field(
-        default="none",
-        metadata={
-            "help": "how PAST and FUTURE are separated: gdr (guided dynamic routing), clf (a classifier), attn (two "
-            "attentions) or none (Zheng et al., Fig. 6)"
-        },
+    past_future: SEPARATIONS = setting(
+        "none",
+        "how PAST and FUTURE are separated: gdr (guided dynamic routing), clf (a classifier), attn (two "
+        "attentions) or none (Zheng et al., Fig. 6)",
     )
-    past_future_capsules: int = field(default=2, metadata={"help": "capsules for PAST; FUTURE has the same number"})
-    redundant_capsules: int = field(
-        default=2,
-        metadata={"help": "capsules for words that are neither; 0: none (Zheng et al., Table 1)", "lowest": 0},
+    past_future_capsules: int = setting(2, "capsules for PAST; FUTURE has the same number")
+    redundant_capsules: int = setting(
+        2, "capsules for words that are neither; 0: none (Zheng et al., Table 1)", lowest=0
     )
-    past_future_capsule_dim: Optional[int] = field(
-        default=None, metadata={"help": "size of these capsules (default: half of the decoder's output size)"}
+    past_future_capsule_dim: Optional[int] = setting(
+        None, "size of these capsules (default: half of the decoder's output size)"
     )
-    past_future_iterations: int = field(default=3, metadata={"help": "iterations of guided dynamic routing"})
-    past_future_ffn_dim: Optional[int] = field(
-        default=None,
-        metadata={"help": "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)"},
+    past_future_iterations: int = setting(3, "iterations of guided dynamic routing")
+    past_future_ffn_dim: Optional[int] = setting(
+        None, "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)"
     )
-    guided_heads: GUIDED_HEADS = field(
-        default="none", metadata={"help": "guided losses for which the model has parameters (Zheng et al., §3.3)"}
+    guided_heads: GUIDED_HEADS = setting(
+        "none", "guided losses for which the model has parameters (Zheng et al., §3.3)"
     )
-    guided_reduction: GUIDED_REDUCTIONS = field(
-        default="mean",
-        metadata={
-            "help": "form of the guided losses. mean: over the words of a bag, and over the dimensions of the distance "
-            "between mapped capsules and states (as the authors' code); sum: as the paper prints them"
-        },
+    guided_reduction: GUIDED_REDUCTIONS = setting(
+        "mean",
+        "form of the guided losses. mean: over the words of a bag, and over the dimensions of the distance "
+        "between mapped capsules and states (as the authors' code); sum: as the paper prints them",
     )
 
 
@@ -61,14 +56,10 @@ class PastFutureConfig(FairseqDataclass):
 class GuidedLossesConfig(FairseqDataclass):
     """Options for the losses of PAST and FUTURE."""
 
-    bow_weight: float = field(default=1.0, metadata={"help": "weight of the bag-of-words loss; 0: off"})
-    bca_weight: float = field(default=1.0, metadata={"help": "weight of the content agreement loss; 0: off"})
-    bow_steps: float = field(
-        default=1.0,
-        metadata={
-            "help": "share of target steps, chosen at random, for the estimate of the bag-of-words loss",
-            "share": True,
-        },
+    bow_weight: float = setting(1.0, "weight of the bag-of-words loss; 0: off")
+    bca_weight: float = setting(1.0, "weight of the content agreement loss; 0: off")
+    bow_steps: float = setting(
+        1.0, "share of target steps, chosen at random, for the estimate of the bag-of-words loss", share=True
     )
 
 
@@ -111,21 +102,21 @@ class PastAndFuture(Mechanism):
 
         At validation the bag-of-words loss uses all steps, for any `--bow-steps`.
         """
-        routed, reduction = net_output[1][self.name], model.decoder.past_future.reduction
-        target = sample["target"]
+        target, part = sample["target"], model.decoder.past_future
         padding_mask = target.eq(model.decoder.dictionary.pad())
+        routed, reduction = net_output[1][self.name], part.reduction
         losses = {}
         if options.bow_weight:
-            past, future = routed.heads.get("bow") or model.decoder.past_future.predicted_bags(routed)
+            past, future = routed.heads.get("bow") or part.predicted_bags(routed)
             steps = options.bow_steps if model.training else 1.0
             embeddings = model.decoder.output_embeddings
             value = bag_of_words_loss(past, future, embeddings, target, padding_mask, reduction=reduction, steps=steps)
-            lengths = target.ne(model.decoder.dictionary.pad()).sum(1)
+            lengths = (~padding_mask).sum(1)
             # Of T steps, over T: with T words in the two bags, or with two bags, the first of which is empty.
             count = lengths.sum() if reduction == "sum" else (2 - 1 / lengths).sum()
             losses["bow"] = Loss(value, count, math.log(2))
         if options.bca_weight:
-            past, future = routed.heads.get("bca") or model.decoder.past_future.bca.parameters()
+            past, future = routed.heads.get("bca") or part.bca.parameters()
             value = content_agreement_loss(
                 routed.past, routed.future, routed.state, past, future, padding_mask, reduction=reduction
             )
@@ -135,10 +126,7 @@ class PastAndFuture(Mechanism):
 
 @with_incremental_state
 class PastFuture(KnowsBeams, HolisticContext):
-    """`HolisticContext` for fairseq's decoders. Results that depend only on the source are cached while decoding.
-
-    Args: see `HolisticContext`.
-    """
+    """`HolisticContext` for fairseq's decoders. Results that depend only on the source are cached while decoding."""
 
     # Added by fairseq's decorator.
     get_incremental_state: Callable[..., Any]
@@ -149,11 +137,7 @@ class PastFuture(KnowsBeams, HolisticContext):
         self.name = name
 
     def forward(self, target: Target, source: Source, incremental_state: Optional[IncrementalState] = None) -> Target:
-        """Add PAST and FUTURE to the decoder's states.
-
-        Returns:
-            The states `o` `[B, T, C]`, and a `PastFutureOutput` in the outputs.
-        """
+        """Add PAST and FUTURE to the decoder's states, and a `PastFutureOutput` to the outputs."""
         parts = self._source_parts(source.states, source.padding_mask, incremental_state)
         states, routed = self.context(target.states, parts, source.padding_mask)
         if incremental_state is None:
@@ -171,27 +155,26 @@ class PastFuture(KnowsBeams, HolisticContext):
         Views stand for the weights that a loss applies itself. So all trained parameters take part in the forward pass.
         """
         heads: Dict[str, Tuple[Tensor, ...]] = {}
-        if self.bow is not None and _is_trained(self.bow):
+        if self.bow is not None and all(part.requires_grad for part in self.bow.parameters()):
             heads["bow"] = self.predicted_bags(routed)
-        if self.bca is not None and _is_trained(self.bca):
+        if self.bca is not None and all(part.requires_grad for part in self.bca.parameters()):
             heads["bca"] = tuple(weight.view_as(weight) for weight in self.bca.parameters())
         return heads
 
     def _source_parts(
         self, states: Tensor, padding_mask: Optional[Tensor], incremental_state: Optional[IncrementalState]
     ) -> SourceParts:
+        parts: SourceParts
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is not None:
-            return SourceParts(**{name: part for name, part in kept.items() if name != "beams"})
-        beams = 1 if incremental_state is None else self.beams_of(states)
-        mask = None if padding_mask is None else padding_mask[::beams]
-        parts = self.routing.prepare(states[::beams], mask)
-        if incremental_state is None:
+            parts, _ = kept
             return parts
-        if parts.exponentials is not None and not torch.is_grad_enabled():
-            parts = parts._replace(keys=None)  # only their exponentials are read
-        kept = {**parts._asdict(), "beams": torch.tensor(beams)}
-        self.set_incremental_state(incremental_state, "source_parts", kept)
+        beams = 1 if incremental_state is None else self.beams_of(states)
+        parts = self.routing.prepare(states[::beams], None if padding_mask is None else padding_mask[::beams])
+        if incremental_state is not None:
+            if parts.exponentials is not None and not torch.is_grad_enabled():
+                parts = parts._replace(keys=None)  # only their exponentials are read
+            self.set_incremental_state(incremental_state, "source_parts", (parts, beams))
         return parts
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
@@ -199,8 +182,8 @@ class PastFuture(KnowsBeams, HolisticContext):
         kept = self.get_incremental_state(incremental_state, "source_parts")
         if kept is None:
             return
-        beams = int(kept["beams"])
-        if len(kept["values"]) * beams == len(new_order):
+        parts, beams = kept
+        if len(parts.values) * beams == len(new_order):
             return
         sentences = new_order // beams
         if len(new_order) % beams == 0 and bool((sentences.view(-1, beams) == sentences[::beams, None]).all()):
@@ -208,15 +191,8 @@ class PastFuture(KnowsBeams, HolisticContext):
         else:
             beams = 1  # the rows are not beams: they are copies of a sentence that are now reordered separately
         # Indexing keeps the memory layout; index_select does not.
-        reordered = {
-            name: None if part is None else torch.tensor(beams) if name == "beams" else part[sentences]
-            for name, part in kept.items()
-        }
-        self.set_incremental_state(incremental_state, "source_parts", reordered)
-
-
-def _is_trained(head: nn.Module) -> bool:
-    return all(parameter.requires_grad for parameter in head.parameters())
+        parts = SourceParts._make(None if part is None else part[sentences] for part in parts)
+        self.set_incremental_state(incremental_state, "source_parts", (parts, beams))
 
 
 def knows_bags(model: BaseFairseqModel) -> bool:
@@ -227,21 +203,13 @@ def knows_bags(model: BaseFairseqModel) -> bool:
 def bag_inputs(
     model: BaseFairseqModel, sample: Dict[str, Any], padding: int
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the arguments of `losses.bag_overlap` for a batch.
+    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model for which `knows_bags` is True.
 
-    Args:
-        model: a model for which `knows_bags` is True.
-        sample: a fairseq batch with targets.
-        padding: the padding index of the target dictionary.
-
-    Returns:
-        `W^P Ω^P` and `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask `[B, T]` (True marks
-        padding).
+    They are `W^P Ω^P`, `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask (True marks padding).
     """
     routed = model(**sample["net_input"])[1]["past_future"]
-    target = sample["target"]
     bags = model.decoder.past_future.predicted_bags(routed)
-    return (*bags, model.decoder.output_embeddings, target, target.eq(padding))
+    return (*bags, model.decoder.output_embeddings, sample["target"], sample["target"].eq(padding))
 
 
 PAST_FUTURE = PastAndFuture()

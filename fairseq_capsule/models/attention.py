@@ -9,18 +9,17 @@ from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, Trans
 from torch import Tensor, nn
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.mechanisms.base import IncrementalState
+from fairseq_capsule.mechanisms.base import IncrementalState, add_part
 from fairseq_capsule.modules.prefix import extend
+
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")  # of a module
 
 
 class SplitAttention(MultiheadAttention):
     """Attention `combine(softmax(mask(change(Q Kᵀ))) V)` with parameters named as in fairseq.
 
-    Mechanisms attach the parts. Without parts the attention computes what fairseq's does.
-
-    Args:
-        embed_dim, num_heads, kdim, vdim, dropout, q_noise, qn_block_size: as in fairseq.
-        cross: whether keys and values come from another sequence.
+    Mechanisms attach the parts. Without parts the attention computes what fairseq's does. With `cross`, keys and values
+    come from another sequence.
     """
 
     def __init__(self, embed_dim: int, num_heads: int, *, cross: bool = False, **options: Any):
@@ -31,31 +30,17 @@ class SplitAttention(MultiheadAttention):
         self.combines_heads: Optional[str] = None
 
     def attach(self, mechanism: str, place: str, part: nn.Module) -> None:
-        """Attach a part of a mechanism.
-
-        Args:
-            mechanism: its name.
-            place: "logits", after the parts that change the logits already, or "heads", in place of `out_proj`.
-
-        Raises:
-            UserError: the attention already has a part of this name, or a part that combines the heads.
-            ValueError: there is no such place.
-        """
-        name = getattr(part, "ATTACHED_AS", mechanism)
+        """Attach a part to the "logits", after the parts that change them already, or the "heads", as `out_proj`."""
         if place not in ("logits", "heads"):
             raise ValueError(f"{mechanism}: an attention has no part {place}; name logits or heads")
-        if hasattr(self, name):
-            raise UserError(f"{mechanism}: an attention already has a part {name}; turn one of them off")
         if place == "heads" and self.combines_heads:
             other = self.mechanism_parts[self.combines_heads]
             raise UserError(f"{mechanism} and {other} both combine the heads of an attention; turn one of them off")
-        self.add_module(name, part)
-        self.mechanism_parts[name] = mechanism
+        name = add_part(self, mechanism, part, "an attention")
         if place == "logits":
             self.changes_logits = (*self.changes_logits, name)
         else:
-            self.combines_heads = name
-            self.out_proj = None
+            self.combines_heads, self.out_proj = name, None
 
     def forward(
         self,
@@ -71,11 +56,8 @@ class SplitAttention(MultiheadAttention):
     ) -> Tuple[Tensor, Optional[Tensor]]:
         """Compute attention. The arguments are those of fairseq; self-attention ignores `key` and `value`.
 
-        Args:
-            query: `[L, B, C]`; in self-attention with `incremental_state` only the last position, `[1, B, C]`.
-            key_padding_mask: `[B, K]`, True marks padding; in self-attention with `incremental_state` only the last
-                position, `[B, 1]`.
-            attn_mask: `[L, K]`, added to the logits; minus infinity where a query must not attend.
+        With `incremental_state`, `query` is the last position `[1, B, C]`, and in self-attention the padding mask is
+        its own, `[B, 1]`. `attn_mask` is added to the logits.
 
         Returns:
             The output `[L, B, C]`, and the attention `[B, L, K]` (`[H, B, L, K]` with `need_head_weights`) or None.
@@ -84,7 +66,7 @@ class SplitAttention(MultiheadAttention):
             q, k, v = self.factors(query, key_padding_mask, key)
             logits = self.changed(q @ k.transpose(2, 3), key_padding_mask, (q, k))
         elif self.self_attention:
-            logits, v, key_padding_mask = self._extend(incremental_state, *self._project(query), key_padding_mask)
+            logits, v, key_padding_mask = self._extend(incremental_state, query, key_padding_mask)
         else:
             logits, v, key_padding_mask = self._attend_source(incremental_state, query, key, key_padding_mask)
         weights = masked_attention(logits, key_padding_mask, attn_mask)
@@ -134,8 +116,11 @@ class SplitAttention(MultiheadAttention):
     def _project(self, query: Tensor, key: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
         """Return queries (not scaled yet), keys and values, each `[B, H, L, d]`."""
         projections = (self.q_proj, self.k_proj, self.v_proj)
-        fused = self.self_attention and torch.is_grad_enabled() and all(map(_is_plain, projections))
-        if not fused:
+        fused = self.self_attention and torch.is_grad_enabled()
+        # Plain linear layers, without quantisation or hooks.
+        if not fused or any(
+            type(part) is not nn.Linear or any(getattr(part, n) for n in HOOKS) for part in projections
+        ):
             inputs = (query, query, query) if self.self_attention else (query, key, key)
             q, k, v = (projection(part) for projection, part in zip(projections, inputs))
             return self._heads(q), self._heads(k), self._heads(v)
@@ -150,78 +135,55 @@ class SplitAttention(MultiheadAttention):
         return q, k, v
 
     def _extend(
-        self, incremental_state: IncrementalState, q: Tensor, k: Tensor, v: Tensor, key_padding_mask: Optional[Tensor]
+        self, incremental_state: IncrementalState, query: Tensor, mask: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Append the new position to the prefix.
-
-        Returns:
-            The changed logits of the new position `[B, H, 1, L]`, and the values and the padding mask of all positions.
-        """
-        saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
+        """Append the new position to the prefix; arguments and result as in `_attend_source`."""
+        saved: Dict[str, Any] = dict(self._get_input_buffer(incremental_state))
         prefix = saved.get("prefix")
-        length = 1 if prefix is None else prefix.length + 1
-        if "prev_key" in saved:
-            length = saved["prev_key"].size(2) + 1
-        mask = self._append_prev_key_padding_mask(
-            key_padding_mask,
-            saved.get("prev_key_padding_mask"),
-            batch_size=q.size(0),
-            src_len=length,
-            static_kv=False,
+        before = prefix.length if prefix else saved["prev_key"].size(2) if saved else 0
+        q, k, v = self._project(query)
+        saved["prev_key_padding_mask"] = mask = self._append_prev_key_padding_mask(
+            mask, saved.get("prev_key_padding_mask"), batch_size=q.size(0), src_len=before + 1, static_kv=False
         )
-        padding_mask = None if mask is None else mask.bool()
-        q, k = _zero_padding(None if padding_mask is None else padding_mask[:, -1:], q, k)
-        last = self._last_form()
-        if last is not None:
-            longer, row, queries, keys, logits, values = extend(prefix, q, k, v, self.scaling)
-            buffer: Dict[str, Any] = {"prefix": longer, "prev_key_padding_mask": mask}
-            self._set_input_buffer(incremental_state, buffer)
-            return last(row, queries, keys, logits, self.scaling), values, padding_mask
-        rows = {"prev_key": k, "prev_value": v}
-        if self.changes_logits:
-            rows["prev_query"] = q * self.scaling
-        kept = {name: torch.cat([saved[name], row], 2) if name in saved else row for name, row in rows.items()}
-        self._set_input_buffer(incremental_state, {**kept, "prev_key_padding_mask": mask})
-        queries = kept.get("prev_query", q * self.scaling)
-        logits = self.changed(queries @ kept["prev_key"].transpose(2, 3), padding_mask, (queries, kept["prev_key"]))
-        return logits[:, :, -1:], kept["prev_value"], padding_mask
-
-    def _last_form(self) -> Any:
-        """Return the form of the only part that changes logits for the last position alone, or None."""
-        if len(self.changes_logits) != 1:
-            return None
-        return getattr(getattr(self, self.changes_logits[0]), "forward_last", None)
+        mask = None if mask is None else mask.bool()
+        q, k = _zero_padding(None if mask is None else mask[:, -1:], q, k)
+        parts = [getattr(self, name) for name in self.changes_logits]
+        if len(parts) != 1 or not hasattr(parts[0], "forward_last"):
+            for name, row in (("prev_key", k), ("prev_value", v)):
+                saved[name] = torch.cat([saved[name], row], 2) if before else row
+            return self._changed_row(incremental_state, saved, q, mask)
+        saved["prefix"], *rows, values = extend(prefix, q, k, v, self.scaling)
+        self._set_input_buffer(incremental_state, saved)
+        return parts[0].forward_last(*rows, self.scaling), values, mask
 
     def _attend_source(
         self, incremental_state: IncrementalState, query: Tensor, key: Optional[Tensor], mask: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Return the changed logits of a new query `[B, H, 1, K]`, and the values and the padding mask of the source.
+        """Return the changed logits of a new query `[B, H, 1, K]`, and values and padding mask of all keys.
 
-        Keys and values are projected at the first step. Parts read the queries of the whole prefix.
+        Keys and values are projected at the first step.
         """
         saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
         if "prev_key" not in saved:
-            saved["prev_key"], saved["prev_value"] = (
-                self._heads(projection(key)) for projection in (self.k_proj, self.v_proj)
-            )
+            projections = self.k_proj, self.v_proj
+            saved["prev_key"], saved["prev_value"] = (self._heads(projection(key)) for projection in projections)
             saved["prev_key_padding_mask"] = mask
-        q = self._heads(self.q_proj(query)) * self.scaling
         mask = saved.get("prev_key_padding_mask")
         mask = None if mask is None else mask.bool()
+        return self._changed_row(incremental_state, saved, self._heads(self.q_proj(query)), mask)
+
+    def _changed_row(
+        self, incremental_state: IncrementalState, saved: Dict[str, Any], q: Tensor, mask: Optional[Tensor]
+    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+        """Return what `_attend_source` does. Parts read the queries of the whole prefix."""
+        queries, keys = q * self.scaling, saved["prev_key"]
         if self.changes_logits:
-            q = torch.cat([saved["prev_query"], q], 2) if "prev_query" in saved else q
-            saved["prev_query"] = q
+            queries = torch.cat([saved["prev_query"], queries], 2) if "prev_query" in saved else queries
+            saved["prev_query"] = queries
+            (keys,) = _zero_padding(mask, keys)
         self._set_input_buffer(incremental_state, saved)
-        if not self.changes_logits:
-            return q @ saved["prev_key"].transpose(2, 3), saved["prev_value"], mask
-        (k,) = _zero_padding(mask, saved["prev_key"])
-        return self.changed(q @ k.transpose(2, 3), mask, (q, k))[:, :, -1:], saved["prev_value"], mask
-
-
-def _is_plain(projection: torch.nn.Module) -> bool:
-    """Return whether a projection is a plain linear layer, without quantisation or hooks."""
-    hooks = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-    return type(projection) is torch.nn.Linear and not any(getattr(projection, name) for name in hooks)
+        logits = self.changed(queries @ keys.transpose(2, 3), mask, (queries, keys))
+        return logits[:, :, -1:], saved["prev_value"], mask
 
 
 def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:
@@ -250,18 +212,9 @@ ATTRIBUTES = {"self": "self_attn", "cross": "encoder_attn"}  # of fairseq's laye
 
 
 def change_attention(layer: nn.Module, kind: str, mechanism: str, parts: Mapping[str, nn.Module]) -> None:
-    """Attach the parts of a mechanism to an attention of a fairseq Transformer layer.
+    """Attach the parts of a mechanism to the "self" or "cross" attention of a fairseq Transformer layer.
 
-    Args:
-        layer: its attention is replaced, unless another mechanism has replaced it.
-        kind: "self" or "cross".
-        mechanism: the name of the mechanism.
-        parts: by "logits" or "heads".
-
-    Raises:
-        UserError: the layer is wrapped, its self-attention also reads the source, it is one of xformers, or another
-            mechanism has replaced the same part of it.
-        ValueError: there is no such part of an attention.
+    The attention is replaced, unless another mechanism has replaced it. A UserError says what does not fit.
     """
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
         raise UserError(

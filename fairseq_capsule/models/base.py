@@ -10,25 +10,17 @@ from torch import nn
 from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
-from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams, Mechanism, Source, Target
+from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part
 from fairseq_capsule.models.attention import SplitAttention
 from fairseq_capsule.options import option
 
 
 class CapsuleModel(BaseFairseqModel):
-    """A mixin for the models of the package.
-
-    It passes the beam size to the decoder, reports a checkpoint with another dictionary clearly, and returns a hub
-    interface with `inspect`.
-    """
+    """A mixin for the models of the package."""
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
-        """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints.
-
-        Raises:
-            UserError: the task has the state of a checkpoint that was trained with other dictionaries.
-        """
+        """Build the model as fairseq does, and store digests of the task's dictionaries in the checkpoints."""
         keep_digests(task)
         return super().build_model(cfg, task)
 
@@ -51,11 +43,7 @@ class CapsuleModel(BaseFairseqModel):
                 part.beam_size = beam_size
 
     def prepare_for_inference_(self, cfg: Any) -> None:
-        """Prepare for generation as fairseq does, and check the beam size, which fairseq checks only when it searches.
-
-        Raises:
-            UserError: the beam size is below 1.
-        """
+        """Prepare for generation as fairseq does, which checks the beam size only when it searches."""
         beam = getattr(cfg.generation, "beam", 1)
         if beam < 1:
             raise UserError(f"--beam must be at least 1, not {beam}")
@@ -64,14 +52,7 @@ class CapsuleModel(BaseFairseqModel):
     def load_state_dict(
         self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
     ) -> Any:
-        """Load parameters as fairseq does, but report a dictionary of another size as such.
-
-        fairseq would only report shapes that do not match.
-
-        Raises:
-            UserError: the checkpoint was trained with a dictionary of another size, has an embedding that is not a
-                matrix, or has no weights for a module that requires them.
-        """
+        """Load parameters as fairseq does, but report a dictionary of another size as such, not as a wrong shape."""
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
             if name not in state_dict:
@@ -89,53 +70,31 @@ class CapsuleModel(BaseFairseqModel):
 def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
     """Attach the part of a mechanism to an encoder or decoder, after the parts that it already has.
 
-    Args:
-        side: has `mechanism_parts`, the mechanism of each part by the attribute that holds it.
-        layerdrop: the probability with which the side drops a layer.
-
-    Raises:
-        UserError: the side has something of this name, or drops layers whose outputs the part reads.
+    Raises a UserError if the side has something of this name, or drops layers whose outputs the part reads.
     """
     if part is None:
         return
-    name = getattr(part, "ATTACHED_AS", mechanism.name)
-    if hasattr(side, name):
-        raise UserError(f"{mechanism.name}: the {type(side).__name__} already has a part {name}; turn one of them off")
-    if layerdrop and reads_layers(part):
-        off = " ".join(
+    if layerdrop and hasattr(part, "LAYERS"):
+        off = (
             f"no {option(name)}" if value is False else f"{option(name)} {value}"
             for name, value in mechanism.off.items()
         )
         raise UserError(
-            f"layerdrop does not work with {mechanism.name}, which reads the output of every layer; use {off}"
+            f"layerdrop does not work with {mechanism.name}, which reads the output of every layer; use {' '.join(off)}"
         )
-    side.add_module(name, part)
-    side.mechanism_parts[name] = mechanism.name
+    add_part(side, mechanism.name, part, f"the {type(side).__name__}")
 
 
-def reads_layers(part: nn.Module) -> bool:
-    """Return whether a part reads the outputs of layers."""
-    return hasattr(part, "LAYERS")
+def run_parts(side: Any, first: Any, *others: Any) -> Any:
+    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order.
 
-
-def run_on_source(encoder: Any, source: Source) -> Source:
-    """Run the parts of an encoder, in order. Only those that read layers get them."""
-    layers = source.layers
-    for name in encoder.mechanism_parts:
-        part = getattr(encoder, name)
-        source = part(source._replace(layers=layers if reads_layers(part) else ()))
-    return source._replace(layers=())
-
-
-def run_on_target(
-    decoder: Any, target: Target, source: Source, incremental_state: Optional[IncrementalState]
-) -> Target:
-    """Run the parts of a decoder, in order. Only those that read layers get them."""
-    layers = target.layers
-    for name in decoder.mechanism_parts:
-        part = getattr(decoder, name)
-        target = part(target._replace(layers=layers if reads_layers(part) else ()), source, incremental_state)
-    return target
+    Only those that read layers get them.
+    """
+    layers = first.layers
+    for name in side.mechanism_parts:
+        part = getattr(side, name)
+        first = part(first._replace(layers=layers if hasattr(part, "LAYERS") else ()), *others)
+    return first
 
 
 def changed_parameters(model: BaseFairseqModel) -> Tuple[Set[str], Set[str]]:

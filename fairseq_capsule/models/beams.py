@@ -17,14 +17,10 @@ SENTENCES = "sentences"
 
 
 def sentences_of(encoder_out: Dict[str, List[Tensor]], device: torch.device) -> Tensor:
-    """Return the numbers of sentences of the rows of an encoder's output, `[B]`. Rows with the same number are equal.
+    """Return the numbers of sentences of the rows of a Transformer encoder's output, `[B]`, possibly reordered.
 
-    They are valid only for the tensors that they were stored with. If the caller has replaced any of these, the rows
-    of a sentence may differ, and each row counts as a sentence.
-
-    Args:
-        encoder_out: the output of a Transformer encoder, possibly reordered.
-        device: the device of the result for an output that was not reordered.
+    Rows with the same number are equal. The numbers are valid only for the tensors that they were stored with. If the
+    caller has replaced any of these, the rows of a sentence may differ, and each row counts as a sentence.
     """
     sentences, *expected = encoder_out.get(SENTENCES, [None])
     if sentences is None or [*map(id, expected)] != [*map(id, _tensors(encoder_out))]:
@@ -33,12 +29,7 @@ def sentences_of(encoder_out: Dict[str, List[Tensor]], device: torch.device) -> 
 
 
 def with_sentences(encoder_out: Dict[str, List[Tensor]], sentences: Tensor) -> Dict[str, List[Tensor]]:
-    """Return a reordered encoder output that `sentences_of` knows the sentences of.
-
-    Args:
-        encoder_out: the output of a Transformer encoder.
-        sentences: the number of the sentence of each row, `[B]`.
-    """
+    """Return an encoder output for which `sentences_of` returns these sentences of its rows, `[B]`."""
     return {**encoder_out, SENTENCES: [sentences, *_tensors(encoder_out)]}
 
 
@@ -58,12 +49,8 @@ def project_source_once(
     The cache has the content that fairseq's attentions store themselves. fairseq projects the copy of every beam.
     Wrapped layers are skipped and left to fairseq, because their weights may be elsewhere.
 
-    Args:
-        layers: the layers of a Transformer's decoder.
-        source: the encoder's output `[I, B, C]`.
-        padding_mask: `[B, I]`, True marks padding of the source.
-        beams: how many consecutive rows of `B` are one sentence.
-        incremental_state: fairseq's, at the first step.
+    `source` is the encoder's output `[I, B, C]`, of which `beams` consecutive rows of `B` are one sentence, and
+    `padding_mask` is `[B, I]`.
     """
     for layer in layers:
         attention = getattr(layer, "encoder_attn", None)

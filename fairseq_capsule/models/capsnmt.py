@@ -1,6 +1,6 @@
 """`capsnmt`: translation through a fixed number of capsules, in linear time (Wang et al. 2019)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq import models, utils
@@ -13,10 +13,10 @@ from fairseq_capsule.data.dictionaries import keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms.aggregation import AGGREGATION, AggregationConfig
 from fairseq_capsule.mechanisms.base import IncrementalState, Sizes, Source, check_mechanisms
-from fairseq_capsule.models.base import CapsuleModel, attach, run_on_source
-from fairseq_capsule.models.presets import Presets, register_presets
+from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
+from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.modules.lstm import AttentiveLSTMLayer, LSTMLayer, read_both_ways
-from fairseq_capsule.options import validated
+from fairseq_capsule.options import setting, validated
 from fairseq_capsule.routing import RoutingResult
 
 # On a CPU the output projection takes most of the time of a decoding step. If the embeddings exceed the caches and
@@ -31,27 +31,24 @@ NORMS = ChoiceEnum(["both", "after"])
 class CapsNMTConfig(AggregationConfig):
     """The options of the base preset. Building the model raises a UserError that names an option with a wrong value."""
 
-    encoder_embed_dim: int = field(default=512, metadata={"help": "size of the encoder's states and of the capsules"})
-    encoder_layers: int = field(default=4, metadata={"help": "bidirectional LSTM layers of the encoder"})
-    decoder_embed_dim: int = field(default=512, metadata={"help": "the same as --encoder-embed-dim"})
-    decoder_layers: int = field(default=3, metadata={"help": "LSTM layers of the decoder"})
-    dropout: float = field(default=0.1, metadata={"help": "dropout of embeddings and of each LSTM's output"})
-    share_all_embeddings: bool = field(
-        default=False,
-        metadata={"help": "share encoder and decoder embeddings; the output always shares the decoder's"},
+    encoder_embed_dim: int = setting(512, "size of the encoder's states and of the capsules")
+    encoder_layers: int = setting(4, "bidirectional LSTM layers of the encoder")
+    decoder_embed_dim: int = setting(512, "the same as --encoder-embed-dim")
+    decoder_layers: int = setting(3, "LSTM layers of the decoder")
+    dropout: float = setting(0.1, "dropout of embeddings and of each LSTM's output")
+    share_all_embeddings: bool = setting(
+        False, "share encoder and decoder embeddings; the output always shares the decoder's"
     )
-    decoder_context: CONTEXTS = field(
-        default="attention", metadata={"help": "how the decoder reads the capsules; concat: as in the preprint of 2018"}
+    decoder_context: CONTEXTS = setting(
+        "attention", "how the decoder reads the capsules; concat: as in the preprint of 2018"
     )
-    decoder_norms: NORMS = field(
-        default="both",
-        metadata={
-            "help": "layer norms of the decoder. both: of the first LSTM's input, which is the sum of an embedding and "
-            "the context, and after each LSTM (Fig. 1); after: only after each LSTM"
-        },
+    decoder_norms: NORMS = setting(
+        "both",
+        "layer norms of the decoder. both: of the first LSTM's input, which is the sum of an embedding and "
+        "the context, and after each LSTM (Fig. 1); after: only after each LSTM",
     )
-    max_source_positions: int = field(default=1024, metadata={"help": "max number of tokens in the source sequence"})
-    max_target_positions: int = field(default=1024, metadata={"help": "max number of tokens in the target sequence"})
+    max_source_positions: int = setting(1024, "max number of tokens in the source sequence")
+    max_target_positions: int = setting(1024, "max number of tokens in the target sequence")
 
     def __post_init__(self) -> None:
         if self.encoder_embed_dim % 2:
@@ -80,24 +77,15 @@ class CapsNMTEncoder(models.FairseqEncoder):
         self.max_source_positions = config.max_source_positions
 
     def forward(self, src_tokens: Tensor, src_lengths: Optional[Tensor] = None) -> Dict[str, List[Tensor]]:
-        """Encode sources `[B, I]`.
-
-        Returns:
-            `encoder_out`, the capsules `[M, B, C]`, and `encoder_padding_mask`, `[B, M]`, which is False everywhere.
-        """
-        source = run_on_source(self, self._read(src_tokens))
+        """Encode sources `[B, I]` to `encoder_out`, the capsules `[M, B, C]`, and a mask `[B, M]` that is False."""
+        source = run_parts(self, self._read(src_tokens))
         return {"encoder_out": [source.states.transpose(0, 1)], "encoder_padding_mask": [source.padding_mask]}
 
     def aggregate(self, src_tokens: Tensor, iterations: Optional[int] = None) -> RoutingResult:
-        """Encode and aggregate sources.
+        """Encode and aggregate sources `[B, I]`, padded on either side, by `iterations` or all routing iterations.
 
-        Args:
-            src_tokens: `[B, I]`, padded on either side.
-            iterations: the number of routing iterations; the model's own by default.
-
-        Returns:
-            `RoutingResult(capsules [B, M, C], coupling [B, I, M])`. The coupling is in the order of `src_tokens`, and
-            None for simple aggregation.
+        Returns capsules `[B, M, C]` and coupling `[B, I, M]`, in the order of `src_tokens`; None for simple
+        aggregation.
         """
         source, padding = self._read(src_tokens), self.dictionary.pad()
         capsules, coupling = self.aggregation.route(source.states, source.padding_mask, iterations)
@@ -129,11 +117,8 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
     """LSTM layers; the first one reads the capsules `C`. Input and output share their embeddings.
 
     With `--decoder-context attention`, `ATT(C, s_{t-1})` is added to an embedding `y_t` before the first layer, where
-    `s` is the state of that layer. With "concat" it is `W_c [c_1; …; c_M]`, and each layer processes the whole target
-    in one call. Each layer ends with a layer norm.
-
-    Args:
-        aggregation: has `num_capsules`, and `capsule_scale`, by which the attention divides capsules for its keys.
+    `s` is the state of that layer; for its keys, the capsules are divided by the aggregation's `capsule_scale`. With
+    "concat" it is `W_c [c_1; …; c_M]`, and each layer processes the whole target in one call.
     """
 
     def __init__(self, config: CapsNMTConfig, dictionary: Dictionary, embed_tokens: nn.Embedding, aggregation: Any):
@@ -163,30 +148,26 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
         self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Optional[IncrementalState] = None
     ) -> Tuple[Tensor, Dict[str, None]]:
         """Return features `[B, T, C]` and the dict of `forward`. With `incremental_state`, only the last step."""
-        kept = self.get_incremental_state(incremental_state, "states") or {}
+        source, kept = self.get_incremental_state(incremental_state, "states") or (None, None)
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
         capsules = encoder_out["encoder_out"][0].transpose(0, 1)
         features = self.dropout(self.embed_tokens(prev_output_tokens))
         # This depends only on the source, so it is cached while decoding.
-        source = kept.get("source")
         if source is None:
-            if self.context is None:
-                first: Any = self.layers[0]
-                source = first.key(capsules / self.capsule_scale)
-            else:
-                source = self.context(capsules.flatten(1))
-        states: Dict[str, Optional[Tensor]] = {"source": source}
+            first: Any = self.layers[0]
+            source = self.context(capsules.flatten(1)) if self.context else first.key(capsules / self.capsule_scale)
+        states = []
         for number, layer in enumerate(self.layers):
-            state = (kept[f"hidden{number}"], kept[f"cell{number}"]) if kept else None
+            state = kept[number] if kept else None
             if number == 0 and self.context is None:
                 features, state = layer(features, capsules, source, state)
             else:
                 inputs = features if number else features + source.unsqueeze(1)
                 features, state = layer(inputs, state)
-            states[f"hidden{number}"], states[f"cell{number}"] = state
+            states.append(state)
         if incremental_state is not None:
-            self.set_incremental_state(incremental_state, "states", states)
+            self.set_incremental_state(incremental_state, "states", (source, states))
         return features, {"attn": None}
 
     def output_layer(self, features: Tensor) -> Tensor:
@@ -205,10 +186,10 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
 
     def reorder_incremental_state(self, incremental_state: IncrementalState, new_order: Tensor) -> None:
         kept = self.get_incremental_state(incremental_state, "states")
-        if kept is None:
-            return
-        reordered = {name: part.index_select(0 if name == "source" else 1, new_order) for name, part in kept.items()}
-        self.set_incremental_state(incremental_state, "states", reordered)
+        if kept is not None:
+            source = kept[0].index_select(0, new_order)
+            states = [tuple(part.index_select(1, new_order) for part in state) for state in kept[1]]
+            self.set_incremental_state(incremental_state, "states", (source, states))
 
 
 @models.register_model("capsnmt", dataclass=CapsNMTConfig)
@@ -219,12 +200,7 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
-        """Build the model of a preset's config.
-
-        Raises:
-            UserError: an option has a value that is not allowed, or the embeddings are shared but the dictionaries
-                differ.
-        """
+        """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         keep_digests(task)
         config = validated(cfg, cls.config_type)
         source, target = task.source_dictionary, task.target_dictionary
@@ -235,18 +211,13 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
         aggregation = AGGREGATION.encoder(config, Sizes(size, size, config.encoder_layers, config.decoder_layers))
         of_source = embeddings if config.share_all_embeddings else _embedding(source, size)
         encoder = CapsNMTEncoder(config, source, of_source, aggregation)
-        decoder = CapsNMTDecoder(config, target, embeddings, aggregation)
-        model = cls(encoder, decoder)
+        model = cls(encoder, CapsNMTDecoder(config, target, embeddings, aggregation))
         model.cfg = config
         return model
 
     @property
     def full_context_alignment(self) -> bool:
-        """Refuse `--print-alignment`, which reads this attribute first.
-
-        Raises:
-            UserError: always, because CapsNMT has no attention to source words.
-        """
+        """Refuse `--print-alignment`, which reads this attribute first: CapsNMT has no attention to source words."""
         raise UserError(
             "CapsNMT has no attention to source words for --print-alignment; leave the option out. "
             "fairseq-capsule inspect shows which words go to each capsule"
@@ -266,11 +237,5 @@ def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:
 
 _BIG = {"encoder_embed_dim": 1024, "decoder_embed_dim": 1024, "dropout": 0.3}
 _TINY = {"encoder_embed_dim": 128, "decoder_embed_dim": 128, "encoder_layers": 2, "decoder_layers": 2}
-_PRESETS: Dict[str, Dict[str, Any]] = {
-    "capsnmt_base": {},
-    "capsnmt_big": _BIG,
-    "capsnmt_tiny": _TINY,
-    "simple_aggregation_base": {"aggregation": "simple"},
-    "simple_aggregation_tiny": {"aggregation": "simple", **_TINY},
-}
-register_presets(CapsNMTModel, Presets((CapsNMTConfig,), _PRESETS))
+register_presets(CapsNMTModel, (AGGREGATION,), {"capsnmt_base": {}, "capsnmt_big": _BIG, "capsnmt_tiny": _TINY})
+register_presets(CapsNMTModel, (), {"simple_aggregation_base": {}, "simple_aggregation_tiny": _TINY})

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 from dataclasses import dataclass, field, make_dataclass
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel, register_model
@@ -10,12 +10,13 @@ from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism, Sizes, Source, Target
+from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Sizes, Source, Target
 from fairseq_capsule.mechanisms.base import active_mechanisms, check_mechanisms, fits_lstm, known_to, mechanisms
-from fairseq_capsule.mechanisms.declaration import all_option_names
-from fairseq_capsule.models.base import CapsuleModel, attach, reads_layers, run_on_target
-from fairseq_capsule.models.presets import Presets, bases_of, register_presets, values_of
-from fairseq_capsule.options import validated
+from fairseq_capsule.mechanisms.declaration import option_names
+from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
+from fairseq_capsule.models.outputs import encoder_states
+from fairseq_capsule.models.presets import register_presets
+from fairseq_capsule.options import setting, validated
 
 ON_LSTMS = tuple(filter(fits_lstm, ON_TRANSFORMERS))
 
@@ -45,27 +46,17 @@ _LSTMOptions: Any = make_dataclass(
 )
 
 
-# By default these options turn the mechanisms off.
-_Mechanisms: Any = make_dataclass(
-    "_Mechanisms",
-    (),
-    bases=tuple(mechanism.options for mechanism in ON_LSTMS),
-    namespace={"__module__": __name__},
-)
-
-
+# By default the options of the mechanisms turn them off.
 @dataclass
-class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
+class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTMOptions):  # type: ignore[misc]
     """All options of fairseq's LSTM with two exceptions, and those of the mechanisms.
 
     `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
     """
 
-    encoder_directions: int = field(
-        default=2, metadata={"help": "2: the encoder reads in both directions; 1: only forwards"}
-    )
-    max_source_positions: int = field(default=100000, metadata={"help": "max number of tokens in the source sequence"})
-    max_target_positions: int = field(default=100000, metadata={"help": "max number of tokens in the target sequence"})
+    encoder_directions: int = setting(2, "2: the encoder reads in both directions; 1: only forwards")
+    max_source_positions: int = setting(100000, "max number of tokens in the source sequence")
+    max_target_positions: int = setting(100000, "max number of tokens in the target sequence")
 
     def __post_init__(self) -> None:
         if self.encoder_directions not in (1, 2):
@@ -74,33 +65,28 @@ class CapsuleLSTMConfig(_Mechanisms, _LSTMOptions):
 
     def lstm_options(self) -> Namespace:
         """Return the options of fairseq's `lstm` with the same dimensions."""
-        ours = set().union(*(all_option_names(mechanism) for mechanism in mechanisms() if known_to(mechanism, self)))
-        options: Dict[str, Any] = {
-            name: value
-            for name, value in vars(self).items()
-            if value is not None and name not in {*ours, "encoder_directions"}
-        }
+        known = [mechanism for mechanism in mechanisms() if known_to(mechanism, self)]
+        ours = option_names(*(kind for mechanism in known for kind in (mechanism.options, mechanism.loss_options)))
+        ours.add("encoder_directions")
+        options = {name: value for name, value in vars(self).items() if value is not None and name not in ours}
         return Namespace(**options, encoder_bidirectional=self.encoder_directions == 2, criterion=None)
 
 
 class CapsuleLSTMDecoder(LSTMDecoder):
-    """fairseq's LSTM decoder with the decoder parts of mechanisms.
+    """fairseq's LSTM decoder with the decoder parts of the mechanisms that a preset's config turns on.
 
-    Args:
-        parts: the mechanisms that the config turns on.
-        config: the preset's config.
-        options: the arguments of `LSTMDecoder`.
+    `options` are the arguments of `LSTMDecoder`.
     """
 
-    def __init__(self, parts: Tuple[Mechanism, ...], config: Any, **options: Any):
+    def __init__(self, config: Any, **options: Any):
         super().__init__(**options)
         for module in (self.dropout_in_module, self.dropout_out_module):
             module.module_name = "LSTMDecoder"  # the name that --retain-dropout-modules knows
         self.mechanism_parts: Dict[str, str] = {}
         sizes = Sizes(options["encoder_output_units"], options["out_embed_dim"], 0, 0)
-        for mechanism in parts:
+        for mechanism in active_mechanisms(config):
             part = mechanism.decoder(config, sizes)
-            if part is not None and reads_layers(part):
+            if hasattr(part, "LAYERS"):
                 raise UserError(f"{mechanism.name} reads the outputs of layers, which an LSTM has not; turn it off")
             attach(self, mechanism, part)
 
@@ -120,8 +106,7 @@ class CapsuleLSTMDecoder(LSTMDecoder):
     ) -> Tuple[Tensor, Dict[str, Any]]:
         # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
-        source = Source(encoder_out[0].transpose(0, 1), encoder_out[3].t())
-        target = run_on_target(self, Target(features), source, incremental_state)
+        target = run_parts(self, Target(features), Source(*encoder_states(encoder_out)), incremental_state)
         return target.states, {"attn": [attention], **target.outputs}
 
     @property
@@ -143,11 +128,7 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
-        """Build the model of a preset's config.
-
-        Raises:
-            UserError: an option has a value that is not allowed.
-        """
+        """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         config = validated(cfg, cls.config_type)
         options = config.lstm_options()
         try:
@@ -155,11 +136,9 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         except ValueError as error:
             raise UserError(str(error)) from error
         model.cfg = config
-        active = active_mechanisms(config)
-        if not active:
+        if not active_mechanisms(config):
             return model
         model.decoder = CapsuleLSTMDecoder(
-            active,
             config,
             dictionary=model.decoder.dictionary,
             embed_dim=options.decoder_embed_dim,
@@ -177,11 +156,5 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         return model
 
 
-def presets(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> Presets:
-    """Return the preset with some mechanisms; all others are off. Arguments as for the Transformer's."""
-    values = values_of(CapsuleLSTMConfig, mechanisms)
-    return Presets(bases_of(CapsuleLSTMConfig, mechanisms), {f"{name}_lstm": {**values, **on}})
-
-
 for _mechanism in ON_LSTMS:
-    register_presets(CapsuleLSTMModel, presets(str(_mechanism.preset), (_mechanism,)))
+    register_presets(CapsuleLSTMModel, (_mechanism,), {f"{_mechanism.preset}_lstm": {}})

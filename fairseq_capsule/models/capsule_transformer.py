@@ -1,8 +1,8 @@
 """`capsule_transformer`: fairseq's Transformer with any of the mechanisms. The system of each paper is a preset."""
 
 import re
-from dataclasses import make_dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from dataclasses import dataclass
+from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel, register_model
@@ -13,45 +13,35 @@ from fairseq_capsule.errors import UserError
 from fairseq_capsule.mechanisms import ON_TRANSFORMERS, Mechanism, Place, Sizes, Source, Target, base
 from fairseq_capsule.mechanisms.base import IncrementalState, KnowsBeams
 from fairseq_capsule.models.attention import ATTRIBUTES, change_attention
-from fairseq_capsule.models.base import CapsuleModel, attach, reads_layers, run_on_source, run_on_target
+from fairseq_capsule.models.base import CapsuleModel, attach, run_parts
 from fairseq_capsule.models.beams import project_source_once, sentences_of, with_sentences
 from fairseq_capsule.models.config import FlatTransformerConfig
-from fairseq_capsule.models.outputs import layer_outputs
-from fairseq_capsule.models.presets import Presets, bases_of, register_presets, values_of
+from fairseq_capsule.models.outputs import encoder_states, layer_outputs
+from fairseq_capsule.models.presets import register_presets
 from fairseq_capsule.options import validated
 
-
-def _check(options: FlatTransformerConfig) -> None:
-    config = options.with_decoder_sizes()
-    config.kept_layers("encoder"), config.kept_layers("decoder")
-    for side, heads, embed_dim in (
-        ("encoder", config.encoder_attention_heads, config.encoder_embed_dim),
-        ("decoder", config.decoder_attention_heads, config.decoder_embed_dim),
-    ):
-        if embed_dim % heads:
-            raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
-    base.check_mechanisms(config)
+_OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 
 
-CapsuleTransformerConfig = make_dataclass(
-    "CapsuleTransformerConfig",
-    (),
-    bases=(*(mechanism.options for mechanism in ON_TRANSFORMERS), FlatTransformerConfig),
-    namespace={"__module__": __name__, "__post_init__": _check},
-)
-CapsuleTransformerConfig.__doc__ = """Options of the base preset: fairseq's Transformer and the mechanisms.
+@dataclass
+class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignore[misc]
+    """Options of the base preset: fairseq's Transformer and the mechanisms.
 
-Building the model raises a UserError that names an option with a wrong value.
-"""
+    Building the model raises a UserError that names an option with a wrong value.
+    """
+
+    def __post_init__(self) -> None:
+        config = self.with_decoder_sizes()
+        for side in ("encoder", "decoder"):
+            config.kept_layers(side)
+            heads, embed_dim = getattr(config, f"{side}_attention_heads"), getattr(config, f"{side}_embed_dim")
+            if embed_dim % heads:
+                raise UserError(f"--{side}-attention-heads {heads} must divide --{side}-embed-dim {embed_dim}")
+        base.check_mechanisms(config)
 
 
 def _build_parts(side: Any, name: str, cfg: Any) -> None:
-    """Let the mechanisms of a config change an encoder or decoder, in order.
-
-    Args:
-        name: "encoder" or "decoder".
-        cfg: fairseq's nested config, with the flat one in `flat`.
-    """
+    """Let the mechanisms of a nested config change an encoder or decoder, in order."""
     side.mechanism_parts = {}
     sizes = Sizes(cfg.encoder.embed_dim, cfg.decoder.output_dim, cfg.encoder.layers, cfg.decoder.layers)
     for mechanism in base.active_mechanisms(cfg):
@@ -82,23 +72,15 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
         _build_parts(self, "encoder", cfg)
 
     def forward(
-        self,
-        src_tokens: Tensor,
-        src_lengths: Any = None,
-        return_all_hiddens: bool = False,
-        token_embeddings: Any = None,
+        self, src_tokens: Any, src_lengths: Any = None, return_all_hiddens: bool = False, token_embeddings: Any = None
     ) -> Dict[str, Any]:
         """Encode as fairseq does. The output also has `[vector]` for each vector of a mechanism, under its name."""
         if not self.mechanism_parts:
             return super().forward(src_tokens, src_lengths, return_all_hiddens, token_embeddings)
-        reads = any(reads_layers(getattr(self, name)) for name in self.mechanism_parts)
+        reads = any(hasattr(getattr(self, name), "LAYERS") for name in self.mechanism_parts)
         encoded = super().forward(src_tokens, src_lengths, return_all_hiddens or reads, token_embeddings)
-        plain = Source(
-            encoded["encoder_out"][0].transpose(0, 1),
-            encoded["encoder_padding_mask"][0],
-            tuple(layer_outputs(encoded)) if reads else (),
-        )
-        source = run_on_source(self, plain)
+        plain = Source(*encoder_states(encoded), tuple(layer_outputs(encoded)) if reads else ())
+        source = run_parts(self, plain)
         if source.states is not plain.states or source.padding_mask is not plain.padding_mask:
             encoded["encoder_out"] = [source.states.transpose(0, 1)]
             encoded["encoder_padding_mask"] = [source.padding_mask]
@@ -109,8 +91,8 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out: Dict[str, Any], new_order: Tensor) -> Dict[str, Any]:
         """Reorder the batch as fairseq does, with the tensors of the mechanisms.
 
-        Most steps of beam search only move hypotheses within their sentences. Then nothing is copied, and the result
-        is `encoder_out` itself. A tensor of a reordered output must be replaced, not changed in place.
+        Most steps of beam search only move hypotheses within their sentences. Then nothing is copied, and the result is
+        `encoder_out` itself. A tensor of a reordered output must be replaced, not changed in place.
         """
         sentences = sentences_of(encoder_out, new_order.device)
         reordered_sentences = sentences[new_order]
@@ -140,11 +122,10 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
         features, extra = super().extract_features(prev_output_tokens, attended, incremental_state, *args, **kwargs)
         if not self.mechanism_parts:
             return features, extra
-        states, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
         names = [mechanism.name for mechanism in base.mechanisms() if mechanism.name in encoder_out]
-        source = Source(states.transpose(0, 1), padding_mask, vectors={name: encoder_out[name][0] for name in names})
+        source = Source(*encoder_states(encoder_out), vectors={name: encoder_out[name][0] for name in names})
         layers = (*(state.transpose(0, 1) for state in extra["inner_states"][1:-1]), features)
-        target = run_on_target(self, Target(features, layers), source, incremental_state)
+        target = run_parts(self, Target(features, layers), source, incremental_state)
         return target.states, {**extra, **target.outputs}
 
     def _attended_source(self, encoder_out: Any, incremental_state: Optional[IncrementalState]) -> Any:
@@ -185,11 +166,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
-        """Build the model of a preset's config.
-
-        Raises:
-            UserError: an option has a value that is not allowed.
-        """
+        """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
     def load_state_dict(
@@ -199,15 +176,8 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
         fairseq would also prune the other side if only one side is named, and would prune a pruned checkpoint again.
         """
-        for side, part in (("encoder", self.encoder), ("decoder", self.decoder)):
-            trained = _numbers(state_dict, f"{side}.layers.")
-            # A checkpoint with another number of layers is left as it is, and refused.
-            if len(trained) == self.cfg.trained_layers[side] > len(part.layers):
-                names = ("layers", *_lists_by_layer(part))
-                # A list with fewer modules belongs to the last layer, or the last one that is kept.
-                lists = tuple(name for name in names if _numbers(state_dict, f"{side}.{name}.") == trained)
-                kept = {layer: place for place, layer in enumerate(self.cfg.kept_layers[side])}
-                state_dict = _of_kept_layers(state_dict, side, lists, kept)
+        for side in ("encoder", "decoder"):
+            state_dict = _pruned(state_dict, side, getattr(self, side), self.cfg)
         return super().load_state_dict(state_dict, strict)
 
     @classmethod
@@ -219,63 +189,51 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         return CapsuleTransformerDecoder(cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention)
 
 
-def _lists_by_layer(side: Any) -> List[str]:
-    """Return the names of the lists in an encoder's or decoder's parts that have an entry for each layer."""
-    parts = ((name, getattr(side, name)) for name in side.mechanism_parts)
-    return [f"{name}.{listed}" for name, part in parts for listed in getattr(part, "LAYERS", ())]
+def _pruned(state_dict: Dict[str, Tensor], name: str, side: Any, cfg: Any) -> Dict[str, Tensor]:
+    """Return a checkpoint with only the kept layers of one side, renumbered.
 
-
-def _numbers(state_dict: Dict[str, Tensor], start: str) -> Set[str]:
-    """Return the numbers of the modules of a list, whose parameters' names begin with `start`."""
-    return {name[len(start) :].partition(".")[0] for name in state_dict if name.startswith(start)}
-
-
-def _of_kept_layers(
-    state_dict: Dict[str, Tensor], side: str, lists: Tuple[str, ...], kept: Dict[int, int]
-) -> Dict[str, Tensor]:
-    """Return a checkpoint with only the kept layers of one side, renumbered."""
-    of_a_layer = re.compile(rf"({side}\.(?:{'|'.join(map(re.escape, lists))})\.)(\d+)((?:\..*)?)")
+    A checkpoint with another number of layers is left as it is, and refused.
+    """
+    parts = ((part, getattr(getattr(side, part), "LAYERS", ())) for part in side.mechanism_parts)
+    lists = ["layers", *(f"{part}.{entries}" for part, names in parts for entries in names)]
+    of_a_list = re.compile(rf"{name}\.({'|'.join(map(re.escape, lists))})\.(\d+)((?:\..*)?)")
+    places = {key: match.groups() for key in state_dict if (match := of_a_list.fullmatch(key))}
+    trained: Dict[str, Set[str]] = {"layers": set()}
+    for entries, layer, _ in places.values():
+        trained.setdefault(entries, set()).add(layer)
+    if not len(trained["layers"]) == cfg.trained_layers[name] > len(side.layers):
+        return state_dict
+    kept = {str(layer): place for place, layer in enumerate(cfg.kept_layers[name])}
     pruned = {}
-    for name, value in state_dict.items():
-        layer = of_a_layer.fullmatch(name)
-        if not layer:
-            pruned[name] = value
-        elif int(layer[2]) in kept:
-            pruned[f"{layer[1]}{kept[int(layer[2])]}{layer[3]}"] = value
+    for key, value in state_dict.items():
+        entries, layer, rest = places.get(key, ("", "", ""))
+        # A list with fewer modules belongs to the last layer, or the last one that is kept.
+        if not entries or trained[entries] != trained["layers"]:
+            pruned[key] = value
+        elif layer in kept:
+            pruned[f"{name}.{entries}.{kept[layer]}{rest}"] = value
     return pruned
-
-
-def _both_sides(**sizes: int) -> Dict[str, int]:
-    return {f"{side}_{name}": size for side in ("encoder", "decoder") for name, size in sizes.items()}
 
 
 # The decoder's embedding and FFN have the encoder's sizes.
 SIZES: Dict[str, Dict[str, Any]] = {
     "base": {},
     "big": {
-        **_both_sides(attention_heads=16),
-        "encoder_embed_dim": 1024,
-        "encoder_ffn_embed_dim": 4096,
-        "dropout": 0.3,
+        **{"encoder_attention_heads": 16, "decoder_attention_heads": 16},
+        **{"encoder_embed_dim": 1024, "encoder_ffn_embed_dim": 4096, "dropout": 0.3},
     },
-    "tiny": {**_both_sides(attention_heads=4, layers=4), "encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256},
+    "tiny": {
+        **{"encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_layers": 4, "decoder_layers": 4},
+        **{"encoder_embed_dim": 128, "encoder_ffn_embed_dim": 256},
+    },
 }
 
 
-def presets(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> Presets:
-    """Return presets with some mechanisms, one for each size; all others are off.
-
-    Args:
-        name: the first part of their names.
-        mechanisms: those that the presets turn on.
-        on: further values of options.
-    """
-    values = values_of(CapsuleTransformerConfig, mechanisms)
-    return Presets(
-        bases_of(CapsuleTransformerConfig, mechanisms),
-        {f"{name}_transformer_{size}": {**values, **sizes, **on} for size, sizes in SIZES.items()},
-    )
+def add_transformers(name: str, mechanisms: Sequence[Mechanism], on: Mapping[str, Any] = {}) -> None:
+    """Register presets with some mechanisms, one for each size; `on` has further values of options."""
+    presets = {f"{name}_transformer_{size}": {**sizes, **on} for size, sizes in SIZES.items()}
+    register_presets(CapsuleTransformerModel, mechanisms, presets)
 
 
 for _mechanism in ON_TRANSFORMERS:
-    register_presets(CapsuleTransformerModel, presets(str(_mechanism.preset), (_mechanism,)))
+    add_transformers(str(_mechanism.preset), (_mechanism,))

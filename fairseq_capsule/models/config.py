@@ -6,29 +6,22 @@ every option of fairseq's Transformer is available here under its command-line n
 
 from copy import copy
 from dataclasses import Field, dataclass, field, fields, is_dataclass, make_dataclass
-from typing import Any, Iterator, List, Optional, Tuple, Type
+from typing import Any, Iterator, List, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models.transformer import TransformerConfig
 
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.options import number_set, option
+from fairseq_capsule.options import number_set, option, setting
 
 
 def _flat_fields(nested: FairseqDataclass, prefix: str = "") -> Iterator[Tuple[str, Any, Field[Any]]]:
     for item in fields(nested):
-        if item.name.startswith("_"):
-            continue
-        value = getattr(nested, item.name)
+        name, value = prefix + item.name, getattr(nested, item.name)
         if is_dataclass(value):
-            yield from _flat_fields(value, prefix + item.name + "_")
-        else:
-            yield prefix + item.name, item.type, field(default=value, metadata=item.metadata)
-
-
-def _flatten(name: str, nested: FairseqDataclass, without: Tuple[str, ...]) -> Type[FairseqDataclass]:
-    flat = [item for item in _flat_fields(nested) if item[0] not in without]
-    return make_dataclass(name, flat, bases=(FairseqDataclass,), namespace={"__module__": __name__})
+            yield from _flat_fields(value, name + "_")
+        elif not item.name.startswith("_") and name not in OWN:
+            yield name, item.type, field(default=value, metadata=item.metadata)
 
 
 # These fields are redefined below. In fairseq the decoder's input and output sizes are interpolations between nested
@@ -38,42 +31,35 @@ OWN = (
     *("decoder_embed_dim", "decoder_ffn_embed_dim", "decoder_input_dim", "decoder_output_dim"),
     *("encoder_layers_to_keep", "decoder_layers_to_keep"),
 )
-_Flat: Any = _flatten("_Flat", TransformerConfig(), without=OWN)
+_Flat: Any = make_dataclass(
+    "_Flat", _flat_fields(TransformerConfig()), bases=(FairseqDataclass,), namespace={"__module__": __name__}
+)
 
 
 @dataclass
 class FlatTransformerConfig(_Flat):
     """All options of fairseq's Transformer in one flat dataclass."""
 
-    decoder_embed_dim: Optional[int] = field(
-        default=None, metadata={"help": "decoder embedding dimension (default: --encoder-embed-dim)"}
+    decoder_embed_dim: Optional[int] = setting(None, "decoder embedding dimension (default: --encoder-embed-dim)")
+    decoder_ffn_embed_dim: Optional[int] = setting(
+        None, "decoder embedding dimension for FFN (default: --encoder-ffn-embed-dim)"
     )
-    decoder_ffn_embed_dim: Optional[int] = field(
-        default=None, metadata={"help": "decoder embedding dimension for FFN (default: --encoder-ffn-embed-dim)"}
-    )
-    decoder_input_dim: Optional[int] = field(
-        default=None, metadata={"help": "decoder input dimension (default: --decoder-embed-dim)"}
-    )
-    decoder_output_dim: Optional[int] = field(
-        default=None,
-        metadata={"help": "decoder output dimension; another size adds a linear layer (default: --decoder-embed-dim)"},
+    decoder_input_dim: Optional[int] = setting(None, "decoder input dimension (default: --decoder-embed-dim)")
+    decoder_output_dim: Optional[int] = setting(
+        None, "decoder output dimension; another size adds a linear layer (default: --decoder-embed-dim)"
     )
 
-    encoder_layers_to_keep: Optional[str] = field(
-        default=None, metadata={"help": "encoder layers to keep of a trained model, counted from 0: 0,2,4"}
+    encoder_layers_to_keep: Optional[str] = setting(
+        None, "encoder layers to keep of a trained model, counted from 0: 0,2,4"
     )
-    decoder_layers_to_keep: Optional[str] = field(
-        default=None, metadata={"help": "decoder layers to keep of a trained model, counted from 0: 0,2,4"}
+    decoder_layers_to_keep: Optional[str] = setting(
+        None, "decoder layers to keep of a trained model, counted from 0: 0,2,4"
     )
 
     def kept_layers(self, side: str) -> List[int]:
-        """Return the trained layers that remain after pruning, counted from 0.
+        """Return the trained layers of the "encoder" or "decoder" that remain after pruning, counted from 0.
 
-        Args:
-            side: "encoder" or "decoder".
-
-        Raises:
-            UserError: the option does not name different existing layers.
+        Raises a UserError if the option does not name different existing layers.
         """
         layers, name = getattr(self, f"{side}_layers"), f"{side}_layers_to_keep"
         text = getattr(self, name)
@@ -98,11 +84,12 @@ class FlatTransformerConfig(_Flat):
 
     def nested(self) -> TransformerConfig:
         """Return fairseq's nested config. It holds the additional options of this config under their flat names."""
-        config = TransformerConfig.from_namespace(self.with_decoder_sizes())
+        flat = self.with_decoder_sizes()
+        config = TransformerConfig.from_namespace(flat)
         config.decoder.input_dim = self.decoder_input_dim or config.decoder.embed_dim
         config.decoder.output_dim = self.decoder_output_dim or config.decoder.embed_dim
         # fairseq overwrites the numbers of layers with the numbers of kept layers.
-        config.flat = self.with_decoder_sizes()
+        config.flat = flat
         config.trained_layers = {"encoder": self.encoder_layers, "decoder": self.decoder_layers}
         config.kept_layers = {side: self.kept_layers(side) for side in config.trained_layers}
         return config

@@ -7,6 +7,11 @@ import torch
 from torch import Tensor, nn
 
 
+def encode(model: Any, tokens: Tensor, **options: Any) -> Any:
+    """Return the output of a model's encoder for source tokens `[B, I]`, padded on either side."""
+    return model.encoder(tokens, tokens.ne(model.encoder.dictionary.pad()).sum(1), **options)
+
+
 def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
     """Return each layer's output `[B, L, C]` from the output of a Transformer encoder with `return_all_hiddens`."""
     # The first state is the embeddings. For the last layer, take the output that the decoder reads.

@@ -2,25 +2,13 @@
 
 import sys
 from dataclasses import field, fields, make_dataclass
-from typing import Any, Dict, Mapping, NamedTuple, Sequence, Tuple, Type
+from typing import Any, Mapping, Sequence, Tuple, Type
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import MODEL_REGISTRY, BaseFairseqModel, register_model
+from fairseq.models import MODEL_REGISTRY, register_model
 
 from fairseq_capsule.mechanisms import Mechanism
 from fairseq_capsule.mechanisms.base import options_off
-
-
-class Presets(NamedTuple):
-    """Presets of one family.
-
-    Attributes:
-        bases: the dataclasses that define the options.
-        defaults: for each architecture name, the options with another default than in `bases`.
-    """
-
-    bases: Tuple[Type[FairseqDataclass], ...]
-    defaults: Mapping[str, Mapping[str, Any]]
 
 
 def bases_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) -> Tuple[Type[FairseqDataclass], ...]:
@@ -28,37 +16,34 @@ def bases_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) ->
 
     The weights of the losses of such mechanisms are options of the model too.
     """
-    bases = [config]
-    for mechanism in mechanisms:
-        if not issubclass(config, mechanism.options):
-            bases += [mechanism.options, *([mechanism.loss_options] if mechanism.loss_options else [])]
-    return tuple(bases)
+    new = [mechanism for mechanism in mechanisms if not issubclass(config, mechanism.options)]
+    owned = (kind for mechanism in new for kind in (mechanism.options, mechanism.loss_options) if kind is not None)
+    return (config, *owned)
 
 
-def values_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) -> Dict[str, Any]:
-    """Return option values that turn these mechanisms on and all others off."""
-    values = options_off(config())
-    for mechanism in mechanisms:
-        values.update({**mechanism.off, **mechanism.on})
-    return values
-
-
-def register_presets(model: Type[BaseFairseqModel], presets: Presets) -> None:
+def register_presets(model: Any, mechanisms: Sequence[Mechanism], presets: Mapping[str, Mapping[str, Any]]) -> None:
     """Register a model under the name of each preset. Presets that are already registered are skipped.
 
     fairseq stores the dataclass on the registered class and takes all defaults of the command line from it. Therefore
     each preset has its own model class and config class. They are attributes of the model's module, so that pickle
-    finds them. Their names follow the preset: `mine_base` has `MineBaseModel` and `MineBaseConfig`.
+    finds them: `mine_base` has `MineBaseModel` and `MineBaseConfig`.
 
-    Raises:
-        ValueError: another model has the name of a preset.
+    Args:
+        model: a model with `config_type`, the dataclass of its options.
+        mechanisms: those that the presets turn on; all others are off.
+        presets: for each name, the further options with another default.
     """
     module = sys.modules[model.__module__]
-    items = {item.name: item for base in presets.bases for item in fields(base)}
-    for name, defaults in presets.defaults.items():
+    bases = bases_of(model.config_type, mechanisms)
+    items = {item.name: item for base in bases for item in fields(base)}
+    for name, further in presets.items():
+        defaults = options_off(model.config_type())
+        for mechanism in mechanisms:
+            defaults.update({**mechanism.off, **mechanism.on})
+        defaults.update(further)
         known = MODEL_REGISTRY.get(name)
         if known is not None and issubclass(known, model):
-            if known.config_type.__bases__ != presets.bases or any(
+            if known.config_type.__bases__ != bases or any(
                 known.config_type.__dataclass_fields__[key].default != value for key, value in defaults.items()
             ):
                 raise ValueError(f"architecture {name}: it is registered with other options; choose another name")
@@ -69,7 +54,7 @@ def register_presets(model: Type[BaseFairseqModel], presets: Presets) -> None:
         ]
         title = "".join(part.title() for part in name.split("_"))
         of_module = {"__module__": module.__name__}
-        config = make_dataclass(f"{title}Config", changed, bases=presets.bases, namespace=of_module)
+        config = make_dataclass(f"{title}Config", changed, bases=bases, namespace=of_module)
         kind = type(f"{title}Model", (model,), {**of_module, "__doc__": model.__doc__, "config_type": config})
         setattr(module, config.__name__, config)
         setattr(module, kind.__name__, kind)

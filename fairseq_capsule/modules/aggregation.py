@@ -83,11 +83,11 @@ class CapsuleAggregation(nn.Module):
             raise ValueError(f"iterations must be from 1 to {self.iterations}, not {iterations}")
         parents = self._parent_positions(hidden)
         if self.position_aware:
-            hidden = hidden + _positions(hidden, padding_mask)
+            mask = hidden.new_zeros(1, hidden.size(1), dtype=torch.bool) if padding_mask is None else padding_mask
+            places = (~mask).long().cumsum(1)  # the first word that is not padding has position 1
+            hidden = hidden + sinusoids(places, hidden.size(-1)).to(hidden.dtype)
         votes = [by_output(cast_votes(hidden, weight).relu()) for weight in self.vote_weight]
-        if len(votes) < self.iterations:
-            votes *= self.iterations
-        votes = votes[:iterations]
+        votes = (votes * self.iterations)[: iterations or self.iterations]
         children = None if self.score is None else self.score(hidden)
 
         def agreement(vote: Tensor, capsules: Tensor) -> Tensor:
@@ -99,11 +99,7 @@ class CapsuleAggregation(nn.Module):
             return children.to(capsules.dtype) @ scored.to(capsules.dtype).transpose(1, 2)
 
         routed = dynamic_routing(
-            votes,
-            len(votes),
-            padding_mask=padding_mask,
-            competition=self.competition,
-            agreement=agreement,
+            votes, len(votes), padding_mask=padding_mask, competition=self.competition, agreement=agreement
         )
         scaled = self.capsule_scale * routed.capsules
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
@@ -131,10 +127,7 @@ class SimpleAggregation(nn.Module):
     def forward(
         self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
     ) -> RoutingResult:
-        """Aggregate a sentence as `CapsuleAggregation.forward` does. `M` is 4, and the coupling is None.
-
-        `iterations` is ignored: there is no routing.
-        """
+        """Aggregate a sentence as `CapsuleAggregation.forward`. `M` is 4, the coupling is None."""
         if padding_mask is None:
             padding_mask = hidden.new_zeros(hidden.shape[:2], dtype=torch.bool)
         valid = (~padding_mask).unsqueeze(-1)
@@ -144,15 +137,3 @@ class SimpleAggregation(nn.Module):
         order = valid.cumsum(1) * valid  # position of each word, 0 at padding
         ends = [(hidden * (order == place)).sum(1) for place in (1, number.unsqueeze(1))]
         return RoutingResult(torch.stack([highest, mean, *ends], dim=1), None)  # type: ignore[arg-type]
-
-
-def _positions(hidden: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
-    """Return the sinusoids `[B, I, d]` of the words' positions, or `[I, d]` without a mask.
-
-    The first word that is not padding has position 1.
-    """
-    if padding_mask is None:
-        places = torch.arange(1, hidden.size(1) + 1, device=hidden.device)
-    else:
-        places = (~padding_mask).long().cumsum(1)
-    return sinusoids(places, hidden.size(-1)).to(hidden.dtype)

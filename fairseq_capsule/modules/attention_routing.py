@@ -1,44 +1,11 @@
 """Capsule routing of the logits of self-attention, the addition of the capsule-Transformer to a layer."""
 
-from typing import NamedTuple, Optional, Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token, vertical_routing
-
-
-class RoutedCapsules(NamedTuple):
-    """The output capsules that are added to the logits. A part that is off is None.
-
-    Attributes:
-        vertical: `Ω↑` `[B, H, L, K]`.
-        horizontal: `Ω↔` `[B, H, L, K]`.
-    """
-
-    vertical: Optional[Tensor]
-    horizontal: Optional[Tensor]
-
-
-@in_float32  # also for the sum of vote weights, which overflows float16 in a long sentence
-def accepted_capsules(
-    logits: Tensor, weight: Tensor, bias: Tensor, iterations: int, *, padding_mask: Optional[Tensor] = None
-) -> Tuple[Tensor, Tensor]:
-    """Compute the factors of `Ω↑ = λ_h Ω`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
-
-    Args:
-        logits: `E` `[B, H, L, K]`, 0 at padded queries and keys.
-        weight: `W†` `[H, H]`.
-        bias: `b` `[H]`.
-        iterations: routing iterations.
-        padding_mask: `[B, L]`, True marks padding.
-
-    Returns:
-        `λ` `[B, H, 1, 1]` and `Ω` `[B, 1, L, K]`.
-    """
-    omega, weights = vertical_routing(logits, iterations, padding_mask=padding_mask)
-    acceptance = nn.functional.linear(weights.sum(2), weight, bias).softmax(dim=-1)
-    return acceptance[:, :, None, None], omega.unsqueeze(1)
 
 
 class AttentionRouting(nn.Module):
@@ -91,17 +58,16 @@ class AttentionRouting(nn.Module):
 
     def capsules(
         self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
-    ) -> RoutedCapsules:
-        """Compute the capsules of a whole sentence.
+    ) -> Tuple[Optional[Tensor], Optional[Tensor]]:
+        """Compute the capsules of a whole sentence, `Ω↑` and `Ω↔` `[B, H, L, L]`. A part that is off is None.
 
         Args:
             logits: `E` `[B, H, L, L]`, 0 at padded queries and keys.
             padding_mask: `[B, L]`, True marks padding.
-            factors: `(q [B, H, L, d], k [B, H, L, d])` with `E = q kᵀ` and padded rows of 0. They are used
-                where this is faster.
+            factors: queries and keys `[B, H, L, d]`, padded rows 0, with `E = q kᵀ`; used where this is faster.
         """
-        vertical = None if self.acceptance is None else torch.mul(*self._vertical(logits, padding_mask))
-        return RoutedCapsules(vertical, self._horizontal(logits, padding_mask, factors))
+        vertical = None if self.acceptance is None else torch.mul(*self.accepted(logits, padding_mask))
+        return vertical, self._horizontal(logits, padding_mask, factors)
 
     @in_float32  # converts half precision once for both parts, and casts the sum back once
     def forward(
@@ -110,16 +76,24 @@ class AttentionRouting(nn.Module):
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
         routed = logits
         if self.acceptance is not None:
-            acceptance, omega = self._vertical(logits, padding_mask)
+            acceptance, omega = self.accepted(logits, padding_mask)
             # A matrix product, because the gradients of its factors are products too. Those of `addcmul` are sums.
             routed = torch.baddbmm(logits.flatten(2), acceptance.flatten(1, 2), omega.flatten(2)).view_as(logits)
         horizontal = self._horizontal(logits, padding_mask, factors)
         return routed if horizontal is None else routed + horizontal
 
-    def _vertical(self, logits: Tensor, padding_mask: Optional[Tensor]) -> Tuple[Tensor, Tensor]:
+    @in_float32  # also for the sum of vote weights, which overflows float16 in a long sentence
+    def accepted(self, logits: Tensor, padding_mask: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+        """Compute the factors of `Ω↑ = λ_h Ω`, with `λ = softmax(W† [Σ_l B_{1→l}, …, Σ_l B_{H→l}] + b)` (Eq. 10-11).
+
+        Returns:
+            `λ` `[B, H, 1, 1]` and `Ω` `[B, 1, L, K]`.
+        """
         assert self.acceptance is not None
-        weight, bias = self.acceptance.weight, self.acceptance.bias
-        return accepted_capsules(logits, weight, bias, self.iterations, padding_mask=padding_mask)
+        omega, weights = vertical_routing(logits, self.iterations, padding_mask=padding_mask)
+        weight, bias = (part.to(weights.dtype) for part in (self.acceptance.weight, self.acceptance.bias))
+        acceptance = nn.functional.linear(weights.sum(2), weight, bias).softmax(dim=-1)
+        return acceptance[:, :, None, None], omega.unsqueeze(1)
 
     def _horizontal(
         self, logits: Tensor, padding_mask: Optional[Tensor], factors: Optional[Tuple[Tensor, Tensor]]

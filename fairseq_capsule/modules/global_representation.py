@@ -4,7 +4,7 @@ The vectors of several layers do not depend on each other. `together` computes t
 kernels as for one layer. Each layer has a module with its own parameters.
 """
 
-from typing import Iterable, Optional, Sequence, cast
+from typing import Any, Iterable, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -67,20 +67,13 @@ class CapsulePooling(nn.Module):
 
         Returns:
             `RoutingResult(capsules [B, K, d_c], coupling [B, I, K])`.
-
-        Raises:
-            ValueError: fewer than 1 iteration.
         """
         iterations = self.iterations if iterations is None else iterations
         routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations)
         return RoutingResult(routed.capsules[0], routed.coupling[0])
 
     def weights(self, capsules: Tensor) -> Tensor:
-        """Compute the weights `a` `[B, K]` of capsules `[B, K, d_c]` in the attentive pooling (Eq. 8-9).
-
-        Raises:
-            ValueError: the pooling is not attentive.
-        """
+        """Compute the weights `a` `[B, K]` of capsules `[B, K, d_c]`; a ValueError if the pooling is not attentive."""
         if self.query is None:
             raise ValueError(f"pooling {self.pooling} has no weights")
         return _weights([self], capsules.unsqueeze(0))[0]
@@ -98,15 +91,10 @@ class CapsulePooling(nn.Module):
         return self.together([self], [hidden], padding_mask)[0]
 
     @staticmethod
-    def together(
-        poolings: "Sequence[CapsulePooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
-    ) -> Tensor:
+    def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Optional[Tensor]) -> Tensor:
         """Compute the vectors `[M, B, d]` of `M` layers, with `M` poolings that differ only in their parameters.
 
-        Args:
-            poolings: one for each layer.
-            states: the states of each layer, `[B, I, d]`.
-            padding_mask: `[B, I]`, True marks padding.
+        `states` are those of each layer, `[B, I, d]`.
         """
         first = poolings[0]
         capsules = _route(poolings, layers.stacked(states), padding_mask, first.iterations).capsules
@@ -119,19 +107,16 @@ class CapsulePooling(nn.Module):
         return layers.feed_forward_together([pooling.output for pooling in poolings], pooled)
 
 
-def _route(
-    poolings: Sequence[CapsulePooling], hidden: Tensor, padding_mask: Optional[Tensor], iterations: int
-) -> RoutingResult:
+def _route(poolings: Sequence[Any], hidden: Tensor, mask: Optional[Tensor], iterations: int) -> RoutingResult:
     """Compute the capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
     weight = layers.stacked([pooling.vote_weight for pooling in poolings])
     votes = layers.cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
-    return dynamic_routing(layers.by_output(votes), iterations, padding_mask=padding_mask, competition="input")
+    return dynamic_routing(layers.by_output(votes), iterations, padding_mask=mask, competition="input")
 
 
-def _weights(poolings: Sequence[CapsulePooling], capsules: Tensor) -> Tensor:
+def _weights(poolings: Sequence[Any], capsules: Tensor) -> Tensor:
     """Compute `a` `[M, B, K]` from capsules `[M, B, K, d_c]`."""
-    networks = [cast(nn.Sequential, pooling.query) for pooling in poolings]
-    query = layers.feed_forward_together(networks, capsules.mean(2))
+    query = layers.feed_forward_together([pooling.query for pooling in poolings], capsules.mean(2))
     return (capsules @ query.unsqueeze(3)).squeeze(3).softmax(-1)
 
 
@@ -147,9 +132,7 @@ class MeanPooling(nn.Module):
         return self.together([self], [hidden], padding_mask)[0]
 
     @staticmethod
-    def together(
-        poolings: "Sequence[MeanPooling]", states: Sequence[Tensor], padding_mask: Optional[Tensor] = None
-    ) -> Tensor:
+    def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Optional[Tensor]) -> Tensor:
         """As `CapsulePooling.together`."""
         hidden = layers.stacked(states)
         if padding_mask is None:
@@ -199,8 +182,8 @@ class GlobalRepresentation(nn.Module):
             return self.poolings[-1](states[-1], padding_mask)
         if len(states) != len(self.poolings):
             raise ValueError(f"{len(self.poolings)} poolings need the output of as many layers, not of {len(states)}")
-        first = cast(CapsulePooling, self.poolings[0])
-        pooled = first.together(cast(Sequence[CapsulePooling], self.poolings), states, padding_mask)
+        together: Any = self.poolings[0].together
+        pooled = together(self.poolings, states, padding_mask)
         vector = torch.zeros_like(pooled[0])
         for layer in pooled:
             vector = self.aggregation(layer, vector)
@@ -210,8 +193,7 @@ class GlobalRepresentation(nn.Module):
 class ContextGate(nn.Module):
     """The gate `r̄_j = r_j + σ(W [r_j; s] + b) ∗ s` of each target word (Weng et al. 2020, Eq. 12-13).
 
-    Args:
-        embed_dim: size of a state and of the vector.
+    `embed_dim` is the size of a state and of the vector.
     """
 
     def __init__(self, embed_dim: int):

@@ -11,16 +11,12 @@ Sequences = Any  # a tensor `[B, L, size]` or a PackedSequence
 
 
 class LSTMLayer(nn.Module):
-    """`LayerNorm(u + LSTM(u))`, `u = input_norm(x)`.
+    """`LayerNorm(u + LSTM(u))`, `u = input_norm(x)`. Half of a bidirectional output is computed from right to left.
 
     Args:
-        size: of the input and the output.
-        bidirectional: half of the output is computed from right to left.
+        size: of the input and the output; even in a bidirectional layer, otherwise a ValueError is raised.
         dropout: a module that is applied to the LSTM's output; none by default.
         input_norm: a module that is applied to the input, a tensor `[B, L, size]`; none by default.
-
-    Raises:
-        ValueError: a bidirectional layer with an odd size.
     """
 
     def __init__(
@@ -40,15 +36,10 @@ class LSTMLayer(nn.Module):
         self.input_norm = input_norm or nn.Identity()
 
     def forward(self, inputs: Sequences, state: Optional[LSTMState] = None) -> Tuple[Sequences, Optional[LSTMState]]:
-        """Process all steps at once.
+        """Process all steps of `[B, L, size]`, or of a packed sequence, at once.
 
-        Args:
-            inputs: `[B, L, size]`, or a packed sequence.
-            state: hidden and cell states before the first step, `[1, B, size]` (`[2, B, size/2]` in a bidirectional
-                layer); zeros by default.
-
-        Returns:
-            The outputs, packed if the inputs were, and the state after the last step.
+        `state` are the hidden and cell states before the first step, `[1, B, size]` (`[2, B, size/2]` in a
+        bidirectional layer), zeros by default. Returns the outputs, packed if the inputs were, and the last state.
         """
         inputs = self.input_norm(inputs)
         if isinstance(inputs, PackedSequence):
@@ -88,16 +79,9 @@ class AttentiveLSTMLayer(nn.Module):
     def forward(
         self, inputs: Tensor, capsules: Tensor, keys: Tensor, state: Optional[LSTMState] = None
     ) -> Tuple[Tensor, LSTMState]:
-        """Process all steps in order.
+        """Process all steps of `y` `[B, T, size]` in order, with `state` and result as for `LSTMLayer`.
 
-        Args:
-            inputs: `y` `[B, T, size]`.
-            capsules: `c` `[B, M, size]`.
-            keys: `W_c c` `[B, M, size]`, of the capsules before or after scaling.
-            state: as for `LSTMLayer`.
-
-        Returns:
-            The outputs `[B, T, size]` and the state after the last step.
+        `capsules` are `c` and `keys` are `W_c c`, before or after scaling, both `[B, M, size]`.
         """
         hidden, cell = (part[0] for part in state) if state else (torch.zeros_like(inputs[:, 0]),) * 2
         joined: List[Tensor] = []
@@ -115,8 +99,7 @@ class AttentiveLSTMLayer(nn.Module):
 def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Tensor:
     """Run bidirectional `LSTMLayer`s on inputs that are padded at the end. Returns `[B, L, size]`, 0 at padding.
 
-    Args:
-        lengths: `[B]`, at least 1.
+    `lengths` `[B]` are at least 1.
     """
     packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
     for layer in layers:

@@ -33,7 +33,10 @@ class SourceParts(NamedTuple):
 
 
 class PastFutureRouting(nn.Module):
-    """The common interface of the three ways to separate PAST from FUTURE."""
+    """The common interface of the three ways to separate PAST from FUTURE.
+
+    A number of capsules, a size or a number of iterations below 1 raises a ValueError.
+    """
 
     def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
         """Compute the part that depends only on the source; arguments as in `forward`."""
@@ -72,9 +75,6 @@ class GuidedDynamicRouting(PastFutureRouting):
         vote_weight: `W_j` of Eq. 5, `[J, source_dim, d_c]`.
         agreement_weight: `W_b` of Eq. 7, `[d_c, state_dim + 2 d_c]`, columns in the order state, vote, capsule.
         agreement_vector: `w` of Eq. 7, `[d_c]`.
-
-    Raises:
-        ValueError: a number below 1.
     """
 
     AGREEMENTS = ("agreement_weight", "agreement_vector")  # they exist with more than one iteration
@@ -103,12 +103,10 @@ class GuidedDynamicRouting(PastFutureRouting):
         return SourceParts(values, keys, routing.squared_exponential(keys), capsules @ of_capsule.t())
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
-        if self.agreement_weight is None:
+        if self.agreement_weight is None:  # the result is the same at every step
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
-            capsules, coupling = routing.dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
-            # Without agreements the result is the same at every step.
-            size = (-1, state.size(1), -1, -1)
-            return RoutingResult(capsules.expand(size), coupling.expand(size))
+            routed = routing.dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
+            return RoutingResult(*(part.expand(-1, state.size(1), -1, -1) for part in routed))
         assert parts.first_part is not None and self.agreement_vector is not None
         of_state, _, of_capsule = self._blocks()
         return routing.guided_routing(
@@ -140,9 +138,6 @@ class PastFutureClassifier(PastFutureRouting):
         content_dim: size of PAST and of FUTURE.
         inner_dim: rows of `W`.
         redundant: whether there is a third class for words that are neither.
-
-    Raises:
-        ValueError: a number below 1.
     """
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int, inner_dim: int, redundant: bool = True):
@@ -168,9 +163,6 @@ class PastFutureAttention(PastFutureRouting):
 
     Args:
         source_dim, state_dim, content_dim: as for `PastFutureClassifier`.
-
-    Raises:
-        ValueError: a number below 1.
     """
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int):
@@ -230,10 +222,9 @@ class PastFutureOutput(NamedTuple):
         `[B, T, I, 3]`, or `[B, T, I, 2]` without redundant capsules. The shares of a word sum to 1. With
         `PastFutureAttention` they do not: there the shares of each content sum to 1 over the source words.
         """
-        groups = self.coupling.split(self.capsules_per_content, dim=-1)
-        shares = [group.sum(-1) for group in groups[:2]]
-        redundant = self.coupling[..., 2 * self.capsules_per_content :]
-        return torch.stack(shares + ([redundant.sum(-1)] if redundant.size(-1) else []), dim=-1)
+        count = self.capsules_per_content
+        groups = self.coupling.tensor_split((count, 2 * count), dim=-1)
+        return torch.stack([group.sum(-1) for group in groups if group.size(-1)], dim=-1)
 
 
 class HolisticContext(nn.Module):
@@ -275,11 +266,9 @@ class HolisticContext(nn.Module):
         self.capsules_per_content = capsules_per_content
         self.feed_forward = feed_forward(state_dim + 2 * content_dim, ffn_dim, state_dim, zero=True)
         self.reduction = reduction
-        self.bow = self.bca = None
-        if heads in ("bow", "both"):
-            self.bow = _pair_of_heads(content_dim, state_dim)
-        if heads in ("bca", "both"):
-            self.bca = _pair_of_heads(*((content_dim, state_dim) if reduction == "mean" else (state_dim, content_dim)))
+        mapped = (content_dim, state_dim) if reduction == "mean" else (state_dim, content_dim)
+        self.bow = _pair_of_heads(content_dim, state_dim) if heads in ("bow", "both") else None
+        self.bca = _pair_of_heads(*mapped) if heads in ("bca", "both") else None
 
     def context(
         self, state: Tensor, parts: SourceParts, padding_mask: Optional[Tensor] = None
@@ -297,8 +286,9 @@ class HolisticContext(nn.Module):
         """
         # The hypotheses of a sentence share its source, as the steps of a target do: they take the place of the steps.
         beams = len(state) // len(parts.values)
-        mask = padding_mask if padding_mask is None or beams == 1 else padding_mask[::beams]
-        routed = self.routing.route(parts, state if beams == 1 else state.view(-1, beams, state.size(-1)), mask)
+        if beams > 1:
+            padding_mask = None if padding_mask is None else padding_mask[::beams]
+        routed = self.routing.route(parts, state if beams == 1 else state.view(-1, beams, state.size(-1)), padding_mask)
         count = self.capsules_per_content
         contents = routed.capsules[:, :, : 2 * count].flatten(2).reshape(*state.shape[:2], -1)
         output = state + self.feed_forward(torch.cat([state, contents], dim=-1))

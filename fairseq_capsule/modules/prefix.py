@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from fairseq_capsule.routing import LONGEST_BLOCK, append_to_block, in_own_block, split_block
 from fairseq_capsule.routing.horizontal.chunk import BLOCK
+from fairseq_capsule.routing.horizontal.recurrent import LONGEST_BLOCK, append_to_block, in_own_block, split_block
 
 
 class RowHistory(NamedTuple):
@@ -71,7 +71,9 @@ class GrowingRows:
     def append(self, row: Tensor) -> "GrowingRows":
         """Append a position `[B, H, 1, up to d]`, filled up with zeros."""
         free = self._used[0] == self.length < self.whole.size(2)
-        if free and not torch.is_grad_enabled() and _may_be_written(self.whole):
+        # Inference mode makes tensors that other modes may not write to.
+        writable = torch.is_inference_mode_enabled() or not self.whole.is_inference()
+        if free and writable and not torch.is_grad_enabled():
             longer = self._with(self.whole, self.length + 1, self._used)
         else:
             longer = GrowingRows(pad(self.rows, (0, 0, 0, 1)))
@@ -98,8 +100,7 @@ class Extended(NamedTuple):
 
     Attributes:
         prefix: the prefix for the next step.
-        row: the position's logits, `[B, H, 1, L]`.
-        queries, keys, logits: the arguments of `route_last_token`.
+        row, queries, keys, logits: the arguments of `route_last_token`.
         values: `[B, H, L, d]`.
     """
 
@@ -158,15 +159,13 @@ Prefix = Union[ShortPrefix, LongPrefix]
 
 
 def extend(prefix: Optional[Prefix], q: Tensor, k: Tensor, v: Tensor, scale: float) -> Extended:
-    """Append a position to a prefix, or begin one.
+    """Append a position, with query, key and value `[B, H, 1, d]`, to a prefix, which is None before the first one.
 
-    Args:
-        prefix: None for the first position.
-        q, k, v: query, key and value of the position, `[B, H, 1, d]`.
-        scale: logits are `scale` times the products of queries and keys.
+    Logits are `scale` times the products of queries and keys.
     """
     if isinstance(prefix, ShortPrefix) and prefix.length == LONGEST_BLOCK:
-        prefix = _split(prefix)
+        whole = torch.cat(prefix.queries.in_order(), dim=2), prefix.positions[:, :, ::2], prefix.positions[:, :, 1::2]
+        prefix = LongPrefix(*map(GrowingRows, (*whole, split_block(prefix.logits, BLOCK))))
     if isinstance(prefix, LongPrefix):
         queries, keys, values = (rows.append(row) for rows, row in zip(prefix, (q, k, v)))
         row = _scaled_product(q, keys.rows, scale)
@@ -178,17 +177,6 @@ def extend(prefix: Optional[Prefix], q: Tensor, k: Tensor, v: Tensor, scale: flo
     block = append_to_block(None if prefix is None else prefix.logits, row)
     history = (RowHistory() if prefix is None else prefix.queries).append(q)
     return Extended(ShortPrefix(positions, block, history), row, None, None, block, positions[:, :, 1::2])
-
-
-def _split(prefix: ShortPrefix) -> LongPrefix:
-    queries = torch.cat(prefix.queries.in_order(), dim=2)
-    keys, values = prefix.positions[:, :, ::2], prefix.positions[:, :, 1::2]
-    return LongPrefix(*map(GrowingRows, (queries, keys, values, split_block(prefix.logits, BLOCK))))
-
-
-def _may_be_written(tensor: Tensor) -> bool:
-    """Return whether the present mode allows writing to a tensor. Inference mode makes tensors that others may not."""
-    return torch.is_inference_mode_enabled() or not tensor.is_inference()
 
 
 def _scaled_product(q: Tensor, k: Tensor, scale: float) -> Tensor:

@@ -75,12 +75,7 @@ COMPETITIONS = ("output", "leaky", "input")
 
 
 class RoutingResult(NamedTuple):
-    """The result of a routing.
-
-    Attributes:
-        capsules: output capsules `[..., N, D]`.
-        coupling: the coupling of each input with each output that these capsules were computed with, `[..., M, N]`.
-    """
+    """Output capsules `[..., N, D]`, and the coupling of each input with each output that gave them, `[..., M, N]`."""
 
     capsules: Tensor
     coupling: Tensor
@@ -127,15 +122,10 @@ def dynamic_routing(
     agreement = agreement or dot_product_agreement
     mask = None if padding_mask is None else padding_mask.unsqueeze(-1)
     logits = votes[0].new_zeros(votes[0].shape[:-1]) if initial_logits is None else initial_logits
+    softmax = leaky_softmax if competition == "leaky" else torch.softmax
     for iteration, vote in enumerate(votes, start=1):
-        coupling = _coupling(logits, competition, mask)
+        coupling = masked_softmax(logits, -2 if competition == "input" else -1, mask, softmax)
         capsules = squash(weighted_sum(coupling, vote))
         if iteration < iterations:
             logits = logits + agreement(vote, capsules)
     return RoutingResult(capsules, coupling)
-
-
-def _coupling(logits: Tensor, competition: str, mask: Optional[Tensor]) -> Tensor:
-    if competition == "leaky":
-        return masked_softmax(logits, -1, mask, leaky_softmax)
-    return masked_softmax(logits, -1 if competition == "output" else -2, mask)

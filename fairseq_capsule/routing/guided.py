@@ -108,11 +108,8 @@ def _by_step(block: Tensor) -> Tensor:
 def _blocks(of_steps: Sequence[Tensor], of_words: Sequence[Tensor]) -> Iterator[Tuple[Tensor, ...]]:
     """Yield blocks of `ρ` `[b, t, I, J, D]`, each with the parts of all tensors for its sentences and left positions.
 
-    A block's memory is reused by the next block.
-
-    Args:
-        of_steps: tensors `[B, T, ...]`. The first one is the exponential of the left part.
-        of_words: tensors `[B, I, ...]`. The first one is the exponential of the right part.
+    A block's memory is reused by the next block. The tensors are `[B, T, ...]` and `[B, I, ...]`; the first ones are
+    the exponentials of the left and of the right part.
     """
     left, right = of_steps[0], of_words[0]
     sentences, steps = left.shape[:2]

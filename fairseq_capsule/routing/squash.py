@@ -1,6 +1,6 @@
 """The non-linearities of routing."""
 
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -29,57 +29,34 @@ def squash(s: Tensor, dim: int = -1) -> Tensor:
     """
     if torch.is_grad_enabled() and s.requires_grad:
         return _Squash.apply(s, dim)
-    return s / norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True)).divisor
+    return s / norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))[1]
 
 
-class NormParts(NamedTuple):
-    """Functions of the norms `‖s‖` for squashing and its gradient. Both have the shape of the norms.
+def norm_parts(norm: Tensor) -> Tuple[Tensor, Tensor]:
+    """Return `1/‖s‖` and the divisor `‖s‖ + 1/‖s‖` of squashing, `u = s / divisor`; both are infinite at norm 0.
 
-    Attributes:
-        inverse: `1/‖s‖`, infinite at 0.
-        divisor: `‖s‖ + 1/‖s‖`, infinite at 0. The squashed capsule is `s / divisor`.
+    `norm` is overwritten.
     """
-
-    inverse: Tensor
-    divisor: Tensor
-
-
-def norm_parts(norm: Tensor) -> NormParts:
-    """Compute the parts of norms. `norm` is overwritten."""
     inverse = norm.reciprocal()
-    return NormParts(inverse, norm.add_(inverse))
+    return inverse, norm.add_(inverse)
 
 
-def curvature(inverse: Tensor) -> Tensor:
-    """Compute the factor `c = i³ - i` of the gradient of squashing.
+def curvatures(inverses: Sequence[Tensor]) -> List[Tensor]:
+    """Compute the factor `c = i³ - i` in the gradient of squashing, `g / (‖s‖ + i) + c (g · u) u` with `i = 1/‖s‖`.
 
-    With `i = 1/‖s‖` and the squashed capsule `u`, the gradient is `g / (‖s‖ + i) + c (g · u) u`.
-
-    Args:
-        inverse: `i`, which is overwritten. Where it is infinite, the result is clipped to a finite number, because `u`
-            is 0 there.
+    Several iterations need as many kernels as one. Where `i` is infinite, `c` is finite, because `u` is 0 there.
     """
-    largest = 0.99 * torch.finfo(inverse.dtype).max ** (1 / 3)
-    inverse.clamp_(max=largest)
-    return inverse.pow(3).sub_(inverse)
-
-
-def curvatures(parts: Sequence[NormParts]) -> List[Tensor]:
-    """Compute the curvatures of several iterations with as many kernels as for one."""
-    return list(curvature(torch.stack([part.inverse for part in parts])))
+    inverse = torch.stack(tuple(inverses))
+    inverse.clamp_(max=0.99 * torch.finfo(inverse.dtype).max ** (1 / 3))
+    return list(inverse.pow(3).sub_(inverse))
 
 
 def squash_gradient(
     gradient: Tensor, squashed: Tensor, divisor: Tensor, curvature: Tensor, dim: Union[int, Tuple[int, ...]] = -1
 ) -> Tensor:
-    """Compute the gradient of a loss with respect to `s`.
+    """Compute the gradient of a loss with respect to `s`, from that with respect to `squashed = squash(s, dim)`.
 
-    Args:
-        gradient: the gradient with respect to `squashed = squash(s, dim)`.
-        squashed: the squashed capsules.
-        divisor: `NormParts.divisor` of the norms of `s`.
-        curvature: the result of `curvature`.
-        dim: the dimensions of the capsules' components.
+    `divisor` is that of `norm_parts`, and `curvature` that of `curvatures`. `dim` may be several dimensions.
     """
     along = (gradient * squashed).sum(dim, keepdim=True).mul_(curvature)
     return (gradient / divisor).addcmul_(along, squashed)
@@ -90,9 +67,9 @@ class _Squash(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, s: Tensor, dim: int) -> Tensor:
-        parts = norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))
-        squashed = s / parts.divisor
-        ctx.save_for_backward(squashed, *parts)
+        inverse, divisor = norm_parts(torch.linalg.vector_norm(s, dim=dim, keepdim=True))
+        squashed = s / divisor
+        ctx.save_for_backward(squashed, inverse, divisor)
         ctx.dim = dim
         return squashed
 
@@ -100,7 +77,7 @@ class _Squash(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None]:
         squashed, inverse, divisor = ctx.saved_tensors
-        return squash_gradient(gradient, squashed, divisor, curvature(inverse.clone()), ctx.dim), None
+        return squash_gradient(gradient, squashed, divisor, curvatures([inverse])[0], ctx.dim), None
 
 
 @in_float32

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.precision import in_float32, without_autocast
-from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
+from fairseq_capsule.routing.squash import curvatures, norm_parts, squash_gradient
 
 
 @in_float32
@@ -61,10 +61,10 @@ class _VerticalRouting(torch.autograd.Function):
         for _ in range(iterations):
             coupling = weights.softmax(dim=1).view(-1, 1, shape[2])
             sums = coupling @ rows  # [N, 1, K]
-            parts = norm_parts(torch.linalg.vector_norm(sums, dim=-1, keepdim=True))
-            squashed = sums / parts.divisor
+            inverse, divisor = norm_parts(torch.linalg.vector_norm(sums, dim=-1, keepdim=True))
+            squashed = sums / divisor
             weights = torch.baddbmm(weights.view(-1, shape[2], 1), rows, squashed.transpose(1, 2)).view(shape)
-            kept += [coupling, squashed, *parts]
+            kept += [coupling, squashed, inverse, divisor]
         ctx.save_for_backward(rows, *kept)
         ctx.shape = votes.shape
         return squashed.view(*shape[:2], -1), weights if padding_mask is None else weights - start
@@ -78,9 +78,8 @@ class _VerticalRouting(torch.autograd.Function):
 
 def _backward(ctx: Any, capsules_gradient: Tensor, weights_gradient: Tensor) -> Tensor:
     rows, *kept = ctx.saved_tensors
-    couplings, capsules = kept[::4], kept[1::4]
-    divisors = kept[3::4]
-    slopes = curvatures([NormParts(*parts) for parts in zip(kept[2::4], divisors)])
+    couplings, capsules, inverses, divisors = (kept[part::4] for part in range(4))
+    slopes = curvatures(inverses)
     by_position = weights_gradient.shape
     weights_gradient = weights_gradient.reshape(-1, 1, by_position[2])  # [N, 1, H]
     squashed_gradient = torch.baddbmm(capsules_gradient.reshape(len(rows), 1, -1), weights_gradient, rows)

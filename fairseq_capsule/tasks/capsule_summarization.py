@@ -2,8 +2,9 @@
 
 import json
 from argparse import Namespace
-from dataclasses import dataclass, field, fields
-from typing import Any, Dict, Optional
+from contextlib import suppress
+from dataclasses import dataclass, fields
+from typing import Any, Dict
 
 import numpy as np
 import torch
@@ -20,8 +21,9 @@ from torch import Tensor
 
 from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule.errors import UserError
-from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig, CapsuleTranslationTask, Logs, Sample
-from fairseq_capsule.tasks.routing_log import log_means
+from fairseq_capsule.options import setting
+from fairseq_capsule.tasks import capsule_translation as base
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationTask, Logs, Sample
 
 
 @dataclass
@@ -35,19 +37,10 @@ ConfigStore.instance().store(name="characters", group="bpe", node=CharactersConf
 
 
 @dataclass
-class CapsuleSummarizationConfig(CapsuleTranslationConfig):
-    vocabulary: int = field(
-        default=3500,
-        metadata={"help": "maximum number of characters in a dictionary; a larger dictionary is refused"},
-    )
-    eval_rouge: bool = field(
-        default=False,
-        metadata={"help": "report ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters at validation"},
-    )
-    eval_rouge_args: str = field(
-        default='{"beam": 5}',
-        metadata={"help": "options of fairseq-generate for --eval-rouge, as a JSON object"},
-    )
+class CapsuleSummarizationConfig(base.CapsuleTranslationConfig):
+    vocabulary: int = setting(3500, "maximum number of characters in a dictionary; a larger dictionary is refused")
+    eval_rouge: bool = setting(False, "report ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters at validation")
+    eval_rouge_args: str = setting('{"beam": 5}', "options of fairseq-generate for --eval-rouge, as a JSON object")
     # Copied here so that setup_task can refuse wrong values early.
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
     maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")
@@ -59,11 +52,9 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: CapsuleSummarizationConfig, **kwargs: Any) -> "CapsuleSummarizationTask":
-        """Load the dictionaries.
+        """Load the dictionaries. Raises a UserError if one has more characters than `--vocabulary`.
 
-        Raises:
-            UserError: a dictionary has more characters than `--vocabulary`, for example because it has words or
-                subwords. Or the best checkpoint is chosen by ROUGE, but ROUGE is not computed or not maximised.
+        So it refuses words and subwords; also that ROUGE chooses the best checkpoint, but is not computed or maximised.
         """
         metric = cfg.best_checkpoint_metric
         if metric in ROUGE_TYPES and not (cfg.eval_rouge and cfg.maximize_best_checkpoint_metric):
@@ -85,20 +76,12 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split.
-
-        Raises:
-            UserError: a text has no characters.
-        """
+        """Load a split. Raises a UserError if a text has no characters."""
         super().load_dataset(split, epoch, combine, **kwargs)
         _refuse_empty(f"{self.cfg.data}, {split}", self.datasets[split].src_sizes)
 
     def build_dataset_for_inference(self, src_tokens: Any, src_lengths: Any, constraints: Any = None) -> FairseqDataset:
-        """Build the dataset for the input of `fairseq-interactive`, as fairseq does.
-
-        Raises:
-            UserError: a text has no characters.
-        """
+        """Build the dataset for the input of `fairseq-interactive`. Raises a UserError if a text has no characters."""
         _refuse_empty("input", np.asarray(src_lengths))
         return super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
 
@@ -117,24 +100,22 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
-        log_means(logging_outputs, "rouge", digits=2)
+        base.log_means(logging_outputs, "rouge", digits=2)
 
     def _generation_options(self) -> Dict[str, Any]:
-        try:
-            options: Optional[Any] = json.loads(self.cfg.eval_rouge_args)
-        except json.JSONDecodeError:
-            options = None
+        options: Any = None
+        with suppress(json.JSONDecodeError):
+            options = json.loads(self.cfg.eval_rouge_args)
         if not isinstance(options, dict):
             raise UserError(
                 f'--eval-rouge-args {self.cfg.eval_rouge_args}: it must be a JSON object, such as {{"beam": 5}}'
             )
         known = {item.name: item.type for item in fields(GenerationConfig)}
+        types: Dict[Any, Any] = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}
         for name, value in options.items():
             if name not in known:
                 raise UserError(f"--eval-rouge-args: {name} is not an option of fairseq-generate (beam, lenpen, …)")
-            types: Dict[Any, Any] = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}
-            allowed = types.get(known[name], (type(value),))
-            if type(value) not in allowed or (name == "beam" and value < 1):
+            if type(value) not in types.get(known[name], (type(value),)) or (name == "beam" and value < 1):
                 raise UserError(f"--eval-rouge-args: {name} cannot be {value!r}")
         return options
 

@@ -1,18 +1,19 @@
 """fairseq's translation task with initialisation from a baseline and frozen heads of unused losses."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import torch
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
 from fairseq.data import Dictionary, FairseqDataset
+from fairseq.logging import metrics
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_DATACLASS_REGISTRY, BaseFairseqModel
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_capsule.checkpoints.baseline import init_from_baseline, refuse_other_computation, take_architecture
 from fairseq_capsule.checkpoints.loading import read_checkpoint
@@ -21,41 +22,37 @@ from fairseq_capsule.criterions.routing_losses import NAME
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule.data.dictionaries import read_dictionary
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.inspection import gather_statistics
 from fairseq_capsule.losses import bag_overlap
 from fairseq_capsule.mechanisms.base import active_mechanisms, heads, routing_options
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule.models.base import changed_parameters
-from fairseq_capsule.options import option
-from fairseq_capsule.tasks.routing_log import log_means, routing_sums
+from fairseq_capsule.options import option, setting
 
 Sample = Dict[str, Any]  # a batch
 Logs = List[Dict[str, Any]]  # of batches
+
+TOTAL, COUNT = "_total", "_count"  # what names of sums over batches and processes end with
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass
 class CapsuleTranslationConfig(TranslationConfig):
-    init_from_baseline: Optional[str] = field(
-        default=None,
-        metadata={"help": "checkpoint of a model of the same kind and sizes; its parameters are copied"},
+    init_from_baseline: Optional[str] = setting(
+        None, "checkpoint of a model of the same kind and sizes; its parameters are copied"
     )
-    like_baseline: bool = field(
-        default=False,
-        metadata={"help": "also take the sizes and the shared embeddings from the checkpoint of --init-from-baseline"},
+    like_baseline: bool = setting(
+        False, "also take the sizes and the shared embeddings from the checkpoint of --init-from-baseline"
     )
-    eval_overlap: bool = field(
-        default=False,
-        metadata={
-            "help": "report at validation the share of each bag that PAST and FUTURE predict (Zheng et al., §4.3)"
-        },
+    eval_overlap: bool = setting(
+        False, "report at validation the share of each bag that PAST and FUTURE predict (Zheng et al., §4.3)"
     )
-    log_routing: bool = field(
-        default=False,
-        metadata={"help": "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."},
+    log_routing: bool = setting(
+        False, "log statistics of the routing at validation: entropy of couplings, norms of capsules, ..."
     )
-    log_routing_interval: int = field(
-        default=0, metadata={"help": "log them also for the training batch of every N updates; 0: only at validation"}
+    log_routing_interval: int = setting(
+        0, "log them also for the training batch of every N updates; 0: only at validation"
     )
 
 
@@ -78,19 +75,11 @@ class CapsuleTranslationTask(TranslationTask):
 
     @classmethod
     def load_dictionary(cls, filename: str) -> Dictionary:
-        """Load a dictionary.
-
-        Raises:
-            UserError: the dictionary is broken. The message names the line.
-        """
+        """Load a dictionary. Raises a UserError that names a broken line."""
         return read_dictionary(filename)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
-        """Load a split as fairseq does.
-
-        Raises:
-            UserError: a file of the split is incomplete.
-        """
+        """Load a split as fairseq does. Raises a UserError if a file of the split is incomplete."""
         paths = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(paths) if split == self.cfg.train_subset else 0
         require_whole(Path(paths[shard]), split, self.cfg.source_lang, self.cfg.target_lang)
@@ -102,11 +91,7 @@ class CapsuleTranslationTask(TranslationTask):
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
         """Build a model, and initialise it from the baseline unless a checkpoint will be loaded into it.
 
-        With `--like-baseline` the sizes of the baseline replace those in `cfg`.
-
-        Raises:
-            UserError: the architecture is unknown, the baseline does not fit or is missing, the model has no head for
-                `--eval-overlap`, or the model has no routing for `--log-routing`.
+        With `--like-baseline` the sizes of the baseline replace those in `cfg`. What does not fit raises a UserError.
         """
         refuse_unknown_architecture(getattr(cfg, "_name", None) or getattr(cfg, "arch", None))
         if self.cfg.log_routing_interval < 0:
@@ -132,13 +117,9 @@ class CapsuleTranslationTask(TranslationTask):
         return model
 
     def build_criterion(self, cfg: Any, from_checkpoint: bool = False) -> FairseqCriterion:
-        """Build a criterion, attach it to the model, and freeze the heads that it does not train.
+        """Build a criterion, attach it to the model, which fairseq builds first, and freeze the heads without a loss.
 
-        fairseq builds the model before the criterion. A warning names the losses of the model's mechanisms that the
-        criterion does not compute.
-
-        Raises:
-            UserError: the criterion needs parameters that the model does not have.
+        A warning names the losses of the model's mechanisms that the criterion does not compute.
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
         model = getattr(self, "model", None)
@@ -164,20 +145,13 @@ class CapsuleTranslationTask(TranslationTask):
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
         loss, sample_size, output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_overlap:
-            output.update(self._overlap_sums(sample, model))
+            with torch.no_grad():
+                overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
+            names = (f"overlap_{content}{part}" for content in ("past", "future") for part in (TOTAL, COUNT))
+            output.update(zip(names, overlap))
         if self.cfg.log_routing:
             output.update(routing_sums(self.model, sample["net_input"]))
         return loss, sample_size, output
-
-    @torch.no_grad()
-    def _overlap_sums(self, sample: Sample, model: BaseFairseqModel) -> Dict[str, Tensor]:
-        overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
-        return {
-            "overlap_past_total": overlap.past,
-            "overlap_past_count": overlap.past_sentences,
-            "overlap_future_total": overlap.future,
-            "overlap_future_count": overlap.future_sentences,
-        }
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
@@ -186,9 +160,8 @@ class CapsuleTranslationTask(TranslationTask):
 
 
 def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion, cfg: Any) -> None:
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        return  # a probe of a frozen model
-    if isinstance(criterion, RoutingLossesCriterion):
+    probed = not any(parameter.requires_grad for parameter in model.parameters())
+    if probed or isinstance(criterion, RoutingLossesCriterion):
         return
     for mechanism in active_mechanisms(getattr(model, "cfg", None)):
         missing = [option(f"{name}_weight") for owner, name, _ in heads(model) if owner is mechanism]
@@ -197,3 +170,26 @@ def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion
                 f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {', '.join(missing)}, "
                 f"so they are off; --criterion {NAME} computes them"
             )
+
+
+def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:
+    """Return the statistics of all mechanisms of a model for a batch: `routing_MECHANISM_NAME_total` and `…_count`.
+
+    fairseq adds them over batches and processes.
+    """
+    statistics = gather_statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
+    sums = {}
+    for mechanism, means in statistics.items():
+        for name, mean in means.items():
+            sums[f"routing_{mechanism}_{name}{TOTAL}"] = mean.total
+            sums[f"routing_{mechanism}_{name}{COUNT}"] = mean.number
+    return sums
+
+
+def log_means(logging_outputs: Sequence[Mapping[str, Any]], prefix: str, digits: int = 4) -> None:
+    """Log the mean `NAME` of each `NAME_total` and `NAME_count` in the outputs of batches whose name has the prefix."""
+    keys = dict.fromkeys(key for output in logging_outputs for key in output)
+    for name in (key.removesuffix(COUNT) for key in keys if key.startswith(prefix) and key.endswith(COUNT)):
+        total, count = (sum(output.get(name + part, 0) for output in logging_outputs) for part in (TOTAL, COUNT))
+        if count > 0:
+            metrics.log_scalar(name, total / count, count, round=digits)

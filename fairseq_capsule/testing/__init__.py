@@ -12,47 +12,22 @@ An invariant raises an AssertionError if it does not hold. docs/extending.md has
 
 from typing import Callable, Tuple
 
-from fairseq_capsule.testing.effects import check_on_changes_logits
+from fairseq_capsule.testing import invariants
 from fairseq_capsule.testing.inspection import check_inspection
-from fairseq_capsule.testing.invariants import (
-    check_gradients,
-    check_half_precision,
-    check_off_is_fairseqs_own,
-    check_padding,
-    check_scores,
-    check_steps,
-    check_translations,
-)
+from fairseq_capsule.testing.invariants import check_on_changes_logits
 from fairseq_capsule.testing.resuming import check_resuming
 from fairseq_capsule.testing.small_models import build_small, make_batch, make_criterion, make_sentences, make_task
 
 INVARIANTS: Tuple[Callable[..., None], ...] = (
-    check_padding,
-    check_translations,
-    check_scores,
-    check_steps,
-    check_gradients,
-    check_half_precision,
-    check_off_is_fairseqs_own,
+    invariants.check_padding,
+    invariants.check_translations,
+    invariants.check_scores,
+    invariants.check_steps,
+    invariants.check_gradients,
+    invariants.check_half_precision,
+    invariants.check_off_is_fairseqs_own,
     check_on_changes_logits,
     check_inspection,
 )
 
-__all__ = [
-    "INVARIANTS",
-    "build_small",
-    "check_gradients",
-    "check_half_precision",
-    "check_inspection",
-    "check_off_is_fairseqs_own",
-    "check_on_changes_logits",
-    "check_padding",
-    "check_scores",
-    "check_resuming",
-    "check_steps",
-    "check_translations",
-    "make_batch",
-    "make_criterion",
-    "make_sentences",
-    "make_task",
-]
+__all__ = ["INVARIANTS", "build_small", "check_resuming", "make_batch", "make_criterion", "make_sentences", "make_task"]

@@ -1,6 +1,6 @@
-"""Invariants of each architecture: padding, incremental decoding, gradients, half precision, all options off.
+"""Invariants of each architecture: padding, incremental decoding, gradients, half precision, mechanisms off and on.
 
-Others stand in `effects`, `inspection` and `resuming`.
+Others stand in `inspection` and `resuming`.
 """
 
 from argparse import Namespace
@@ -12,9 +12,11 @@ from fairseq.models import BaseFairseqModel, build_model
 from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor
+from torch import Tensor, nn
 
-from fairseq_capsule.mechanisms.base import options_off
+from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms, options_off, parts_of
+from fairseq_capsule.models.attention import SplitAttention
+from fairseq_capsule.models.base import changed_parameters
 from fairseq_capsule.testing import small_models as small
 from fairseq_capsule.testing.small_models import PRESET, Options, build_small
 
@@ -29,8 +31,8 @@ def check_padding(arch: str, options: Options = PRESET) -> None:
     names = small.config_of(arch).__dataclass_fields__
     without = {name: value for name, value in WITHOUT_DROPOUT.items() if name in names}
     model = build_small(arch, {**options, **without})
-    sentences = small.make_sentences(small.LENGTHS)
-    criterion = small.make_criterion(model, small.make_task())
+    sentences = small.make_sentences()
+    criterion = small.make_criterion(model)
     # fairseq's LSTM encoder does not accept a column that is padding in every sentence.
     pad_to = 0 if isinstance(model, LSTMModel) else 16
     for left_pad_source in (True, False):
@@ -49,10 +51,9 @@ def check_padding(arch: str, options: Options = PRESET) -> None:
 
 def check_translations(arch: str, options: Options = PRESET) -> None:
     """Check that the translation of a sentence does not depend on its batch."""
-    task = small.make_task()
-    model = build_small(arch, options, task)
-    generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12)
-    sentences = small.make_sentences(small.LENGTHS)
+    model = build_small(arch, options)
+    generator = _generator(model)
+    sentences = small.make_sentences()
     batch = small.make_batch(sentences)
     together = _by_id(batch, generator.generate([model], batch))
     for sentence in sentences:
@@ -64,18 +65,16 @@ def check_translations(arch: str, options: Options = PRESET) -> None:
 
 def check_scores(arch: str, options: Options = PRESET) -> None:
     """Check that the scores of a generator are the log-probabilities of its hypotheses in one pass over them."""
-    task = small.make_task()
-    model = build_small(arch, options, task)
-    generator = SequenceGenerator([model], task.target_dictionary, beam_size=3, max_len_b=12, normalize_scores=False)
-    for sentence in small.make_sentences(small.LENGTHS):
+    model = build_small(arch, options)
+    generator = _generator(model, normalize_scores=False)
+    for sentence in small.make_sentences():
         batch = small.make_batch([sentence])
         source, length = batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]
         (hypotheses,) = generator.generate([model], batch)
         for hypothesis in hypotheses:
             target = hypothesis["tokens"].unsqueeze(0)
-            previous = torch.cat([target[:, -1:], target[:, :-1]], 1)
             with torch.no_grad():
-                logits = model(source, length, previous)[0]
+                logits = model(source, length, target.roll(1, dims=1))[0]
             scores = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).flatten()
             torch.testing.assert_close(hypothesis["positional_scores"], scores, rtol=1e-4, atol=1e-4)
 
@@ -83,12 +82,8 @@ def check_scores(arch: str, options: Options = PRESET) -> None:
 def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> None:
     """Check that incremental decoding gives the same logits as decoding all steps at once.
 
-    The check reorders the beams within each sentence, and drops a finished sentence.
-
-    Args:
-        arch: the architecture.
-        options: its options.
-        beam_size: the beam size that the model is told. The real one is 3, so another number is a wrong hint.
+    The check reorders the beams within each sentence, and drops a finished sentence. `beam_size` is what the model is
+    told. The real one is 3, so another number is a wrong hint.
     """
     model = build_small(arch, options)
     beam, steps = 3, 9
@@ -123,13 +118,10 @@ def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> 
 
 def check_gradients(arch: str, options: Options = PRESET) -> None:
     """Check that each parameter has a gradient, and that it is not zero after an update of all parameters."""
-    task = small.make_task()
-    model = build_small(arch, options, task).train()
-    criterion = small.make_criterion(model, task)
-    batch = small.make_batch(small.make_sentences(small.LENGTHS))
+    model = build_small(arch, options).train()
+    criterion = small.make_criterion(model)
+    batch = small.make_batch(small.make_sentences())
     _train_step(model, criterion, batch)
-    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
-    assert not missing, f"without a gradient: {missing}"
     torch.optim.Adam(model.parameters(), lr=1e-2).step()
     _train_step(model, criterion, batch)
     zero = [name for name, parameter in model.named_parameters() if not parameter.grad.any()]
@@ -140,19 +132,13 @@ def check_gradients(arch: str, options: Options = PRESET) -> None:
 
 def check_half_precision(arch: str, options: Options = PRESET) -> None:
     """Check that the loss and all gradients of a training step are finite in float16, bfloat16 and with autocast."""
-    batch = small.make_batch(small.make_sentences(small.LENGTHS))
-    for precision in (torch.float16, torch.bfloat16, "autocast"):
-        task = small.make_task()
-        model = build_small(arch, options, task).train()
-        criterion = small.make_criterion(model, task)
-        if isinstance(precision, torch.dtype):
-            loss = _train_step(model.to(precision), criterion, batch)
-        else:
-            with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = _train_step(model, criterion, batch)
+    batch = small.make_batch(small.make_sentences())
+    for dtype, autocast in ((torch.float16, False), (torch.bfloat16, False), (torch.float32, True)):
+        precision = "autocast" if autocast else dtype
+        model = build_small(arch, options).to(dtype).train()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            loss = _train_step(model, small.make_criterion(model), batch)
         assert torch.isfinite(loss), f"{precision}: the loss is {loss}"
-        missing = [name for name, value in model.named_parameters() if value.grad is None]
-        assert not missing, f"{precision}: without a gradient: {missing}"
         infinite = [name for name, value in model.named_parameters() if not torch.isfinite(value.grad).all()]
         assert not infinite, f"{precision}: gradients that are not finite: {infinite}"
 
@@ -160,29 +146,52 @@ def check_half_precision(arch: str, options: Options = PRESET) -> None:
 def check_off_is_fairseqs_own(arch: str, options: Options = PRESET) -> None:
     """Check that a model with all mechanisms off is bit-identical to fairseq's: parameters, logits and gradients.
 
-    This applies to Transformers and LSTMs. For other models nothing is checked.
-
-    Args:
-        arch: the architecture.
-        options: options of fairseq's model.
+    This applies to Transformers and LSTMs. For other models nothing is checked. `options` are those of fairseq's model.
     """
-    task = small.make_task()
-    off = build_small(arch, {**options, **options_off(small.config_of(arch)())}, task)
+    off = build_small(arch, {**options, **options_off(small.config_of(arch)())})
     if isinstance(off, LSTMModel):
         plain_options = Namespace(**vars(off.cfg.lstm_options()), arch="lstm")
     elif isinstance(off, TransformerModelBase):
         plain_options = Namespace(**small.SIZES, **options, arch="transformer")
     else:
         return
-    plain = build_model(plain_options, task).eval()
+    plain = build_model(plain_options, small.make_task()).eval()
     plain.load_state_dict(off.state_dict())
-    batch = small.make_batch(small.make_sentences(small.LENGTHS))
+    batch = small.make_batch(small.make_sentences())
     assert torch.equal(small.logits_of(off, batch), small.logits_of(plain, batch))
     for model in (off, plain):
-        _train_step(model.train(), small.make_criterion(off, task), batch)
+        _train_step(model.train(), small.make_criterion(off), batch)
     assert [name for name, _ in off.named_parameters()] == [name for name, _ in plain.named_parameters()]
     for got, expected in zip(off.parameters(), plain.parameters()):
         assert torch.equal(got.grad, expected.grad)
+
+
+def check_on_changes_logits(arch: str, options: Options = PRESET) -> None:
+    """Check that each mechanism of a model has an effect, with random parameters.
+
+    - The logits differ from those of a model without it that has the same other parameters.
+    - Each parameter of its parts changes the logits or the loss.
+    - A part in place of `W_O` is no affine map of the heads. `W_O` could be the same map.
+    """
+    model = build_small(arch, options)
+    batch = small.make_batch(small.make_sentences())
+    criterion = small.make_criterion(model)
+    logits = _logits(model, batch)
+    for mechanism in active_mechanisms(model.cfg):
+        off = _without(mechanism, model, arch, options)
+        assert not _is_close(_logits(off, batch), logits), f"{mechanism.name} has no effect"
+        for part in parts_of(model, mechanism):
+            idle = [name for name, value in part.named_parameters() if _is_idle(value, model, criterion, batch)]
+            assert not idle, f"{mechanism.name}: parameters of {type(part).__name__} have no effect: {idle}"
+    for attention in model.modules():
+        if isinstance(attention, SplitAttention) and attention.combines_heads:
+            part = getattr(attention, attention.combines_heads)
+            affine = _is_affine(part, attention.num_heads, attention.head_dim)
+            assert not affine, f"{attention.combines_heads} combines the heads as `W_O` can"
+
+
+def _generator(model: BaseFairseqModel, **options: Any) -> SequenceGenerator:
+    return SequenceGenerator([model], model.decoder.dictionary, beam_size=3, max_len_b=12, **options)
 
 
 def _by_id(batch: Mapping[str, Any], rows: Any) -> Dict[int, Any]:
@@ -195,7 +204,49 @@ def _assert_close(got: Tensor, expected: Any) -> None:
 
 
 def _train_step(model: BaseFairseqModel, criterion: FairseqCriterion, batch: Mapping[str, Any]) -> Tensor:
+    """Compute the loss and the gradients, which no parameter may lack."""
     model.zero_grad()
     loss, sample_size, _ = criterion(model, batch)
     (loss / sample_size).backward()
+    missing = [name for name, parameter in model.named_parameters() if parameter.grad is None]
+    assert not missing, f"without a gradient: {missing}"
     return loss
+
+
+def _logits(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
+    """Return the logits of the words. Those of padding differ between fairseq's attention and ours."""
+    return small.logits_of(model, batch)[batch["target"].ne(model.decoder.dictionary.pad())]
+
+
+def _without(mechanism: Mechanism, model: BaseFairseqModel, arch: str, options: Options) -> BaseFairseqModel:
+    """Return the model without a mechanism, with the same other parameters."""
+    off = build_small(arch, {**options, **mechanism.off})
+    own, others = off.state_dict(), model.state_dict()
+    missing = sorted(own.keys() - others.keys() - changed_parameters(model)[1])
+    assert not missing, f"{mechanism.name} removes parameters of the model: {missing}"
+    same = [name for name in own.keys() & others.keys() if own[name].shape == others[name].shape]
+    off.load_state_dict({**own, **{name: others[name] for name in same}})
+    return off
+
+
+@torch.no_grad()
+def _is_idle(parameter: Tensor, model: BaseFairseqModel, criterion: FairseqCriterion, batch: Mapping[str, Any]) -> bool:
+    """Return whether another value of a parameter changes neither the logits nor the loss."""
+    results, kept = [], parameter.clone()
+    for change in (torch.zeros_like(parameter), torch.randn_like(parameter)):
+        parameter.add_(change)
+        results.append((_logits(model, batch), criterion(model, batch)[0]))
+    parameter.copy_(kept)
+    return all(_is_close(before, after) for before, after in zip(*results))
+
+
+@torch.no_grad()
+def _is_affine(part: nn.Module, heads: int, size: int) -> bool:
+    """Return whether a part that combines heads `[B, L, H, d]` is an affine map of them."""
+    left, right = torch.randn(2, 2, 3, heads, size)
+    return _is_close(part(left + right) + part(0 * left), part(left) + part(right))
+
+
+def _is_close(left: Tensor, right: Tensor) -> bool:
+    """Return whether two results differ by rounding alone."""
+    return torch.allclose(left, right, rtol=5e-6, atol=5e-6)

@@ -18,14 +18,10 @@ LETTERS = "abcdefghijkl"
 
 
 def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Optional[Union[str, Path]] = None) -> None:
-    """Check that a training with a stop and one without give bit-identical parameters on a CPU.
+    """Check that fairseq-train with a stop and without one gives bit-identical parameters on a CPU.
 
-    It runs fairseq-train.
-
-    Args:
-        arch: the architecture.
-        options: its options, in addition to small sizes.
-        user_dir: the plugin that registers the architecture; this package by default.
+    `options` are those of the architecture, in addition to small sizes. `user_dir` is the plugin that registers it, by
+    default this package.
     """
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)

@@ -22,14 +22,8 @@ Options = Mapping[str, Any]
 PRESET: Options = MappingProxyType({})  # only the options of the preset
 WORDS = 40  # words of the artificial language
 SIZES = {
-    "encoder_embed_dim": 32,
-    "encoder_ffn_embed_dim": 48,
-    "encoder_attention_heads": 4,
-    "encoder_layers": 2,
-    "decoder_embed_dim": 32,
-    "decoder_ffn_embed_dim": 48,
-    "decoder_attention_heads": 4,
-    "decoder_layers": 2,
+    **{"encoder_embed_dim": 32, "encoder_ffn_embed_dim": 48, "encoder_attention_heads": 4, "encoder_layers": 2},
+    **{"decoder_embed_dim": 32, "decoder_ffn_embed_dim": 48, "decoder_attention_heads": 4, "decoder_layers": 2},
     "dropout": 0.0,
     "decoder_out_embed_dim": 32,
     "global_capsules": 4,  # the preset has 32, which would have a size of 1
@@ -46,11 +40,7 @@ def make_task(words: int = WORDS) -> TranslationTask:
 
 
 def config_of(arch: str) -> Type[FairseqDataclass]:
-    """Return the dataclass of an architecture's options.
-
-    Raises:
-        UserError: no architecture of this name is registered.
-    """
+    """Return the dataclass of an architecture's options. Raises a UserError if it is not registered."""
     if arch not in MODEL_DATACLASS_REGISTRY:
         raise UserError(f"unknown architecture {arch}; import the package that defines it")
     return MODEL_DATACLASS_REGISTRY[arch]
@@ -65,10 +55,7 @@ def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
 def build_small(
     arch: str, options: Mapping[str, Any] = {}, task: Optional[TranslationTask] = None, seed: int = 1
 ) -> BaseFairseqModel:
-    """Build the architecture with width 32 and 2+2 layers, in eval mode.
-
-    Random numbers are added to all parameters, so that none is zero.
-    """
+    """Build the architecture with width 32 and 2+2 layers, in eval mode, with noise so that no parameter is zero."""
     torch.manual_seed(seed)
     model = build_model(Namespace(arch=arch, **small_options(arch, options)), task or make_task())
     with torch.no_grad():
@@ -80,10 +67,7 @@ def build_small(
 
 
 def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
-    """Return the criterion that computes the losses of the model's mechanisms, and the options that turn them on.
-
-    Weights that are options of the model are not among them.
-    """
+    """Return the criterion that computes the losses of a model's mechanisms, and its options that turn them on."""
     losses = [name for _, name, _ in heads(model)]
     if not losses:
         return "label_smoothed_cross_entropy", {}
@@ -92,11 +76,11 @@ def criterion_of(model: BaseFairseqModel) -> Tuple[str, Dict[str, float]]:
     return NAME, {weight: float(weight.removesuffix("_weight") in losses) for weight in weights if weight in known}
 
 
-def make_criterion(model: BaseFairseqModel, task: TranslationTask) -> FairseqCriterion:
+def make_criterion(model: BaseFairseqModel, task: Optional[TranslationTask] = None) -> FairseqCriterion:
     """Build the criterion of `criterion_of`, with label smoothing."""
     name, losses = criterion_of(model)
     config = CRITERION_DATACLASS_REGISTRY[name](sentence_avg=False, label_smoothing=0.1, **losses)
-    return CRITERION_REGISTRY[name].build_criterion(config, task)
+    return CRITERION_REGISTRY[name].build_criterion(config, task or make_task())
 
 
 def logits_of(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
@@ -107,11 +91,12 @@ def logits_of(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tensor:
 
 def encode(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tuple[Tensor, Tensor]:
     """Return the encoder output of a batch `[B, I, C]` and its padding mask `[B, I]` (True marks padding)."""
-    encoded = model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"])
-    return encoder_states(encoded)
+    return encoder_states(model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]))
 
 
-def make_sentences(lengths: Iterable[Tuple[int, int]], words: int = WORDS, seed: int = 3) -> List[Dict[str, Any]]:
+def make_sentences(
+    lengths: Iterable[Tuple[int, int]] = LENGTHS, words: int = WORDS, seed: int = 3
+) -> List[Dict[str, Any]]:
     """Return samples with random words. `lengths` are the numbers of words in source and target, without the end."""
     generator = torch.Generator().manual_seed(seed)
     first = Dictionary().nspecial

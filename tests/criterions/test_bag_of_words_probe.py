@@ -68,13 +68,12 @@ def test_a_model_without_a_global_vector_is_refused():
         probe("capsule_transformer", "global")
 
 
-@pytest.mark.parametrize("shape, shown", [((4, 3), r"\[4, 4, 3\]"), ((31,), r"\[4, 31\]")])
+@pytest.mark.parametrize("shape, shown", [((4, 3), r"\[1, 4, 3\]"), ((31,), r"\[1, 31\]")])
 def test_a_tensor_of_another_shape_is_refused(monkeypatch, shape, shown):
     monkeypatch.setattr(GlobalRepresentation, "forward", lambda self, layers, mask: torch.zeros(len(mask), *shape))
-    model, criterion = probe("gret_transformer_base", "global")
-    message = rf"global_representation gives a tensor {shown}, not one vector for each sentence \[4, 32\]; read last"
+    message = rf"global_representation gives a tensor {shown}, not one vector for each sentence \[1, 32\]; read last"
     with pytest.raises(UserError, match=message):
-        criterion(model, BATCH)
+        probe("gret_transformer_base", "global")
 
 
 def test_recall_equals_a_result_by_hand():

@@ -55,13 +55,13 @@ def test_explained_attention_reproduces_decoder_layers(options):
     explanations = decoder_attention(model, SOURCE, PREVIOUS)
     routed = "decoder_routing" not in options
     valid = PREVIOUS.ne(1).T
-    for shown, (query, output), layer in zip(explanations, calls, model.decoder.layers):
-        expected = attended(layer.self_attn, shown.own.after, query)
+    for (shown, _), (query, output), layer in zip(explanations, calls, model.decoder.layers):
+        expected = attended(layer.self_attn, shown.after, query)
         torch.testing.assert_close(output[valid], expected[valid], rtol=1e-5, atol=1e-5)
-        assert torch.equal(shown.own.after, shown.own.after.tril()) and (shown.own.horizontal is not None) == routed
+        assert torch.equal(shown.after, shown.after.tril()) and (shown.horizontal is not None) == routed
     with torch.no_grad():
         mean = model(**BATCH)[1]["attn"][0]  # the mean over the heads of the last layer
-    torch.testing.assert_close(explanations[-1].cross.mean(1)[valid.T], mean[valid.T])
+    torch.testing.assert_close(explanations[-1][1].mean(1)[valid.T], mean[valid.T])
 
 
 def test_joint_self_attention_of_a_decoder_is_not_shown():

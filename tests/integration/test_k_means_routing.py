@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq import utils
 
-from fairseq_capsule.tasks.routing_log import routing_sums
+from fairseq_capsule.tasks.capsule_translation import routing_sums
 from fairseq_capsule.testing import INVARIANTS, build_small, make_batch, make_sentences
 from fairseq_capsule.testing.small_models import LENGTHS
 from fairseq_capsule_lab.analysis.iterations import routing_option

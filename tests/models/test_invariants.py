@@ -5,10 +5,10 @@ A registered architecture is tested automatically (tests/zoo.py).
 
 import pytest
 
-from fairseq_capsule.testing import (
+from fairseq_capsule.testing.inspection import check_inspection
+from fairseq_capsule.testing.invariants import (
     check_gradients,
     check_half_precision,
-    check_inspection,
     check_off_is_fairseqs_own,
     check_padding,
     check_steps,

@@ -126,9 +126,9 @@ def test_kept_votes_stay_contiguous_for_sums():
     source, state = Source(states, torch.zeros(12, 7, dtype=torch.bool)), {}
     with torch.no_grad():
         part(Target(torch.randn(12, 1, part.routing.state_dim)), source, state)
-        before = part.get_incremental_state(state, "source_parts")["values"]
+        before = part.get_incremental_state(state, "source_parts")[0].values
         part.reorder_incremental_state(state, torch.arange(3, 9))
-    after = part.get_incremental_state(state, "source_parts")["values"]
+    after = part.get_incremental_state(state, "source_parts")[0].values
     assert torch.equal(after, before[1:3]) and after.transpose(1, 2).is_contiguous()
 
 

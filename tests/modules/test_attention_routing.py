@@ -41,7 +41,7 @@ def test_long_sentences_in_half_precision_are_finite(dtype):
 def test_a_new_module_gives_every_head_the_same_share():
     q, k = attention_inputs(heads=4)
     logits = (q @ k.transpose(2, 3)).float()
-    vertical = AttentionRouting(4, horizontal=False).capsules(logits).vertical
+    vertical = AttentionRouting(4, horizontal=False).capsules(logits)[0]
     torch.testing.assert_close(vertical, vertical[:, :1].expand_as(vertical))
     torch.testing.assert_close(4 * vertical[:, 0], vertical_routing(logits, 3)[0])
 

@@ -15,7 +15,7 @@ from fairseq_capsule.inspection.attention_routing import routing_statistics
 from fairseq_capsule.mechanisms.base import active_mechanisms
 from fairseq_capsule.modules import AttentionRouting
 from fairseq_capsule.routing import horizontal_routing, vertical_routing
-from fairseq_capsule.tasks.routing_log import log_means, routing_sums
+from fairseq_capsule.tasks.capsule_translation import log_means, routing_sums
 from fairseq_capsule.testing.small_models import small_options
 from tests.tasks.test_capsule_translation import make_capsule_task
 from tests.zoo import CASES, LENGTHS, build, case_name, make_batch, make_criterion, make_sentences
@@ -96,7 +96,7 @@ def test_attention_norms_are_those_that_the_model_adds():
     source, previous = net_input["src_tokens"], net_input["prev_output_tokens"]
     explained = {
         "encoder": (encoder_attention(model, source), source),
-        "decoder": ([layer.own for layer in decoder_attention(model, source, previous)], previous),
+        "decoder": ([own for own, _ in decoder_attention(model, source, previous)], previous),
     }
     for side, (layers, tokens) in explained.items():
         for part in ("vertical", "horizontal") if side == "encoder" else ("horizontal",):

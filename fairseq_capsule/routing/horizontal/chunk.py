@@ -20,7 +20,7 @@ from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from fairseq_capsule.routing.precision import without_autocast
-from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
+from fairseq_capsule.routing.squash import curvatures, norm_parts, squash_gradient
 
 # Positions in a block, also in the cache of a long prefix in decoding (recurrent.py). CPU time on one core, 8 heads of
 # 64: with 32 or 128 a training step is slower at 1,024 words (727 and 628 ms instead of 582 ms). With 128 or more a
@@ -86,15 +86,8 @@ def _add_product(total: Tensor, left: Optional[Tensor], right: Tensor) -> Tensor
 def causal_routing(queries: Tensor, keys: Tensor, iterations: int, *, block: int = BLOCK, rows: int = ROWS) -> Tensor:
     """Route the votes up to each position to the heads, all positions at once.
 
-    Args:
-        queries: `[B, H, L, d]`, scaled; rows of 0 are excluded.
-        keys: `[B, H, L, d]`; rows of 0 are excluded.
-        iterations: routing iterations, at least 1.
-        block: positions in a block.
-        rows: routings that are computed together.
-
-    Returns:
-        The squashed capsules, `[B, H, L, L]`.
+    Queries and keys are `[B, H, L, d]`; rows of 0 are excluded. `block` positions form a block, and `rows` routings are
+    computed together. Returns the squashed capsules, `[B, H, L, L]`.
     """
     length = queries.size(2)
     missing = -length % block
@@ -157,20 +150,20 @@ class _CausalRouting(torch.autograd.Function):
             part = CausalVotes(q, k, inner)
             sums = rows.of(totals).unsqueeze(2) @ part.keys.mT
             sums = sums.sub_(offsets[:, :, : rows.blocks].unsqueeze(3)).mul_(rows.mask)
-            parts = _norm_parts(sums)
-            kept += [sums, *parts]
+            inverse, divisor = _norm_parts(sums)
+            kept += [sums, inverse, divisor]
             weights = None
             for _ in range(iterations - 1):
-                capsules = sums / parts.divisor
+                capsules = sums / divisor
                 before = part.before(capsules)
                 agreements = part.agreements(capsules, before)
                 weights = agreements if weights is None else weights.add_(agreements)
                 couplings = weights.softmax(dim=1).mul_(rows.mask)
                 after = part.after(couplings)
                 sums = part.sums(couplings, after)
-                parts = _norm_parts(sums)
-                kept += [before, couplings, after, sums, *parts]
-            capsules = sums / parts.divisor
+                inverse, divisor = _norm_parts(sums)
+                kept += [before, couplings, after, sums, inverse, divisor]
+            capsules = sums / divisor
             columns = min(rows.blocks * queries.size(3), length)
             rows.of(result)[..., :columns] = capsules.transpose(2, 3).flatten(3)[..., :columns]
         ctx.iterations, ctx.chunk = iterations, chunk
@@ -197,7 +190,7 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, ...]:
         of_rows = kept[index * size : (index + 1) * size]
         squashed = [of_rows[start : start + 3] for start in range(0, size, 6)]
         products = [of_rows[start : start + 3] for start in range(3, size, 6)]
-        slopes = curvatures([NormParts(*parts) for _, *parts in squashed])
+        slopes = curvatures([inverse for _, inverse, _ in squashed])
         columns = rows.blocks * queries.size(3)
         capsules_gradient = rows.of(gradient)[..., :columns]
         capsules_gradient = pad(capsules_gradient, (0, columns - capsules_gradient.size(3)))
@@ -242,5 +235,5 @@ def _add_gradient(
         keys.add_(capsules.mT @ after)
 
 
-def _norm_parts(sums: Tensor) -> NormParts:
+def _norm_parts(sums: Tensor) -> Tuple[Tensor, Tensor]:
     return norm_parts(torch.linalg.vector_norm(sums, dim=ALL, keepdim=True))

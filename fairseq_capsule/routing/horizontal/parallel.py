@@ -23,19 +23,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from fairseq_capsule.routing.precision import without_autocast
-from fairseq_capsule.routing.squash import NormParts, curvatures, norm_parts, squash_gradient
+from fairseq_capsule.routing.squash import curvatures, norm_parts, squash_gradient
 
 
 def positional_routing(votes: Tensor, iterations: int, basis: Optional[Tensor] = None) -> Tensor:
-    """Route the votes up to each position to the heads.
+    """Route the votes up to each position to the heads. Returns the squashed capsules.
 
-    Args:
-        votes: `[B, H, L, D]`; rows of 0 are excluded.
-        iterations: routing iterations, at least 1.
-        basis: `[B, H, K, D]` if the votes are `votes basisᵀ`; None if they are `votes`.
-
-    Returns:
-        The squashed capsules, `[B, H, L, K]`, or `[B, H, L, D]` without a basis.
+    The votes are `votes` `[B, H, L, D]`, or with a basis `[B, H, K, D]` they are `votes basisᵀ`; rows of 0 are
+    excluded. The capsules are `[B, H, L, D]`, or with a basis `[B, H, L, K]`.
     """
     return _PositionalRouting.apply(votes, basis, iterations)
 
@@ -51,12 +46,12 @@ class _PositionalRouting(torch.autograd.Function):
         for iteration in range(iterations):
             sums = coupling @ votes
             measured = None if metric is None else sums @ metric
-            parts = norm_parts(_norm(sums, measured))
-            kept += [coupling, *parts]
+            inverse, divisor = norm_parts(_norm(sums, measured))
+            kept += [coupling, inverse, divisor]
             if iteration == iterations - 1:
-                squashed = sums / parts.divisor
+                squashed = sums / divisor
             else:
-                squashed = (sums if measured is None else measured) / parts.divisor
+                squashed = (sums if measured is None else measured) / divisor
                 weights = _add_product(weights, squashed, votes.transpose(2, 3))
                 coupling = weights.softmax(dim=1).tril_()
             kept += [squashed, *([] if measured is None else [sums, measured])]
@@ -75,7 +70,7 @@ def _backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, Optional[Tensor]]:
     votes, basis, *kept = ctx.saved_tensors
     last, size = ctx.iterations - 1, len(kept) // ctx.iterations
     couplings, inverses, divisors, squashed, *metrical = (kept[part::size] for part in range(size))
-    slopes = list(zip(divisors, curvatures([NormParts(*parts) for parts in zip(inverses, divisors)])))
+    slopes = list(zip(divisors, curvatures(inverses)))
 
     # capsules = f(n) S with n = S · M and M = S metric
     metric = basis_gradient = metric_gradient = None

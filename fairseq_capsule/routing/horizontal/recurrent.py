@@ -78,14 +78,10 @@ def route_last_token(
 
 
 def append_to_block(kept: Optional[Tensor], row: Tensor) -> Tensor:
-    """Append the last position's logits to those of a single block.
+    """Append the last position's logits `[B, H, 1, L]` to those of a single block.
 
-    Args:
-        kept: `[B, H, L-1, b']`, the result for the previous position, or None at the first position.
-        row: the last position's logits, `[B, H, 1, L]`.
-
-    Returns:
-        `[B, H, L, b]` with `b ≥ L`; a row is 0 after its own position.
+    `kept` is the result for the previous position, `[B, H, L-1, b']`, or None at the first position. The result is `[B,
+    H, L, b]` with `b ≥ L`; a row is 0 after its own position.
     """
     length = row.size(3)
     width = length + -length % WIDTH
