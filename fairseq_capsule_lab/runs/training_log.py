@@ -24,17 +24,11 @@ Curve = Dict[int, float]
 
 @dataclass
 class TrainingLog:
-    """Figures of one training.
+    """Figures of one training."""
 
-    Attributes:
-        validation: the curve of each measure.
-        parameters: the number of parameters that fairseq reports.
-        words_per_second: target tokens per second of training, the median over epochs.
-    """
-
-    validation: Dict[str, Curve] = field(default_factory=dict)
-    parameters: Optional[int] = None
-    words_per_second: Optional[float] = None
+    validation: Dict[str, Curve] = field(default_factory=dict)  # of each measure
+    parameters: Optional[int] = None  # their number that fairseq reports
+    words_per_second: Optional[float] = None  # target tokens of training, the median over epochs
 
 
 def read_training_log(path: Path) -> TrainingLog:
