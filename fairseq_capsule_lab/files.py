@@ -75,15 +75,10 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
 
 
 def require_plain(folder: Path, shown: str = "", links: Sequence[str] = ()) -> None:
-    """Refuse a folder with anything else than regular files and folders.
+    """Refuse a folder with anything else than regular files and folders, also in its folders.
 
     Otherwise a command that writes or deletes here could do so in another place, and one that reads could wait for a
-    pipe.
-
-    Args:
-        folder: the folder, with all folders in it.
-        shown: its name in messages.
-        links: names of links that it may have itself.
+    pipe. It may have `links` with these names itself. In messages it is called `shown`.
     """
     folders = [str(folder)]
     allowed = [os.path.join(folder, name) for name in links]

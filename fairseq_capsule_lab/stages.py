@@ -42,27 +42,18 @@ class StageError(LabError):
 class Stage(NamedTuple):
     """One step.
 
-    Attributes:
-        output: the name of the file or folder that it makes.
-        make: called with the temporary path to make, and a log for the output of commands. After `CalledProcessError`
-            the last line of the log is the reason. A command may also make its complete output under its own name.
-        needs: names of what must exist.
-        log: the name of a log that is kept; by default a log is removed with the end of the stage.
+    `make` is called with the temporary path to make, and a log for the output of commands. After `CalledProcessError`
+    the last line of the log is the reason. A command may also make its complete output under its own name.
     """
 
-    output: str
+    output: str  # the name of the file or folder that it makes
     make: Callable[[Path, BinaryIO], object]
-    needs: Sequence[str] = ()
-    log: str = ""
+    needs: Sequence[str] = ()  # names of what must exist
+    log: str = ""  # the name of a log that is kept; others are removed with the end of the stage
 
 
 class Folder:
-    """A folder in which a script works.
-
-    Args:
-        out: the folder, as the user named it.
-        script: the name of the script, the first line of the settings; empty for a folder without settings.
-    """
+    """A folder `out`, as the user named it, in which a script works: the first line of its settings, if it has any."""
 
     def __init__(self, out: str, script: str = ""):
         self.out, self.path, self.script = out, Path(os.path.abspath(out)), script

@@ -59,10 +59,7 @@ class SplitCounts:
 class ParallelText:
     """Counts of a split that has a file for each language, and the problems of its lines.
 
-    Args:
-        files: their names.
-        longest: the maximum number of tokens in a line.
-        empty: the problem of a line without tokens.
+    A line may have up to `longest` tokens; without any it has the problem `empty`.
     """
 
     def __init__(self, files: Sequence[str], longest: int = 0, empty: str = EMPTY):
@@ -188,11 +185,7 @@ class FolderCheck:
             self._repeated.setdefault(other, {}).setdefault(pair, (line, number))
 
     def overlaps(self, files: Mapping[str, str]) -> Iterator[Fault]:
-        """Yield the splits of which too much is in train.
-
-        Args:
-            files: the file to name for each split.
-        """
+        """Yield the splits of which too much is in train, with the file to name for each."""
         for split, lines in self._repeated.items():
             counts = self.splits[split]
             counts.overlap = len(lines)

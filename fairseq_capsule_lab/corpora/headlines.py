@@ -24,17 +24,14 @@ _SLOT = re.compile(r"{(\w+?)(?:([-<])(\w+))?}")
 class Event(NamedTuple):
     """An event, as templates. `{2-9}` is a number, `{city}` a word or a phrase; or else what was drawn for the name.
 
-    Attributes:
-        draws: what is drawn first, in this order: `name=template`; or only `city`, which is `city={city}`. Several
-            alternatives are `long short=获得了冠军/夺冠|进入了决赛/进决赛`.
-        text: its sentence, without the full stop.
-        aside: a sentence that may stand beside it.
+    What is drawn first, in this order, is `name=template`; or only `city`, which is `city={city}`. Several alternatives
+    are `long short=获得了冠军/夺冠|进入了决赛/进决赛`.
     """
 
     draws: str
-    text: str
+    text: str  # its sentence, without the full stop
     headline: str
-    aside: str
+    aside: str  # a sentence that may stand beside it
 
 
 _TEXT = Path(__file__).with_name("headlines.txt").read_text(encoding="utf-8")

@@ -21,11 +21,7 @@ Pair = tuple[str, str]
 
 
 def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], seed: int) -> None:
-    """Move pairs from the training text of a folder into new files SPLIT.LANG.
-
-    Args:
-        sizes: the number of pairs of each split; 0: the split is not made.
-    """
+    """Move as many pairs as `sizes` says from the training text of a folder into new files SPLIT.LANG; 0: none."""
     total = sum(sizes.values())
     training = [folder / f"train.{language}" for language in languages]
     numbers = _smallest(_pairs_of(training), total, seed)

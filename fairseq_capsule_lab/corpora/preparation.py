@@ -31,9 +31,6 @@ def prepare(recipe: Recipe, choices: Options, program: str, words: Sequence[str]
     Args:
         choices: the options that the user gave; others are empty.
         program, words: what the user called, for the manifest and for warnings.
-
-    Raises:
-        LabError: an option is wrong, the folder has other settings, or a stage failed.
     """
     options = recipe.final_options(choices)
     require_tools("fairseq-preprocess")

@@ -21,12 +21,7 @@ _PERIOD = 0.1  # seconds between two looks at the processes
 
 
 def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) -> None:
-    """Make the data of students.
-
-    Args:
-        program, words: what the user called, for the manifest.
-        arguments: teacher, data, out, and the options with their values.
-    """
+    """Make the data of students. `program` and `words` are what the user called, for the manifest."""
     beam = whole("--beam", arguments["beam"], high=1000)
     number = whole("--shards", arguments["shards"], high=100_000)
     max_tokens = whole("--max-tokens", arguments["max-tokens"])

@@ -59,11 +59,7 @@ class EvaluationPlan:
 
 
 def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
-    """Check the arguments of evaluate.sh and plan the evaluation; a LabError names a wrong value.
-
-    Args:
-        arguments: the paths run and data, and the options, empty for the default.
-    """
+    """Check the paths and options of evaluate.sh, empty for the default, and plan the evaluation."""
     run, data = (place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("run", "data"))
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):

@@ -23,20 +23,13 @@ _PAGES = "glibc.malloc.hugetlb=1"
 
 @dataclass(frozen=True)
 class Machines:
-    """The devices and processes of a training.
+    """The devices and processes of a training."""
 
-    Attributes:
-        gpus: as in CUDA_VISIBLE_DEVICES; empty for the CPU.
-        processes: their number per node.
-        node: the number of this node, from 0.
-        launcher: the first words of the command, which start one process for each device.
-    """
-
-    gpus: tuple[str, ...]
-    processes: int
+    gpus: tuple[str, ...]  # as in CUDA_VISIBLE_DEVICES; empty for the CPU
+    processes: int  # per node
     nodes: int
-    node: int
-    launcher: tuple[str, ...]
+    node: int  # the number of this node, from 0
+    launcher: tuple[str, ...]  # the first words of the command, which start one process for each device
 
     @property
     def world(self) -> int:

@@ -49,11 +49,8 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
     """Write a data folder whose training targets are a teacher's translations. Return two lines that count them.
 
     A sentence keeps its own target if its translation is empty, reaches the maximum length (twice the source plus 10,
-    or the `longest` that the teacher supports), or is missing because the teacher skips its source.
-
-    Args:
-        shards: the folder with the outputs of fairseq-generate.
-        out: the new folder.
+    or the `longest` that the teacher supports), or is missing because the teacher skips its source. `shards` has the
+    outputs of fairseq-generate.
     """
     pair = f"{source}-{target}"
     out.mkdir()

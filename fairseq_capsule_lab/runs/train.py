@@ -35,12 +35,7 @@ _PERIOD = 0.2  # seconds between two looks at the log
 
 
 def train(program: str, words: Sequence[str], arguments: Mapping[str, str], overrides: Sequence[str]) -> None:
-    """Train, or continue a training, and print its progress.
-
-    Args:
-        program, words: what the user called, for the manifest and messages.
-        arguments, overrides: see `training_plan.plan`.
-    """
+    """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
     planned = plan(arguments, overrides, os.environ)
     environment = machine.child_environment(",".join(planned.machines.gpus))

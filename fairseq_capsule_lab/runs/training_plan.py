@@ -36,12 +36,7 @@ class TrainingPlan:
 
 
 def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> TrainingPlan:
-    """Check the arguments of train.sh and plan the training; a LabError names a wrong value.
-
-    Args:
-        arguments: the paths config, data and out, and the options, empty for the default.
-        overrides: settings in Hydra's syntax.
-    """
+    """Check the paths and options of train.sh, empty for the default, and its Hydra settings; plan the training."""
     config, data = (
         place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("config", "data")
     )
