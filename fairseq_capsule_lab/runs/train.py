@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fairseq_capsule.errors import UserError, one_line
@@ -106,7 +107,8 @@ class Training:
                     stderr=subprocess.STDOUT,
                     env={**environment, "HYDRA_FULL_ERROR": "1", "PYTHONWARNINGS": "ignore"},
                     pass_fds=[self.folder.descriptor] if self.folder.descriptor >= 0 else [],
-                    preexec_fn=_ignore_keyboard,
+                    # The terminal sends Ctrl-C to it too, but this process ends it.
+                    preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_IGN),
                 )
             if self.interrupted:
                 self.child.terminate()
@@ -182,11 +184,6 @@ def _show(lines: Sequence[bytes]) -> None:
             if match:
                 sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
     sys.stdout.buffer.flush()
-
-
-def _ignore_keyboard() -> None:
-    """In the child, before its program: the terminal sends Ctrl-C to it too, but this process ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _now() -> str:
