@@ -79,10 +79,10 @@ class _PreparedFolder(FolderCheck):
 
     def _listed_files(self) -> list[str]:
         """Return the existing files that a manifest must list."""
-        patterns = [f"{stage}/{split}.{name}" for stage in self.stages for split in self.names for name in self.sides]
-        patterns += ["bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*"]
-        files = (path for pattern in patterns for path in self.folder.glob(pattern) if path.suffix != ".log")
-        return [self._name(path) for path in files if path.is_file()]
+        names = [f"{stage}/{split}.{name}" for stage in self.stages for split in self.names for name in self.sides]
+        patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
+        others = (path for pattern in patterns for path in self.folder.glob(pattern) if path.suffix != ".log")
+        return [*(name for name in names if (self.folder / name).is_file()), *map(self._name, others)]
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
