@@ -38,9 +38,8 @@ class Trouble(Exception):
 def installation() -> str:
     place, installed = Path(__file__).parent, version_of(NAME)
     if not installed:
-        raise Trouble(
-            f"used by its path, {place}; requirements are not checked", f"{FIX_PLUGIN}, to check them", "warn"
-        )
+        detail = f"used by its path, {place}; requirements are not checked"
+        raise Trouble(detail, f"{FIX_PLUGIN}, to check them", "warn")
     importlib.import_module("packaging.requirements")  # without it no requirement can be read
     if installed != __version__:
         raise Trouble(f"the code is version {__version__}, its metadata version {installed}: install it again")

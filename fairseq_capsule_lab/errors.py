@@ -25,11 +25,7 @@ def shown(value: Any, most: int = 80) -> str:
 
 
 def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
-    """A whole number, from an int or decimal digits.
-
-    Raises:
-        LabError: another value, or a number outside of low to high.
-    """
+    """A whole number from low to high, from an int or decimal digits. Another value is a LabError."""
     written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value, re.ASCII)
     count = int(value) if written else value
     if type(count) is int and low <= count <= high:
@@ -40,11 +36,7 @@ def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
 
 
 def number(name: str, value: Any) -> float:
-    """A number from -1000 to 1000, from a number or a text without an exponent.
-
-    Raises:
-        LabError: another value.
-    """
+    """A number from -1000 to 1000, from a number or a text without an exponent. Another value is a LabError."""
     written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{0,18}\.?[0-9]{1,18}", value, re.ASCII)
     read = float(value) if written else value
     if type(read) not in (int, float) or not math.isfinite(read):
@@ -57,8 +49,7 @@ def number(name: str, value: Any) -> float:
 def name(what: str, value: Any) -> str:
     """A name of a language, split, task or folder: letters, digits and `_`, after the first character also `-.+=`.
 
-    Raises:
-        LabError: another value, such as a path or an option.
+    Another value, such as a path or an option, is a LabError.
     """
     if isinstance(value, str) and re.fullmatch(r"\w[\w.+=-]{0,99}", value):
         return value
@@ -68,21 +59,17 @@ def name(what: str, value: Any) -> str:
 def place(what: str, path: str) -> Path:
     """The absolute path of a file or folder that fairseq opens.
 
-    fairseq passes every path through Hydra and OmegaConf several times, which removes any quoting. So only characters
-    without a special meaning are allowed.
-
-    Raises:
-        LabError: the path has another character.
+    fairseq passes every path through Hydra and OmegaConf several times, which removes any quoting. So a path with a
+    character that has a special meaning is a LabError.
     """
     if not path:
         raise LabError(f"{what}: empty; give a path")
     absolute = os.path.abspath(path)
     for character in absolute:
         if not (character in PLAIN or (character > "\x7f" and character.isprintable())):
-            raise LabError(
-                f"{what} {shown(absolute)}: fairseq cannot open a path with {ascii(character)}; "
-                "rename it with letters, digits, spaces and -._+=,@%#~()[]&!"
-            )
+            problem = f"fairseq cannot open a path with {ascii(character)}"
+            allowed = "letters, digits, spaces and -._+=,@%#~()[]&!"
+            raise LabError(f"{what} {shown(absolute)}: {problem}; rename it with {allowed}")
     return Path(absolute)
 
 

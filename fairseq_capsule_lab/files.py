@@ -14,11 +14,7 @@ Made = TypeVar("Made")
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write a file under a temporary name and move it to `path`.
-
-    Raises:
-        OSError: the file could not be written. An older file of that name is unchanged.
-    """
+    """Write a file under a temporary name and move it to `path`. After an OSError an older file there is unchanged."""
     with replacing(path) as stream:
         stream.write(content)
 
@@ -43,8 +39,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 def new_folder(path: Path) -> Iterator[Path]:
     """Make a folder under a temporary name and move it to `path` at the end. After an error nothing of it is left.
 
-    Raises:
-        OSError: `path` is a file or a folder with files, or a file could not be written.
+    It is an OSError if `path` is a file or a folder with files.
     """
     part, _ = _beside(path, lambda part: part.mkdir(parents=True))
     try:
@@ -68,11 +63,7 @@ def _beside(path: Path, make: Callable[[Path], Made]) -> tuple[Path, Made]:
 
 
 def write_whole(path: Union[str, Path], content: bytes) -> None:
-    """Write a file under a temporary name and move it to `path`, so that a file with this name is always complete.
-
-    Raises:
-        LabError: the file could not be written. An older file of that name is unchanged.
-    """
+    """Write a file as `replace_file` does, or to a device; raise a LabError instead of an OSError."""
     path = Path(path)
     try:
         if path.exists() and not path.is_file():  # a device such as /dev/stdout is written to, not replaced
@@ -84,18 +75,10 @@ def write_whole(path: Union[str, Path], content: bytes) -> None:
 
 
 def require_plain(folder: Path, shown: str = "", links: Sequence[str] = ()) -> None:
-    """Refuse a folder with anything else than regular files and folders.
+    """Refuse a folder with anything else than regular files and folders, also in its folders.
 
     Otherwise a command that writes or deletes here could do so in another place, and one that reads could wait for a
-    pipe.
-
-    Args:
-        folder: the folder, with all folders in it.
-        shown: its name in messages.
-        links: names of links that it may have itself.
-
-    Raises:
-        LabError: it has a link, a pipe or a device.
+    pipe. It may have `links` with these names itself. In messages it is called `shown`.
     """
     folders = [str(folder)]
     allowed = [os.path.join(folder, name) for name in links]

@@ -5,7 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -34,6 +34,18 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of those packages that are installed. fairseq has three possible names."""
     installed = {distribution.metadata["Name"]: distribution.version for distribution in distributions()}
     return {name: installed[name] for name in packages if name in installed}
+
+
+@contextlib.contextmanager
+def handling(signals: Iterable[int], handler: Callable[[int, Any], None]) -> Iterator[None]:
+    """Call a function for signals; not for ignored ones: under nohup the end of the terminal stays ignored."""
+    numbers = [number for number in signals if signal.getsignal(number) != signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, original in before.items():
+            signal.signal(number, original)
 
 
 def output_of(words: Sequence[str], log: BinaryIO, folder: Path, environment: Mapping[str, str]) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ SPLIT.LANG.
 import contextlib
 import fcntl
 import hashlib
+import io
 import os
 import re
 import shutil
@@ -23,7 +24,7 @@ from typing import BinaryIO, NamedTuple
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import require_plain
-from fairseq_capsule_lab.processes import versions
+from fairseq_capsule_lab.processes import handling, versions
 
 PACKAGES = (
     *("fairseq-capsule", "fairseq", "fairseq-fixed", "ve-fairseq", "torch"),
@@ -41,28 +42,18 @@ class StageError(LabError):
 class Stage(NamedTuple):
     """One step.
 
-    Attributes:
-        output: the name of the file or folder that it makes.
-        make: called with the temporary path to make, and a log for the output of commands. It raises an error, or
-            `CalledProcessError` for a command whose last line in the log is the reason. A command that makes its
-            output only when it is complete may make it under its own name.
-        needs: names of what must exist.
-        log: the name of a log that is kept; by default a log is removed with the end of the stage.
+    `make` is called with the temporary path to make, and a log for the output of commands. After `CalledProcessError`
+    the last line of the log is the reason. A command may also make its complete output under its own name.
     """
 
-    output: str
+    output: str  # the name of the file or folder that it makes
     make: Callable[[Path, BinaryIO], object]
-    needs: Sequence[str] = ()
-    log: str = ""
+    needs: Sequence[str] = ()  # names of what must exist
+    log: str = ""  # the name of a log that is kept; others are removed with the end of the stage
 
 
 class Folder:
-    """A folder in which a script works.
-
-    Args:
-        out: the folder, as the user named it.
-        script: the name of the script, the first line of the settings; empty for a folder without settings.
-    """
+    """A folder `out`, as the user named it, in which a script works: the first line of its settings, if it has any."""
 
     def __init__(self, out: str, script: str = ""):
         self.out, self.path, self.script = out, Path(os.path.abspath(out)), script
@@ -71,55 +62,54 @@ class Folder:
 
     @contextlib.contextmanager
     def locked(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
-        """Lock the folder (`lock`), and refuse one with a link that could lead what is written to another place.
+        """Lock the folder (`lock`), and refuse one with links that could lead what is written to another place.
 
-        Args:
-            links: names of links that the folder may have.
-
-        Raises:
-            LabError: it is no folder, cannot be made, or has another link.
+        It may have links with the names `links`.
         """
-        with self.lock():
-            require_plain(self.path, self.out, links)
+        with self.lock(), self.made(links):
             yield self
+
+    @contextlib.contextmanager
+    def made(self, links: Sequence[str] = ()) -> Iterator["Folder"]:
+        """As `locked`, without the lock."""
+        os.close(self._open())
+        require_plain(self.path, self.out, links)
+        yield self
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
         """Make the folder if it is missing, and lock it. A second program waits for the first one.
 
         Processes that inherit `descriptor` keep the lock, so a folder stays locked until the last of them has ended.
-
-        Raises:
-            LabError: it is no folder, or cannot be made.
         """
-        if self.path.exists() and not self.path.is_dir():
-            raise LabError(f"{self.out} is not a folder: name a folder, or a new name")
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.descriptor = os.open(self.path, os.O_RDONLY)
-        except OSError as error:
-            raise LabError(f"cannot make the folder {self.out}: name one that can be written") from error
+        self.descriptor = self._open()
         try:
             try:
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 print(f"waiting for another run in {self.out}", flush=True)
                 fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-            with _ended_by_signals():
+            with handling((signal.SIGHUP, signal.SIGTERM), _end):
                 yield
         finally:
             os.close(self.descriptor)
+
+    def _open(self) -> int:
+        """Make the folder if it is missing, and return its descriptor."""
+        if self.path.exists() and not self.path.is_dir():
+            raise LabError(f"{self.out} is not a folder: name a folder, or a new name")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            raise LabError(f"cannot make the folder {self.out}: name one that can be written") from error
 
     @property
     def settings_file(self) -> Path:
         return self.path / "settings"
 
     def keep_settings(self, settings: Iterable[str]) -> None:
-        """Refuse a folder that was made with other settings. The first finished stage binds it to these.
-
-        Raises:
-            LabError: the settings differ, or the folder cannot be written.
-        """
+        """Refuse a folder that was made with other settings. The first finished stage binds it to these."""
         lines = [f"script {self.script}", *settings]
         if not self.settings_file.exists():
             with self.writing():
@@ -131,10 +121,8 @@ class Folder:
         # A hash means nothing to the user.
         older = ",".join(_without_hash(line) for line in before if line not in lines)
         newer = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
-        raise LabError(
-            f"{self.out} was prepared with {older or 'other settings'}{newer and f', not {newer}'}: delete it, "
-            "or name another folder"
-        )
+        difference = f"{older or 'other settings'}{newer and f', not {newer}'}"
+        raise LabError(f"{self.out} was prepared with {difference}: delete it, or name another folder")
 
     @property
     def _unbound(self) -> Path:
@@ -146,16 +134,10 @@ class Folder:
             self._unbound.rename(self.settings_file)
 
     def run(self, *stages: Stage, keep_going: bool = False) -> list[Stage]:
-        """Run the stages that are not finished.
+        """Run the stages that are not finished. A LabError says in one line why one failed, and names its log.
 
-        Args:
-            keep_going: after a failure, print its line and run the stages that do not need what is missing.
-
-        Returns:
-            The stages that failed or were left out.
-
-        Raises:
-            LabError: a stage failed, in one line that names its log; or its file is of another program.
+        With `keep_going` the line is printed, and the stages run that do not need what is missing. Those that failed or
+        were left out are returned.
         """
         failed = []
         for stage in stages:
@@ -206,19 +188,17 @@ class Folder:
         print(f"{stage.output}: {counts(final)}", flush=True)
 
     def _failure(self, name: str, part: Path, log: Path, error: Exception) -> LabError:
-        said = log.read_bytes().splitlines() if log.exists() else []
-        reason = said[-1].decode(errors="replace") if said else "no reason given"
-        if not isinstance(error, subprocess.CalledProcessError):
-            reason = one_line(str(error)) or type(error).__name__
-        if not self.has_room():
-            reason = "No space left on device"
+        reason = one_line(str(error)) or type(error).__name__
+        if isinstance(error, subprocess.CalledProcessError):
+            said = log.read_bytes().splitlines() if log.exists() else []
+            reason = said[-1].decode(errors="replace") if said else "no reason given"
+        reason = reason if self.has_room() else "No space left on device"
         for rest in part.parent.glob(f"{part.name}*"):
             remove(rest)
         if isinstance(error, UserError) and not isinstance(error, StageError) and self.has_room():
             return LabError(str(error))
-        return LabError(
-            f"stage '{name}' failed: {reason} (full log: {log}); fix the cause and run the same command again"
-        )
+        advice = "fix the cause and run the same command again"
+        return LabError(f"stage '{name}' failed: {reason} (full log: {log}); {advice}")
 
     def has_room(self) -> bool:
         """Return whether the disk has a free megabyte."""
@@ -231,16 +211,13 @@ class Folder:
         try:
             yield
         except OSError as error:
-            raise LabError(
-                f"cannot write in {self.out}, which is read-only or on a full disk: make it writable, or free some "
-                "space"
-            ) from error
+            advice = "make it writable, or free some space"
+            raise LabError(f"cannot write in {self.out}, which is read-only or on a full disk: {advice}") from error
 
     def manifest(self, command_line: str, extra: Iterable[str] = ()) -> Stage:
         """Return the last stage: `manifest.tsv` with the command, its settings and tools, all sources and results.
 
-        Args:
-            extra: further lines, read when the stage runs.
+        The lines `extra` are read when the stage runs.
         """
 
         def make(part: Path, log: BinaryIO) -> None:
@@ -253,10 +230,9 @@ class Folder:
                 lines.append(f"source\t{name[1:]}\t{digest}")
             files = [file for stage in self.stages[:-1] for file in self._files(stage)]
             for name in sorted(str(file.relative_to(self.path)) for file in files):
-                content = (self.path / name).read_bytes()
-                binary = name.endswith((".bin", ".idx", ".model"))
-                number = "" if binary else f"\t{content.count(10)} lines"
-                lines.append(f"file\t{name}\t{hashlib.sha256(content).hexdigest()}{number}")
+                file = self.path / name
+                number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
+                lines.append(f"file\t{name}\t{sha256(file)}{number}")
             part.write_text("".join(f"{line}\n" for line in [*lines, *extra]))
 
         return Stage("manifest.tsv", make)
@@ -267,21 +243,9 @@ class Folder:
         return [file for file in files if file.suffix != ".log" and file.name not in ("SHA256SUMS", "PARTS")]
 
 
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let a signal that ends a program raise SystemExit, so that its children are ended too."""
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    # Under nohup the end of the terminal stays ignored.
-    numbers = [number for number in (signal.SIGHUP, signal.SIGTERM) if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, end) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _end(number: int, frame: object) -> None:
+    """End this program by SystemExit, so that its children are ended too."""
+    raise SystemExit(128 + number)
 
 
 def _lines(file: Path) -> list[str]:
@@ -297,14 +261,18 @@ def _without_hash(line: str) -> str:
     return f"other {key} text" if key in ("train", "valid", "test") else f"other {key}"
 
 
-def fingerprint(*files: Path) -> str:
-    """Return the first 12 hex digits of the SHA-256 of files, one after the other."""
+def fingerprint(*contents: Path | bytes) -> str:
+    """Return the first 12 hex digits of the SHA-256 of files and texts, one after the other."""
     digest = hashlib.sha256()
-    for path in files:
-        with open(path, "rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
+    for content in contents:
+        with open(content, "rb") if isinstance(content, Path) else io.BytesIO(content) as stream:
+            hashlib.file_digest(stream, lambda: digest)
     return digest.hexdigest()[:DIGITS]
+
+
+def sha256(file: Path) -> str:
+    with open(file, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def remove(path: Path) -> None:
@@ -320,17 +288,17 @@ def counts(path: Path) -> str:
     if path.suffix == ".model":
         return f"{path.stat().st_size} bytes"
     if path.is_file():
-        return f"{_count_lines(path)} lines"
+        return f"{count_lines(path)} lines"
     binarised = path / "preprocess.log"
     if binarised.is_file():
         said = (_BINARISED.fullmatch(line) for line in _lines(binarised))
         return ", ".join(f"{line[1]} {line[2]} ({line[3]} <unk>)" for line in said if line)
     texts = sorted(file for file in path.iterdir() if "." in file.name[1:] and not file.name.startswith("."))
     taken = (": ".join(line.split("\t")[:2]) for line in _lines(path / "PARTS"))  # without a warning
-    numbers = ", ".join(f"{file.name} {_count_lines(file)}" for file in texts)
+    numbers = ", ".join(f"{file.name} {count_lines(file)}" for file in texts)
     return "\n".join([numbers, *(f"  {line}" for line in taken)])
 
 
-def _count_lines(path: Path) -> int:
+def count_lines(path: Path) -> int:
     with open(path, "rb") as stream:
         return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))

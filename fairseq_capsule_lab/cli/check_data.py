@@ -6,55 +6,41 @@ from dataclasses import asdict
 
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.cli.arguments import input_folder, percentage, positive_int
-from fairseq_capsule_lab.corpora.check import check_folder
+from fairseq_capsule_lab.corpora.check import folder_check
 from fairseq_capsule_lab.corpora.check_text import Limits, is_train
+
+DIR = "the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess, which allows fewer checks"
+PERCENT = {
+    "most_unknown": "maximum share of a text's tokens that are not in its dictionary (default: %(default)s)",
+    "most_overlap": "maximum share of a validation or test set that is also in the training set (default: %(default)s)",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    defaults = Limits()
-    parser.add_argument(
-        "folder",
-        type=input_folder,
-        metavar="DIR",
-        help="the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess, which allows fewer checks",
-    )
-    parser.add_argument(
-        "--longest",
-        type=positive_int,
-        default=defaults.longest,
-        help="maximum tokens in a sentence (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--most-unknown",
-        type=percentage,
-        default=defaults.most_unknown,
-        metavar="PERCENT",
-        help="maximum share of a text's tokens that are not in its dictionary (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--most-overlap",
-        type=percentage,
-        default=defaults.most_overlap,
-        metavar="PERCENT",
-        help="maximum share of a validation or test set that is also in the training set (default: %(default)s)",
-    )
+    longest, *shares = asdict(Limits()).values()
+    parser.add_argument("folder", type=input_folder, metavar="DIR", help=DIR)
+    longest_help = "maximum tokens in a sentence (default: %(default)s)"
+    parser.add_argument("--longest", type=positive_int, default=longest, help=longest_help)
+    for (name, text), share in zip(PERCENT.items(), shares):
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, type=percentage, default=share, metavar="PERCENT", help=text)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
 
 
 def run(args: argparse.Namespace) -> int:
-    report = check_folder(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
-    findings = report.findings
+    check = folder_check(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
+    findings = list(check.findings())
     if args.json:
-        print(json.dumps({"ok": not findings, **asdict(report)}))
+        splits = {name: asdict(counts) for name, counts in check.splits.items()}
+        report = {"ok": not findings, "findings": list(map(asdict, findings)), "splits": splits, "notes": check.notes}
+        print(json.dumps(report))
         return 1 if findings else 0
-    for name, split in report.splits.items():
+    for name, split in check.splits.items():
         unknown = ", ".join(f"{language} {share:.2f}%" for language, share in split.unknown.items())
         overlap = "" if is_train(name) else f", {split.overlap} of them in train"
         _print(f"{name:<8} {split.pairs} pairs{overlap}; unknown tokens: {unknown}")
-    for note in report.notes:
-        _print(f"note: {note}")
-    for finding in findings:
-        _print(str(finding))
+    for line in (*(f"note: {note}" for note in check.notes), *findings):
+        _print(str(line))
     print(f"{len(findings)} to fix" if findings else "nothing to fix")
     return 1 if findings else 0
 

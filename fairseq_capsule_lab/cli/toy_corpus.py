@@ -5,11 +5,11 @@ import argparse
 from fairseq_capsule_lab.cli.arguments import MOST, MOST_SEED, output_folder, whole_number
 from fairseq_capsule_lab.corpora.headlines import article_pairs
 from fairseq_capsule_lab.corpora.splits import draw_splits, write_parallel
+from fairseq_capsule_lab.corpora.toy.recipe import SIZES
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 from fairseq_capsule_lab.errors import LabError
 
 CORPORA = {"english-german": (("en", "de", "align"), sentence_pairs), "headlines": (("text", "summary"), article_pairs)}
-SIZES = {"train": 30_000, "valid": 500, "test": 500}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

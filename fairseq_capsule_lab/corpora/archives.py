@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, BinaryIO, Optional
 
-from fairseq_capsule_lab.corpora.progress import progress_bar
+from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
 
 CHECKSUMS = Path(__file__).with_name("archives.md5")
@@ -29,24 +29,14 @@ _BROKEN = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 @dataclass(frozen=True)
 class Archives:
-    """Where the archives of a corpus are.
+    """Where the archives of a corpus are."""
 
-    Attributes:
-        folder: the folder of --from; None: they are downloaded.
-        mirror: the address to download from instead of their own, or "".
-        downloads: the folder of downloaded archives.
-    """
-
-    folder: Optional[Path]
-    mirror: str
+    folder: Optional[Path]  # of --from; None: they are downloaded
+    mirror: str  # the address to download from instead of their own, or ""
     downloads: Path
 
     def path(self, address: str) -> Path:
-        """Return the path of an archive. It is downloaded if necessary.
-
-        Raises:
-            LabError: it is missing, cannot be downloaded, or has a wrong checksum.
-        """
+        """Return the path of an archive, downloaded if necessary and with the right checksum."""
         name = address.rpartition("/")[2]
         file = (self.folder or self.downloads) / name
         if not self.folder:
@@ -60,8 +50,8 @@ class Archives:
             with open(file, "rb") as stream:
                 actual = hashlib.file_digest(stream, "md5").hexdigest()
             if actual != expected:
-                problem = f"wrong checksum, MD5 {actual} instead of {expected}: delete it and fetch it again"
-                raise LabError(f"{file}: {problem}")
+                problem = f"wrong checksum, MD5 {actual} instead of {expected}"
+                raise LabError(f"{file}: {problem}: delete it and fetch it again")
         return file
 
 
@@ -84,10 +74,8 @@ def _fetch(address: str, file: Path) -> None:
                 continue
             reason = getattr(error, "reason", None) or error
             reason = reason.strerror if isinstance(reason, OSError) and reason.strerror else reason
-            raise LabError(
-                f"cannot download {address} ({reason}): try again, name another MIRROR=URL, "
-                "or a folder that has the files by --from"
-            ) from error
+            remedy = "try again, name another MIRROR=URL, or a folder that has the files by --from"
+            raise LabError(f"cannot download {address} ({reason}): {remedy}") from error
     if not _is_whole(file.name, part):
         raise LabError(f"{address} is not a complete archive: try again, or name another MIRROR=URL")
     part.rename(file)
@@ -125,11 +113,7 @@ def _is_whole(name: str, file: Path) -> bool:
 
 
 def unpack(files: Sequence[Path], members: Sequence[str], folder: Path) -> None:
-    """Take members, named without their folders, out of an archive or its consecutive parts.
-
-    Raises:
-        LabError: the archive is broken, or lacks a member.
-    """
+    """Take members, named without their folders, out of an archive or its consecutive parts."""
     folder.mkdir(exist_ok=True)
     try:
         for name, content in _contents(files):
@@ -137,10 +121,8 @@ def unpack(files: Sequence[Path], members: Sequence[str], folder: Path) -> None:
                 with open(folder / name, "wb") as stream:
                     shutil.copyfileobj(content, stream, BLOCK)
     except _BROKEN as error:
-        shown = " ".join(map(str, files))
-        raise LabError(
-            f"{shown}: cannot be unpacked ({_reason(error)}): fetch it again, or free some disk space"
-        ) from error
+        problem = f"{' '.join(map(str, files))}: cannot be unpacked ({_reason(error)})"
+        raise LabError(f"{problem}: fetch it again, or free some disk space") from error
     for member in members:
         if not (folder / member).is_file():
             raise LabError(f"{files[-1]} has no {member}: check that this is the right archive")

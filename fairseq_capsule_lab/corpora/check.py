@@ -1,9 +1,7 @@
 """Check of a data folder before a training, with or without its text: one pass over its files, in constant memory."""
 
-import hashlib
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 
@@ -14,17 +12,10 @@ from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
-from fairseq_capsule_lab.corpora.check_text import (
-    Fault,
-    FolderCheck,
-    Limits,
-    SplitCounts,
-    TextFiles,
-    dictionary_order,
-    is_train,
-)
-from fairseq_capsule_lab.corpora.progress import progress_bar
+from fairseq_capsule_lab.corpora.check_text import Fault, FolderCheck, Limits, TextFiles, dictionary_order, is_train
+from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.stages import sha256
 
 FINAL = ("bpe", "characters")  # folders of the text that is binarised
 TEXTS = ("raw", "tokenised", "clean", *FINAL)
@@ -34,34 +25,16 @@ ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file"
 AGAIN = f"delete {MANIFEST} and prepare again"
 
 
-@dataclass(frozen=True)
-class FolderReport:
-    """The result of the check of a folder.
-
-    Attributes:
-        findings: the problems.
-        splits: the figures of each split.
-        notes: one line for each thing that could not be checked, and for each text of which much was left out.
-    """
-
-    findings: list[Fault]
-    splits: dict[str, SplitCounts]
-    notes: tuple[str, ...] = ()
-
-
-def check_folder(folder: Path, limits: Limits) -> FolderReport:
-    """Check the text and the binarised data of a folder, or only the binarised data if the folder has no text.
+def folder_check(folder: Path, limits: Limits) -> FolderCheck:
+    """Return the check of the text and the binarised data of a folder, or of its binarised data if it has no text.
 
     Raises:
         LabError: the folder was made neither by a script nor by fairseq-preprocess, or its preparation did not finish.
         UserError: a dictionary is broken.
     """
-    check: FolderCheck
     if final_text(folder) or (folder / "settings").is_file():  # a prepared folder without its text is damaged
-        check = _PreparedFolder(folder, limits)
-    else:
-        check = check_binarised.BinarisedFolder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
-    return FolderReport(list(check.findings()), check.splits, tuple(check.notes))
+        return _PreparedFolder(folder, limits)
+    return check_binarised.BinarisedFolder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
 
 
 def final_text(folder: Path) -> str:
@@ -84,6 +57,7 @@ class _PreparedFolder(FolderCheck):
             raise LabError(f"{folder}: it has no bin with two dictionaries; {REMEDY}")
         if not self.final:
             raise LabError(f"{folder}: it has no folder bpe or characters; {REMEDY}")
+        self.sides = list(self.dictionaries)
         self.stages = [stage for stage in TEXTS if (folder / stage).is_dir()]
         self.names = self._splits()
         self.notes += _warnings(folder)
@@ -105,15 +79,10 @@ class _PreparedFolder(FolderCheck):
 
     def _listed_files(self) -> list[str]:
         """Return the existing files that a manifest must list."""
-        texts = (
-            self.folder / stage / f"{split}.{language}"
-            for stage in self.stages
-            for split in self.names
-            for language in self.dictionaries
-        )
+        names = [f"{stage}/{split}.{name}" for stage in self.stages for split in self.names for name in self.sides]
         patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
         others = (path for pattern in patterns for path in self.folder.glob(pattern) if path.suffix != ".log")
-        return [*(self._name(path) for path in texts if path.is_file()), *map(self._name, others)]
+        return [*(name for name in names if (self.folder / name).is_file()), *map(self._name, others)]
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
@@ -123,33 +92,35 @@ class _PreparedFolder(FolderCheck):
             yield from dictionary_order(f"bin/dict.{language}.txt", dictionary)
         for stage in self.stages:
             for split in self.names if stage != self.final else ():
-                text = TextFiles(self.folder, stage, split, self.dictionaries)
+                text = self._text(stage, split)
                 for _ in text.read():
                     pass
                 yield from text.findings()
         for split in self.names:
             yield from self._final_split(split)
-        first = next(iter(self.dictionaries))
-        yield from self.overlaps({split: f"{self.final}/{split}.{first}" for split in self.names})
+        yield from self.overlaps({split: f"{self.final}/{split}.{self.sides[0]}" for split in self.names})
+
+    def _text(self, stage: str, split: str) -> TextFiles:
+        return TextFiles(self.folder, stage, split, self.sides, self.limits.longest)
 
     def _final_split(self, split: str) -> Iterator[Fault]:
-        text = TextFiles(self.folder, self.final, split, self.dictionaries)
+        text = self._text(self.final, split)
         comparisons, broken = self._comparisons(split)
         known = [dictionary.indices.keys() for dictionary in self.dictionaries.values()]
         first_unknown: dict[int, tuple[int, str]] = {}  # by side
         for number, pair in text.read():
-            self.overlap.see(split, number, pair)
+            self.see(split, number, pair)
             for side, line in enumerate(pair):
                 tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
                 unknown = [token for token in tokens if token not in known[side]]
-                text.count(side, number, len(tokens), len(unknown), self.limits.longest)
+                text.count(side, number, len(tokens), len(unknown))
                 if unknown:
                     first_unknown.setdefault(side, (number, unknown[0]))
                 for comparison in comparisons[side]:
                     comparison.see(number, tokens)
-        self.splits[split] = SplitCounts(text.pairs, dict(zip(self.dictionaries, text.shares())))
+        counts = self.splits[split] = text.counts(self.sides)
         yield from text.findings()
-        for side, (language, share) in enumerate(self.splits[split].unknown.items()):
+        for side, (language, share) in enumerate(counts.unknown.items()):
             if share > self.limits.most_unknown:
                 first, token = first_unknown[side]
                 problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens: codes and "
@@ -162,13 +133,11 @@ class _PreparedFolder(FolderCheck):
 
     def _comparisons(self, split: str) -> tuple[list[list["_Comparison"]], list[Fault]]:
         """Return the comparisons of each language, and the problems that prevent a comparison."""
-        comparisons: list[list[_Comparison]] = []
+        comparisons: list[list[_Comparison]] = [[] for _ in self.sides]
         findings = []
-        for language, dictionary in self.dictionaries.items():
-            comparisons.append([])
-            indices = [
-                path for path in binarised.binarised_texts(self.bin, split) if binarised.language_of(path) == language
-            ]
+        for side, (language, dictionary) in enumerate(self.dictionaries.items()):
+            texts = binarised.binarised_texts(self.bin, split)
+            indices = [path for path in texts if binarised.language_of(path) == language]
             if not indices:
                 has_text = (self.folder / f"{self.final}/{split}.{language}").is_file()
                 reason = f", but {self.final} has {split}" if has_text else ""
@@ -176,34 +145,33 @@ class _PreparedFolder(FolderCheck):
                 findings.append(Fault(f"bin/{split}.*.{language}.idx", None, problem))
             for index in indices:
                 try:
-                    comparisons[-1].append(_Comparison(index, dictionary))
+                    comparisons[side].append(_Comparison(index, dictionary))
                 except BrokenFile as error:
                     findings.append(Fault(self._name(error.path), None, error.problem))
         return comparisons, findings
 
     def _difference(self, comparison: "_Comparison", text: TextFiles, side: int) -> Iterator[Fault]:
-        tokens = comparison.tokens
-        if tokens.sentences != text.pairs:
-            problem = f"{tokens.sentences} sentences, but {self.final} has {text.pairs}: delete bin and prepare again"
-            yield Fault(self._name(tokens.index), None, problem)
+        again = "delete bin and prepare again"
+        if comparison.sentences != text.pairs:
+            problem = f"{comparison.sentences} sentences, but {self.final} has {text.pairs}: {again}"
+            yield Fault(self._name(comparison.index), None, problem)
         elif comparison.first:
-            dictionary = f"bin/dict.{binarised.language_of(tokens.index)}.txt"
-            problem = f"not the tokens of {text.files[side]} with {dictionary}: delete bin and prepare again"
-            yield Fault(self._name(tokens.data), comparison.first, problem)
+            dictionary = f"bin/dict.{self.sides[side]}.txt"
+            problem = f"not the tokens of {text.files[side]} with {dictionary}: {again}"
+            yield Fault(self._name(comparison.data), comparison.first, problem)
 
 
-class _Comparison:
-    """Comparison of the lines of a text, in order, with the sentences of its binarised form.
+class _Comparison(BinarisedText):
+    """Binarised text that is compared with the lines of its text, which are seen in order.
 
-    Attributes:
-        tokens: the binarised form.
-        first: the first line that has a missing or different sentence, or 0.
+    `first` is the first line that has a missing or different sentence, or 0.
     """
 
     def __init__(self, index: Path, dictionary: Dictionary):
-        self.tokens, self.first, self._dictionary = BinarisedText(index), 0, dictionary
-        self.tokens.require_known_tokens(len(dictionary))
-        self._sentences = check_binarised.sentences_of(self.tokens)
+        super().__init__(index)
+        self.require_known_tokens(len(dictionary))
+        self.first, self._dictionary = 0, dictionary
+        self._sentences = check_binarised.sentences_of(self)
 
     def see(self, number: int, words: list[str]) -> None:
         """Take the next line."""
@@ -223,12 +191,9 @@ def _warnings(folder: Path) -> list[str]:
 
 
 def _manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Fault]:
-    """Compare the SHA-256 of each file that the manifest lists.
-
-    A folder that was not prepared by a script needs no manifest.
+    """Compare the SHA-256 of each file that the manifest lists. A folder that no script prepared needs none.
 
     Args:
-        folder: the prepared folder.
         expected: files that the manifest must list.
         known: files that already have findings; their hashes are not checked.
     """
@@ -259,11 +224,6 @@ def _manifest_findings(folder: Path, expected: Collection[str], known: Collectio
         elif not (folder / file).is_file():
             problem = f"missing, but {MANIFEST} lists it: delete what was made from it and prepare again"
             yield Fault(file, None, problem)
-        elif _sha256(folder / file) != listed[file]:
+        elif sha256(folder / file) != listed[file]:
             problem = f"not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, {MANIFEST} and what "
             yield Fault(file, None, problem + "was made from it and prepare again")
-
-
-def _sha256(path: Path) -> str:
-    with open(path, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -42,14 +42,13 @@ class BinarisedFolder(FolderCheck):
         }
         self.texts = self._texts()
         if not self.dictionaries or not self.texts:
-            raise LabError(
-                f"{folder}: neither a folder that scripts/prepare-*.sh made nor one that fairseq-preprocess made, with "
-                "dict.LANG.txt and SPLIT.SOURCE-TARGET.LANG.idx; name one"
-            )
+            files = "dict.LANG.txt and SPLIT.SOURCE-TARGET.LANG.idx"
+            problem = "neither a folder that scripts/prepare-*.sh made nor one that fairseq-preprocess made"
+            raise LabError(f"{folder}: {problem}, with {files}; name one")
         self.notes += [UNSEEN, *self._absent()]
 
     def _texts(self) -> dict[str, list[tuple[Path, Optional[str]]]]:
-        """Return the files and languages of each split. Train comes last, as `RepeatedPairs` requires.
+        """Return the files and languages of each split. Train comes last, as `see` requires.
 
         If the folder has several language pairs, the names of the splits contain the pair.
         """
@@ -99,7 +98,7 @@ class BinarisedFolder(FolderCheck):
             dictionaries.append(dictionary)
         if not names:
             return
-        text = check_text.ParallelText(names)
+        text = check_text.ParallelText(names, self.limits.longest, f"{EMPTY} and binarise again")
         try:
             for number, pair in check_text.side_by_side(split, sentences):
                 if None in pair:
@@ -110,18 +109,16 @@ class BinarisedFolder(FolderCheck):
                 text.pairs = number
                 bare = [_without_end(sentence, dictionary) for sentence, dictionary in zip(pair, dictionaries)]
                 if len(names) == len(files):  # otherwise a language of the pair is missing
-                    self.overlap.see(split, number, tuple(map(tuple, bare)))
-                for side, tokens in enumerate(bare):
-                    unknown = tokens.count(dictionaries[side].unk())
-                    text.count(side, number, len(tokens), unknown, self.limits.longest, f"{EMPTY} and binarise again")
+                    self.see(split, number, tuple(map(tuple, bare)))
+                for side, (tokens, dictionary) in enumerate(zip(bare, dictionaries)):
+                    text.count(side, number, len(tokens), tokens.count(dictionary.unk()))
             if not text.pairs:
                 yield Fault(names[0], None, f"no sentences: {REMEDY}")
         except BrokenFile as error:
             yield Fault(error.path.name, None, error.problem)
         yield from text.findings()
-        shares = text.shares()
-        self.splits[split] = check_text.SplitCounts(text.pairs, dict(zip(languages, shares)))
-        for name, share in zip(names, shares):
+        counts = self.splits[split] = text.counts(languages)
+        for name, share in zip(names, counts.unknown.values()):
             if share > self.limits.most_unknown:
                 problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
                 yield Fault(name, None, f"{problem}prepare again")
@@ -141,8 +138,7 @@ def _dictionary_name(language: Optional[str]) -> str:
 def _sentences_in(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     """Return the sentences of a file of any --dataset-impl, as numbers of tokens.
 
-    Raises:
-        BrokenFile: the file is incomplete. For the older formats this is raised when the sentence is read.
+    An incomplete file is a `BrokenFile`; for the older formats when the sentence is read.
     """
     if path.suffix != ".idx":
         return _raw_sentences(path, dictionary)
@@ -185,9 +181,8 @@ def _old_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
                 raise BrokenFile(path, f"sentence {number + 1} has tokens that are not in the dictionary: {REMEDY}")
             yield sentence
     except READING_ERRORS as error:
-        raise BrokenFile(
-            path, f"incomplete, or not the index of its .bin file ({type(error).__name__}): {REMEDY}"
-        ) from error
+        problem = f"incomplete, or not the index of its .bin file ({type(error).__name__})"
+        raise BrokenFile(path, f"{problem}: {REMEDY}") from error
 
 
 def _raw_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:

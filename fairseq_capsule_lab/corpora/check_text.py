@@ -2,14 +2,14 @@
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Optional
 
 from fairseq.data import Dictionary
 
-from fairseq_capsule_lab.corpora.progress import progress_bar
+from fairseq_capsule_lab.corpora.parallel import progress_bar
 
 LONGEST_LINE = 1 << 24  # in bytes; a longer line is read in parts, and is not text
 EMPTY = "empty: drop the line in every language"
@@ -26,19 +26,12 @@ WRONG_CHARACTERS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """A problem in a file.
-
-    Attributes:
-        file: the name of the file.
-        line: the first line with the problem, counted from 1, or None if the problem is not in a line.
-        problem: what is wrong and what to do.
-        lines: how many lines have the problem.
-    """
+    """A problem in a file."""
 
     file: str
-    line: Optional[int]
-    problem: str
-    lines: int = 1
+    line: Optional[int]  # the first one with the problem, counted from 1, or None if it is not in a line
+    problem: str  # what is wrong and what to do
+    lines: int = 1  # how many have the problem
 
     def __str__(self) -> str:
         place = f"{self.file}, line {self.line}" if self.line else self.file
@@ -47,62 +40,47 @@ class Fault:
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of the checks.
+    """Limits of the checks."""
 
-    Attributes:
-        longest: the maximum number of tokens in a sentence.
-        most_unknown: the maximum share of unknown tokens in a text, in per cent.
-        most_overlap: the maximum share of a split's pairs that are also in train, in per cent.
-    """
-
-    longest: int = 1024
-    most_unknown: float = 5.0
-    most_overlap: float = 1.0
+    longest: int = 1024  # tokens in a sentence
+    most_unknown: float = 5.0  # per cent of the tokens in a text
+    most_overlap: float = 1.0  # per cent of a split's pairs that are also in train
 
 
-@dataclass(frozen=True)
+@dataclass
 class SplitCounts:
-    """The figures of a split.
-
-    Attributes:
-        pairs: the number of pairs.
-        unknown: the share of unknown tokens in per cent, by language.
-        overlap: the number of pairs that are also in train.
-    """
+    """The figures of a split."""
 
     pairs: int
-    unknown: dict[str, float]
-    overlap: int = 0
+    unknown: dict[str, float]  # per cent of the tokens, by language
+    overlap: int = 0  # pairs that are also in train
 
 
 class ParallelText:
     """Counts of a split that has a file for each language, and the problems of its lines.
 
-    Attributes:
-        files: their names.
-        pairs: the number of pairs.
+    A line may have up to `longest` tokens; without any it has the problem `empty`.
     """
 
-    def __init__(self, files: Sequence[str]):
-        self.files, self.pairs = files, 0
+    def __init__(self, files: Sequence[str], longest: int = 0, empty: str = EMPTY):
+        self.files, self.longest, self.empty = files, longest, empty
+        self.pairs = 0
         self._tokens, self._unknown = [0] * len(files), [0] * len(files)
         self._problems: dict[tuple[int, str], list[int]] = {}  # (side, problem): first line, number of lines
 
     def note(self, side: int, number: int, problem: str) -> None:
         self._problems.setdefault((side, problem), [number, 0])[1] += 1
 
-    def count(self, side: int, number: int, tokens: int, unknown: int, longest: int, empty: str = EMPTY) -> None:
+    def count(self, side: int, number: int, tokens: int, unknown: int) -> None:
         """Count the tokens of a line, and note whether it is empty or too long."""
         self._tokens[side] += tokens
         self._unknown[side] += unknown
-        if not tokens:
-            self.note(side, number, empty)
-        elif tokens > longest:
-            self.note(side, number, TOO_LONG)
+        if not 0 < tokens <= self.longest:
+            self.note(side, number, TOO_LONG if tokens else self.empty)
 
-    def shares(self) -> list[float]:
-        """Return the share of unknown tokens of each file, in per cent."""
-        return [100 * unknown / max(1, tokens) for unknown, tokens in zip(self._unknown, self._tokens)]
+    def counts(self, languages: Iterable[str]) -> SplitCounts:
+        shares = [100 * unknown / max(1, tokens) for unknown, tokens in zip(self._unknown, self._tokens)]
+        return SplitCounts(self.pairs, dict(zip(languages, shares)))
 
     def findings(self) -> Iterator[Fault]:
         for (side, problem), (line, lines) in self._problems.items():
@@ -118,8 +96,8 @@ def side_by_side(name: str, texts: Iterable[Iterable[Any]]) -> Iterator[tuple[in
 class TextFiles(ParallelText):
     """The files of a split, SPLIT.LANGUAGE in the folder of a stage."""
 
-    def __init__(self, folder: Path, stage: str, split: str, languages: Iterable[str]):
-        super().__init__([f"{stage}/{split}.{language}" for language in languages])
+    def __init__(self, folder: Path, stage: str, split: str, languages: Iterable[str], longest: int):
+        super().__init__([f"{stage}/{split}.{language}" for language in languages], longest)
         self._paths = [folder / file for file in self.files]
         self._lines = [0] * len(self.files)
         self._missing = [file for file, path in zip(self.files, self._paths) if not path.is_file()]
@@ -160,8 +138,7 @@ class TextFiles(ParallelText):
 
 def _lines(path: Path) -> Iterator[bytes]:
     with open(path, "rb") as text:
-        while line := text.readline(LONGEST_LINE):
-            yield line
+        yield from iter(lambda: text.readline(LONGEST_LINE), b"")
 
 
 def _wrong_bytes(line: bytes) -> Iterator[str]:
@@ -175,51 +152,43 @@ def _wrong_bytes(line: bytes) -> Iterator[str]:
     yield from (problem for character, problem in WRONG_CHARACTERS.items() if character in text)
 
 
-class RepeatedPairs:
-    """The pairs of other splits that are also in train.
-
-    Attributes:
-        lines: split → pair → its first line in the split and in train.
-    """
-
-    def __init__(self) -> None:
-        self._held_out: dict[Hashable, dict[str, int]] = {}  # pair → split → its first line
-        self.lines: dict[str, dict[Hashable, tuple[int, int]]] = {}
-
-    def see(self, split: str, number: int, pair: Hashable) -> None:
-        """Take a pair. The pairs of the training set must come last."""
-        if not is_train(split):
-            self._held_out.setdefault(pair, {}).setdefault(split, number)
-            return
-        for other, line in self._held_out.get(pair, {}).items():
-            self.lines.setdefault(other, {}).setdefault(pair, (line, number))
-
-
 def is_train(split: str) -> bool:
     """Return whether a split is a part of the training set: `train`, `train1`, `train.en-de`."""
     return re.match(r"train\d*(\.|$)", split) is not None
 
 
 class FolderCheck:
-    """The checks of one folder. `findings` fills `splits` while it reads the files."""
+    """The check of a folder.
+
+    Attributes:
+        splits: the figures of each split; filled by `findings`.
+        notes: one line for each thing that could not be checked, and for each text of which much was left out.
+    """
 
     def __init__(self, folder: Path, limits: Limits):
         self.folder, self.limits = folder, limits
         self.splits: dict[str, SplitCounts] = {}
         self.notes: list[str] = []
-        self.overlap = RepeatedPairs()
+        self._held_out: dict[Hashable, dict[str, int]] = {}  # pair → split → its first line
+        self._repeated: dict[str, dict[Hashable, tuple[int, int]]] = {}  # split → pair → its first line there, in train
 
     def findings(self) -> Iterator[Fault]:
+        """Read the files, and yield their problems."""
         raise NotImplementedError
 
-    def overlaps(self, files: Mapping[str, str]) -> Iterator[Fault]:
-        """Yield the splits of which too much is in train.
+    def see(self, split: str, number: int, pair: Hashable) -> None:
+        """Take a pair, to know which are in train too. The pairs of the training set must come last."""
+        if not is_train(split):
+            self._held_out.setdefault(pair, {}).setdefault(split, number)
+            return
+        for other, line in self._held_out.get(pair, {}).items():
+            self._repeated.setdefault(other, {}).setdefault(pair, (line, number))
 
-        Args:
-            files: the file to name for each split.
-        """
-        for split, lines in self.overlap.lines.items():
-            counts = self.splits[split] = replace(self.splits[split], overlap=len(lines))
+    def overlaps(self, files: Mapping[str, str]) -> Iterator[Fault]:
+        """Yield the splits of which too much is in train, with the file to name for each."""
+        for split, lines in self._repeated.items():
+            counts = self.splits[split]
+            counts.overlap = len(lines)
             if 100 * len(lines) > self.limits.most_overlap * counts.pairs:
                 line, first = min(lines.values())
                 problem = f"the pair is also in train, line {first}, so scores on {split} measure memorisation: "

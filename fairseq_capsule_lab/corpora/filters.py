@@ -48,22 +48,14 @@ def cut_chinese(language: str, line: str) -> str:
 
 
 def normalise(language: str, line: str, clean: bool = False) -> str:
-    """Normalise punctuation by Moses.
-
-    Args:
-        clean: also drop unprintable characters.
-    """
+    """Normalise punctuation by Moses; with `clean`, also drop unprintable characters."""
     if clean:
         line = line.translate(_MOSES_SPACES)
     return _normaliser(language, clean).normalize(f"{line}\n")  # its rules for the end of a line see the line feed
 
 
 def tokenise(language: str, line: str, hyphens: bool = False) -> str:
-    """Tokenise by Moses, with XML escapes.
-
-    Args:
-        hyphens: split words at hyphens too.
-    """
+    """Tokenise by Moses, with XML escapes; with `hyphens`, also at hyphens."""
     return _tokeniser(language).tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
 
 

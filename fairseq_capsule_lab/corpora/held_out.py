@@ -9,10 +9,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from hashlib import blake2b
-from heapq import heappush, heapreplace
+from heapq import heappop, heappush
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora.progress import progress_bar
+from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 500  # characters of a held-out sentence, so that its subwords fit a model
@@ -21,31 +21,21 @@ Pair = tuple[str, str]
 
 
 def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], seed: int) -> None:
-    """Move pairs from the training text of a folder into new files SPLIT.LANG.
-
-    Args:
-        sizes: the number of pairs of each split; 0: the split is not made.
-
-    Raises:
-        StageError: the training text has too few source sentences.
-    """
+    """Move as many pairs as `sizes` says from the training text of a folder into new files SPLIT.LANG; 0: none."""
     total = sum(sizes.values())
     training = [folder / f"train.{language}" for language in languages]
     numbers = _smallest(_pairs_of(training), total, seed)
     if len(numbers) < total:
-        raise StageError(
-            f"{len(numbers)} different source sentences of at most {MOST_LENGTH} characters in the training text: "
-            f"{total} cannot be held out; ask for fewer"
-        )
+        text = f"{len(numbers)} different source sentences of at most {MOST_LENGTH} characters in the training text"
+        raise StageError(f"{text}: {total} cannot be held out; ask for fewer")
     split_of = dict(zip(numbers, (split for split, size in sizes.items() for _ in range(size))))
-    rest = [folder / f"rest.{language}" for language in languages]
     with ExitStack() as stack:
         outputs = {
-            split: [
-                stack.enter_context(open(folder / f"{split}.{language}", "w", encoding="utf-8", newline="\n"))
-                for language in languages
-            ]
+            (split, language): stack.enter_context(
+                open(folder / f"{split}.{language}", "w", encoding="utf-8", newline="\n")
+            )
             for split in ("rest", *(split for split, size in sizes.items() if size))
+            for language in languages
         }
         for pair in _pairs_of(training):
             number = _number(pair[0], seed)
@@ -54,8 +44,9 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
                 continue
             if split != "rest":
                 split_of[number] = ""  # only the first pair of a sentence is written
-            for output, line in zip(outputs[split], pair):
-                output.write(line)
+            for language, line in zip(languages, pair):
+                outputs[split, language].write(line)
+    rest = [folder / f"rest.{language}" for language in languages]
     if not rest[0].stat().st_size:
         raise StageError("all training pairs would be held out: ask for fewer")
     for left, train in zip(rest, training):
@@ -74,21 +65,16 @@ def _is_short(pair: Pair) -> bool:
 
 def _smallest(pairs: Iterable[Pair], count: int, seed: int) -> list[int]:
     """Return the `count` smallest distinct hashes of the short source sentences, in ascending order."""
-    if not count:
-        return []
     largest: list[int] = []  # a heap of negative hashes
     kept: set[int] = set()  # the hashes in it
-    for pair in pairs:
-        if not _is_short(pair):
-            continue
+    for pair in pairs if count else ():
         number = _number(pair[0], seed)
-        if number in kept or (len(largest) == count and number > -largest[0]):
+        if not _is_short(pair) or number in kept or (len(kept) == count and number > -largest[0]):
             continue
         kept.add(number)
-        if len(largest) < count:
-            heappush(largest, -number)
-        else:
-            kept.remove(-heapreplace(largest, -number))
+        heappush(largest, -number)
+        if len(kept) > count:
+            kept.remove(-heappop(largest))
     return sorted(kept)
 
 

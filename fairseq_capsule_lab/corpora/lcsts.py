@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Optional
 
 from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.filters import one_line
-from fairseq_capsule_lab.corpora.help_texts import RESUMES
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Options, Recipe, positive
+from fairseq_capsule_lab.corpora.recipe import EARLIER_DICT, LIMIT, MANIFEST, Corpus, Options, Recipe
 from fairseq_capsule_lab.corpora.subwords import require_dictionary
 from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.stages import StageError
 
 PARTS = {"train": "PART_I.txt", "valid": "PART_II.txt", "test": "PART_III.txt"}
@@ -22,32 +22,29 @@ FIELD = re.compile(r"<(human_label|summary|short_text)>")
 OPENED = re.compile(r"\ufeff?\s*<doc id=\"?(\w+)\"?>")
 
 
-def _check(options: Options) -> Options:
+def _corpus(options: Options) -> Corpus:
     if not options["from"]:
         raise LabError("give --from DIR: the authors of LCSTS distribute it only on application (see --help)")
-    vocabulary, dictionary = positive("--vocabulary", options["vocabulary"]), options["dict"]
+    vocabulary, dictionary = whole("--vocabulary", options["vocabulary"]), options["dict"]
     if dictionary:
         require_dictionary(Path(dictionary))
         characters = Path(dictionary).read_bytes().count(b"\n")
         if characters > vocabulary:
-            raise LabError(
-                f"--dict {dictionary}: {characters} characters, more than --vocabulary {vocabulary}: give a larger "
-                "--vocabulary, or another file"
-            )
+            problem = f"{characters} characters, more than --vocabulary {vocabulary}"
+            raise LabError(f"--dict {dictionary}: {problem}: give a larger --vocabulary, or another file")
     for name in PARTS.values():
         if not Path(options["from"], name).is_file():
-            raise LabError(
-                f"{options['from']}/{name} is missing: --from takes the folder of PART_I.txt, PART_II.txt and "
-                "PART_III.txt"
-            )
-    return options
+            remedy = "--from takes the folder of PART_I.txt, PART_II.txt and PART_III.txt"
+            raise LabError(f"{options['from']}/{name} is missing: {remedy}")
+    raw = partial(_raw, folder=Path(options["from"]))
+    return Corpus(("text", "summary"), raw, [filters.spell], vocabulary=vocabulary)
 
 
-def _raw(raw: RawTexts, options: Options) -> None:
+def _raw(raw: RawTexts, folder: Path) -> None:
     for split, name in PARTS.items():
-        file, train = Path(options["from"], name), split == "train"
-        raw.note_part(name, write_pairs(file, raw.files(split), 0 if train else LEAST, raw.limit if train else 0))
-        raw.note(file)
+        least, limit = (0, raw.limit) if split == "train" else (LEAST, 0)
+        raw.note_part(name, write_pairs(folder / name, raw.files(split), least, limit))
+        raw.note(folder / name)
 
 
 def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> str:
@@ -57,9 +54,6 @@ def write_pairs(path: Path, outputs: Sequence[Path], least: int, limit: int) -> 
         least: the smallest score of a document; 0: all, also those without a score. With one a broken character is an
             error, without one its document is dropped.
         limit: the largest number of pairs; 0: all.
-
-    Raises:
-        StageError: a document has no end, score, text or summary, or a broken character; or there is no pair.
     """
     written, dropped, wrong = 0, 0, []
     with ExitStack() as stack:
@@ -144,29 +138,24 @@ def _fields(document: str) -> dict[str, str]:
 
 LCSTS = Recipe(
     script="prepare-lcsts.sh",
-    help=f"""\
-Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in OUT/bin.
-
-    prepare-lcsts.sh --from DIR [--vocabulary N] [--dict FILE] [--limit N] OUT
-
-  --from DIR     the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on application
-  --vocabulary N largest number of characters in the dictionary (3,500); rarer ones become <unk>
-  --dict FILE    the dictionary of an earlier run, needed to start from a checkpoint of that run
-  --limit N      only the first N training pairs, for a quick test
-
-PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people gave a score
-of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single spaces. The tokens are
-characters. Source and target are called `text` and `summary` and share a dictionary.
-
-  OUT/bin        binarised: train, valid, test
-  OUT/raw        the cleaned text and references for ROUGE; OUT/characters: its next stage
-  OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts, hashes
-
-{RESUMES}""",
-    languages=("text", "summary"),
-    options=("from", "limit", "vocabulary", "dict"),
-    raw=_raw,
-    filters=lambda options: [filters.spell],
+    title="Prepare LCSTS, short Chinese texts and their summaries, from its own files, and binarise it for fairseq, in "
+    "OUT/bin.",
+    usage="--from DIR [OPTION VALUE]... OUT",
+    corpus=_corpus,
+    options={
+        "from DIR": "the folder of PART_I.txt, PART_II.txt and PART_III.txt, which its authors distribute on "
+        "application",
+        "limit N": LIMIT,
+        "vocabulary N": "largest number of characters in the dictionary (3,500); rarer ones become <unk>",
+        "dict FILE": EARLIER_DICT,
+    },
     defaults={"vocabulary": "3500"},
-    check=_check,
+    notes="PART I is the training set. The validation and test sets are the pairs of PART II and PART III that people "
+    "gave a score of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single "
+    "spaces. The tokens are characters. Source and target are called `text` and `summary` and share a dictionary.",
+    results={
+        "OUT/bin": "binarised: train, valid, test",
+        "OUT/raw": "the cleaned text and references for ROUGE; OUT/characters: its next stage; OUT/dict.txt",
+        **MANIFEST,
+    },
 )

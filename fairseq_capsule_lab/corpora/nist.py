@@ -1,11 +1,12 @@
 """NIST Chinese-English, from the LDC's releases: scripts/prepare-nist-zh-en.sh."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters, help_texts
+from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
-from fairseq_capsule_lab.corpora.recipe import Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import LIMIT, Corpus, Options, of_archives
 from fairseq_capsule_lab.corpora.texts import read_segments
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
@@ -15,13 +16,17 @@ EVALUATIONS = {"valid": "mt03", "test": "mt04", "test1": "mt05", "test2": "mt06"
 REFERENCES = 4
 
 
-def _raw(raw: RawTexts, options: Options) -> None:
-    folder = Path(options["from"])
+def _corpus(options: Options) -> Corpus:
+    if not options["from"]:
+        raise LabError("give --from DIR: the LDC distributes these corpora only under its licences (see --help)")
+    return Corpus(("zh", "en"), partial(_raw, folder=Path(options["from"])), [filters.words, filters.lower])
+
+
+def _raw(raw: RawTexts, folder: Path) -> None:
     for release in RELEASES:
         pair = _licensed_file(folder, f"{release}.zh"), _licensed_file(folder, f"{release}.en")
         raw.append(*pair)
-        for file in pair:
-            raw.note(file)
+        raw.note(*pair)
     for split, name in EVALUATIONS.items():
         chinese = _licensed_file(folder, f"{name}_chinese_evalset*.xml", "*-ref.xml")
         english = _licensed_file(folder, f"{name}_chinese_evalset*-ref.xml")
@@ -29,8 +34,7 @@ def _raw(raw: RawTexts, options: Options) -> None:
         for suffix, lines in zip(suffixes, _read_evaluation(chinese, english)):
             with open(raw.folder / f"{split}.{suffix}", "w", encoding="utf-8", newline="\n") as stream:
                 stream.writelines(f"{line}\n" for line in lines)
-        raw.note(chinese)
-        raw.note(english)
+        raw.note(chinese, english)
 
 
 def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
@@ -42,11 +46,7 @@ def _licensed_file(folder: Path, pattern: str, other: str = "") -> Path:
 
 
 def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
-    """Yield the segments of the source, and those of each translation in the order of the source.
-
-    Raises:
-        StageError: there are no segments, not four translations, or a translation has no segment for one of the source.
-    """
+    """Yield the segments of the source, and those of each translation in the order of the source."""
     texts = {(document, segment): text for _, document, segment, text in read_segments(source)}
     if not texts:
         raise StageError(f"{source}: it has no <seg>; give a source file in mteval's format")
@@ -65,40 +65,26 @@ def _read_evaluation(source: Path, references: Path) -> Iterator[list[str]]:
     yield from ([segments[key] for key in texts] for segments in translations.values())
 
 
-def _check(options: Options) -> Options:
-    if not options["from"]:
-        raise LabError("give --from DIR: the LDC distributes these corpora only under its licences (see --help)")
-    return options
-
-
-ZH_EN = Recipe(
+ZH_EN = of_archives(
     script="prepare-nist-zh-en.sh",
-    help=help_texts.of_archives(
-        usage="prepare-nist-zh-en.sh --from DIR",
-        title="NIST Chinese-English, 1.09M pairs, from your own LDC files",
-        options="""\
-  --from DIR     the folder of the LDC releases, which are licensed and never downloaded. Files may lie in subfolders.
-                 Training text, sentence-aligned, UTF-8, one sentence per line: LDC2002E18.zh and LDC2002E18.en,
-                 likewise LDC2003E07, LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in
-                 LDC2010T11, T12, T14 and T17: mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four
-                 translations, likewise mt04, mt05, mt06""",
-        merges="30,000",
-        limits=help_texts.lengths(100, "9"),
-        text="""\
-Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
-characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores ignore case.""",
-        sets="""\
-train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)
-  OUT/raw        the original text; its four references for sacreBLEU are test.en, test.en1, test.en2 and test.en3, and
-                 likewise for the other sets
-  OUT/tokenised, OUT/clean, OUT/bpe
-                 its later stages, with the first reference""",
-        separate=True,
-    ),
-    languages=("zh", "en"),
-    options=("from", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
-    raw=_raw,
-    filters=lambda options: [filters.words, filters.lower],
+    title="NIST Chinese-English, 1.09M pairs, from your own LDC files",
+    usage="--from DIR [OPTION VALUE]... OUT",
+    corpus=_corpus,
+    options={
+        "from DIR": "the folder of the LDC releases, which are licensed and never downloaded. Files may lie in "
+        "subfolders. Training text, sentence-aligned, UTF-8, one sentence per line: LDC2002E18.zh and LDC2002E18.en, "
+        "likewise LDC2003E07, LDC2003E14, LDC2004T07 (Hansards), LDC2004T08, LDC2005T06. Test sets, as in LDC2010T11, "
+        "T12, T14 and T17: mt03_chinese_evalset*.xml and mt03_chinese_evalset*-ref.xml with four translations, "
+        "likewise mt04, mt05, mt06",
+        "limit N": LIMIT,
+    },
     defaults={"merges": "30000", "share": "separate", "max-length": "100", "ratio": "9"},
-    check=_check,
+    notes="Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, "
+    "unprintable characters are dropped, words are tokenised (XML escapes kept) and lower-cased, because the scores "
+    "ignore case.",
+    sets="train, valid (MT03), test (MT04), test1 (MT05), test2 (MT06)",
+    results={
+        "OUT/raw": "the original text; its four references for sacreBLEU are test.en, test.en1, test.en2 and test.en3, "
+        "and likewise for the other sets. OUT/tokenised, OUT/clean, OUT/bpe: its later stages, with the first reference"
+    },
 )

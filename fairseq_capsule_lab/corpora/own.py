@@ -1,33 +1,23 @@
 """The user's own parallel text: scripts/prepare.sh."""
 
-import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from fairseq_capsule_lab.corpora import filters, help_texts, recipe
+from fairseq_capsule_lab.corpora import filters, recipe
 from fairseq_capsule_lab.corpora.held_out import hold_out
 from fairseq_capsule_lab.corpora.parallel import Filter
-from fairseq_capsule_lab.corpora.preparation import Corpus, Options
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Page
+from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
 from fairseq_capsule_lab.corpora.texts import append_good_pairs
-from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import DIGITS
+from fairseq_capsule_lab.errors import LabError, whole
+from fairseq_capsule_lab.stages import fingerprint
 
-SCRIPT = "prepare.sh"
 SPLITS = ("train", "valid", "test")
-# In the order of the settings.
-BOUND = (
-    *("from", "valid-lines", "test-lines", "seed", "bpe", "merges", "share", "tokenise", "max-length", "ratio"),
-    *("codes", "dict", "limit"),
-)
-OPTIONS = ("source", "target", *BOUND)
-FLAGS = ("lower",)
-_DEFAULTS = {"merges": "10000", "max-length": "250", "ratio": "9", "seed": "1"}
+UNBOUND = ("source", "target")  # they stand before the other settings
 _TOKENISERS: dict[str, Optional[Filter]] = {
     "moses": filters.moses,
     "jieba": filters.cut_chinese,
@@ -35,45 +25,6 @@ _TOKENISERS: dict[str, Optional[Filter]] = {
     "none": None,
 }
 _LANGUAGE = re.compile(r"[A-Za-z]([A-Za-z_]*[A-Za-z])?")
-HELP = f"""\
-Prepare your own parallel text from plain or gzipped files, and binarise it for fairseq, in OUT/bin.
-
-    prepare.sh --source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT
-
-  TEXT           PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE
-                 TARGET: two files of any name or two addresses (https://...). --train, --valid and --test can be given
-                 more than once. Several training texts are concatenated. Several test sets are called test, test1, ...
-  --from DIR     a folder with the files of these addresses; without it they are downloaded to OUT/download
-  --source LANG --target LANG
-                 any names of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes
-  --valid-lines N, --test-lines N
-                 without --valid or --test, take N pairs out of the training text. None of their source sentences stays
-                 in the training text
-  --seed N       seed of this choice (1)
-{help_texts.BPE}
-  --merges N     number of merges of subword-nmt or of pieces of SentencePiece (10,000)
-{help_texts.JOINT}
-  --tokenise HOW moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW for source
-                 and target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without
-  --lower        lower-case everything
-  --max-length N, --ratio X
-                 leave out training pairs with more than N (250) words in a sentence, or more than X (9) times the
-                 other's. With SentencePiece pieces are counted. --max-length none turns both limits off
-  --codes FILE --dict FILE
-                 OUT/codes (or OUT/sentencepiece.model) and OUT/dict.txt of an earlier run, needed to start from a
-                 checkpoint of that run
-{help_texts.LIMIT}
-
-Training pairs that are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text
-are a warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a
-byte order mark are removed.
-
-  OUT/bin        binarised: train, valid, test, test1, ...
-{help_texts.RAW}
-  OUT/codes or OUT/sentencepiece.model, OUT/dict.txt, and OUT/manifest.tsv: command, versions, line counts of every part
-                 and stage, hashes
-
-{help_texts.RESUMES}"""
 
 
 class Text(NamedTuple):
@@ -87,16 +38,9 @@ Texts = dict[str, list[Text]]  # by split
 
 
 def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
-    """Take the options --train, --valid and --test, which have one or two values.
-
-    Returns:
-        The texts, and the other words.
-
-    Raises:
-        LabError: a value is missing, or two addresses have the same file name.
-    """
+    """Take the options --train, --valid and --test, which have one or two values. Return them and the other words."""
     texts: Texts = {}
-    names: dict[str, str] = {}  # file name: its address
+    addresses: dict[str, str] = {}  # by file name
     rest, words = [], list(words)
     while words:
         word = words.pop(0)
@@ -107,22 +51,22 @@ def take_texts(words: Sequence[str]) -> tuple[Texts, list[str]]:
         first, second = (*words[:2], "", "")[:2]
         if not first:
             raise LabError(f"{word} requires a value (see --help)")
+        files = [Text(first, second)]
+        problem = ""
         if is_address(first):
             if not is_address(second):
                 problem = "this is an address, so give the address of the target language after it"
-                raise LabError(f"{word} {first}: {problem}")
-            for address in (first, second):
-                _name_address(word, address, names)
         elif os.path.isfile(first):
             if not os.path.isfile(second):
                 problem = "this is a file, so give the file of the target language after it, or the PREFIX of both"
-                raise LabError(f"{word} {first}: {problem}")
         else:
-            texts.setdefault(split, []).extend(Text(prefix) for prefix in first.split(","))
-            del words[:1]
-            continue
-        texts.setdefault(split, []).append(Text(first, second))
-        del words[:2]
+            files = [Text(prefix) for prefix in first.split(",")]
+        if problem:
+            raise LabError(f"{word} {first}: {problem}")
+        for address in filter(is_address, files[0]):
+            _require_own_name(word, address, addresses)
+        texts.setdefault(split, []).extend(files)
+        del words[: 2 if files[0].target else 1]
     return texts, rest
 
 
@@ -130,20 +74,18 @@ def is_address(text: str) -> bool:
     return re.fullmatch(r"[a-z]+://\S+", text) is not None
 
 
-def _name_address(option: str, address: str, names: dict[str, str]) -> None:
+def _require_own_name(option: str, address: str, addresses: dict[str, str]) -> None:
+    """Require that no other address has the same file name, and add it to `addresses`."""
     name = address.rpartition("/")[2]
     if not name:
         raise LabError(f"{option} {address}: this is the address of a folder; give the address of a file")
-    if names.setdefault(name, address) != address:
-        problem = f"{names[name]} has the same file name; download one of the two and give its file"
+    if addresses.setdefault(name, address) != address:
+        problem = f"{addresses[name]} has the same file name; download one of the two and give its file"
         raise LabError(f"{option} {address}: {problem}")
 
 
-def _corpus(choices: Options, words: Sequence[str]) -> Corpus:
-    texts, _ = take_texts(words)
-    options = recipe.shared_options(choices, _DEFAULTS)
+def _corpus(options: Options) -> Corpus:
     source, target = languages = (options["source"], options["target"])
-    recipe.require_libraries(options["bpe"], languages)
     for option, language in zip(("--source", "--target"), languages):
         if not language:
             raise LabError(f"name the language by {option}, such as {option} en")
@@ -151,19 +93,8 @@ def _corpus(choices: Options, words: Sequence[str]) -> Corpus:
             raise LabError(f"{option} takes letters and _, such as en or pt_BR, not '{language}'")
     if source == target:
         raise LabError(f"--source and --target are both {source}: they name the files, so they must differ")
-    recipe.positive("--seed", options["seed"])
-    if not texts.get("train"):
-        raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
-    for split, lines in ((split, options[f"{split}-lines"]) for split in ("valid", "test")):
-        if lines:
-            recipe.positive(f"--{split}-lines", lines)
-        if split in texts and lines:
-            raise LabError(f"--{split} and --{split}-lines: give one of the two")
-        if split not in texts and not lines:
-            raise LabError(
-                f"give the {split} pairs by --{split}, or take some of the training text by --{split}-lines N"
-            )
-    texts = {split: [_locate(split, text, languages) for text in of_split] for split, of_split in texts.items()}
+    seed = whole("--seed", options["seed"])
+    texts = _texts(options, languages)
     default = "jieba" if any(map(filters.is_chinese, languages)) else "moses"
     options["tokenise"] = options["tokenise"] or (default if options["bpe"] == "subword-nmt" else "none")
     tokenisers = tokenisers_of(options, languages)
@@ -175,16 +106,33 @@ def _corpus(choices: Options, words: Sequence[str]) -> Corpus:
         raise LabError(f"--from {options['from']} {problem}")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
-    settings = [f"{split} {_fingerprint(texts[split])}" for split in SPLITS if texts.get(split)]
+    settings = [f"{split} {fingerprint(*_contents(texts[split]))}" for split in SPLITS if split in texts]
     settings += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
-    settings += recipe.settings(options, BOUND if addresses else BOUND[1:], languages, recipe.mirror())
-    filters_ = changes(languages, tokenisers, bool(options["lower"]))
-    raw = partial(write_raw, texts=texts)
-    return Corpus(SCRIPT, languages, options, settings, raw, filters_, recipe.mirror())
+    bound = [name for name in OWN.names() if name not in UNBOUND and (addresses or name != "from")]
+    sizes = {split: int(options[f"{split}-lines"] or 0) for split in ("valid", "test")}
+    raw = partial(write_raw, texts=texts, sizes=sizes, seed=seed)
+    changes: list[Filter] = [filters.printable, partial(_tokenise, tokenisers=dict(zip(languages, tokenisers)))]
+    return Corpus(languages, raw, [*changes, *([filters.lower] if options["lower"] else [])], settings, bound)
+
+
+def _texts(options: Options, languages: Sequence[str]) -> Texts:
+    """Return the texts of the splits, with two files or addresses each that are valid in any folder."""
+    texts: Texts = {split: options[split] for split in SPLITS if split in options}
+    if "train" not in texts:
+        raise LabError("give the training text by --train PREFIX, or --train SOURCE TARGET")
+    for split in ("valid", "test"):
+        lines = options[f"{split}-lines"]
+        if lines:
+            whole(f"--{split}-lines", lines)
+        if split in texts and lines:
+            raise LabError(f"--{split} and --{split}-lines: give one of the two")
+        if split not in texts and not lines:
+            other = f"take some of the training text by --{split}-lines N"
+            raise LabError(f"give the {split} pairs by --{split}, or {other}")
+    return {split: [_locate(split, text, languages) for text in of_split] for split, of_split in texts.items()}
 
 
 def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
-    """Return a text with two files or addresses that are valid in any folder."""
     if text.target:
         return Text(*(place if is_address(place) else os.path.realpath(place) for place in text))
     files = []
@@ -195,6 +143,12 @@ def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
             raise LabError(f"--{split}: no file {file} and no {file}.gz")
         files.append(os.path.realpath(place))
     return Text(*files)
+
+
+def _contents(texts: Sequence[Text]) -> list[Path | bytes]:
+    """Return what a fingerprint depends on: files, and addresses as text."""
+    places = [place for text in texts for place in text]
+    return [f"{place}\n".encode() if is_address(place) else Path(place) for place in places]
 
 
 def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
@@ -212,40 +166,20 @@ def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
     return both
 
 
-def changes(languages: Sequence[str], tokenisers: Sequence[str], lower: bool) -> list[Filter]:
-    """Return the filters from raw to tokenised text."""
-    tokenise = partial(_tokenise, tokenisers=dict(zip(languages, tokenisers)))
-    return [filters.printable, tokenise, *([filters.lower] if lower else [])]
-
-
 def _tokenise(language: str, line: str, tokenisers: dict[str, str]) -> str:
     change = _TOKENISERS[tokenisers[language]]
     return change(language, line) if change else line
 
 
-def _fingerprint(texts: Sequence[Text]) -> str:
-    """Return a hash of the content of files, and of addresses."""
-    digest = hashlib.sha256()
-    for place in (place for text in texts for place in text):
-        if is_address(place):
-            digest.update(f"{place}\n".encode())
-            continue
-        with open(place, "rb") as stream:
-            while block := stream.read(1 << 20):
-                digest.update(block)
-    return digest.hexdigest()[:DIGITS]
-
-
-def write_raw(raw: RawTexts, options: Options, texts: Texts) -> None:
-    """Write the texts, and take validation and test pairs out of the training text."""
+def write_raw(raw: RawTexts, texts: Texts, sizes: Mapping[str, int] = {}, seed: int = 1) -> None:
+    """Write the texts, and take validation and test pairs of these numbers out of the training text."""
     for split in SPLITS:
         for number, text in enumerate(texts.get(split, ())):
             if is_address(text.source):
                 files = [raw.archive(address) for address in text]
             else:
                 files = [Path(place) for place in text]
-                for file in files:
-                    raw.note(file, whole_path=True)
+                raw.note(*files, whole_path=True)
             if split == "train":
                 raw.append(*files)
             else:
@@ -253,9 +187,47 @@ def write_raw(raw: RawTexts, options: Options, texts: Texts) -> None:
     if not raw.files("train")[0].stat().st_size:
         counted = [line.split("\t")[1] for line in (raw.folder / "PARTS").read_text().splitlines()]
         raise LabError(f"no pair of the training text can be used ({' '.join(counted)}): check that the text is UTF-8")
-    sizes = {split: int(options.get(f"{split}-lines") or 0) for split in ("valid", "test")}
     if any(sizes.values()):
-        hold_out(raw.folder, raw.languages, sizes, int(options["seed"]))
+        hold_out(raw.folder, raw.languages, sizes, seed)
 
 
-OWN = Page(SCRIPT, HELP, OPTIONS, _corpus, FLAGS)
+OWN = Recipe(
+    script="prepare.sh",
+    title="Prepare your own parallel text from plain or gzipped files, and binarise it for fairseq, in OUT/bin.",
+    usage="--source LANG --target LANG --train TEXT --valid TEXT --test TEXT [OPTION VALUE]... OUT",
+    corpus=_corpus,
+    options={
+        "source LANG": "any name of letters and _, such as en, zh or pt_BR; Moses knows two-letter codes",
+        "target LANG": "the other language",
+        "lower": "lower-case everything",
+        "from DIR": "a folder with the files of TEXT's addresses; without it they are downloaded to OUT/download",
+        "valid-lines N": "without --valid, take N pairs out of the training text. None of their source sentences stays "
+        "in the training text",
+        "test-lines N": "the same without --test",
+        "seed N": "seed of this choice (1)",
+        "bpe HOW": recipe.BPE,
+        "merges N": "number of merges of subword-nmt or of pieces of SentencePiece (10,000)",
+        "share HOW": recipe.JOINT,
+        "tokenise HOW": "moses, jieba (Chinese by jieba, the other language by Moses), characters or none; or HOW,HOW "
+        "for source and target. Default: none with SentencePiece, otherwise jieba with Chinese and moses without",
+        "max-length N": f"{recipe.LONGEST} (250). With SentencePiece pieces are counted. none turns this limit and the "
+        "ratio's off",
+        "ratio X": f"{recipe.RATIO} (9)",
+        "codes FILE": f"{recipe.EARLIER_CODES}; with SentencePiece its OUT/sentencepiece.model",
+        "dict FILE": recipe.EARLIER_DICT,
+        "limit N": recipe.LIMIT,
+    },
+    defaults={"merges": "10000", "max-length": "250", "ratio": "9", "seed": "1"},
+    notes="TEXT is PREFIX or PREFIX,PREFIX,…: the files PREFIX.LANG or PREFIX.LANG.gz of both languages. Or SOURCE "
+    "TARGET: two files of any name or two addresses (https://...). --train, --valid and --test can be given more than "
+    "once. Several training texts are concatenated. Several test sets are called test, test1, ... Training pairs that "
+    "are broken (for example not UTF-8) or empty on one side are left out and counted; over 5% of a text are a "
+    "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "
+    "byte order mark are removed.",
+    results={
+        "OUT/bin": "binarised: train, valid, test, test1, ...",
+        "OUT/raw": recipe.RAW,
+        "OUT/codes or OUT/sentencepiece.model, OUT/dict.txt": "the merges or pieces, and the dictionary",
+        **recipe.MANIFEST,
+    },
+)

@@ -1,18 +1,21 @@
-"""Blocks of lines on all cores, in order and in constant memory."""
+"""Blocks of lines on all cores, in order and in constant memory, with a progress bar on a terminal."""
 
 import contextlib
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
-from fairseq_capsule_lab.corpora.progress import progress_bar
+from tqdm import tqdm
+
+from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.processes import cores
 
 BLOCK = 1 << 17  # characters; smaller blocks divide a small text among the cores
@@ -22,23 +25,26 @@ Result = TypeVar("Result")
 
 
 class Block(NamedTuple):
-    """Consecutive lines of a file, with their line feeds.
-
-    Attributes:
-        name: of the file, SPLIT.LANG.
-    """
+    """Consecutive lines of a file SPLIT.LANG, with their line feeds."""
 
     name: str
     lines: list[str]
 
 
+class Bar(tqdm):
+    """A bar that starts no thread, because a process with threads is not forked safely."""
+
+    monitor_interval = 0
+
+
+def progress_bar(items: Any, desc: str = "", **options: Any) -> Bar:
+    """Return a bar that yields the items, shown on a terminal only. What could control it is escaped in its name."""
+    return Bar(items, desc=one_line(desc), delay=2, disable=not sys.stderr.isatty(), **options)
+
+
 @contextlib.contextmanager
 def workers(log: BinaryIO, number: int = 0) -> Iterator[Executor]:
-    """Start processes that end with this one, whatever ends it. What they print goes to the log.
-
-    Args:
-        number: of processes; 0: one for each core.
-    """
+    """Start processes, 0: one for each core. They end with this one, whatever ends it, and print to the log."""
     # A fork costs nothing, and this process has no threads.
     kind = "fork" if "fork" in multiprocessing.get_all_start_methods() else None
     context = multiprocessing.get_context(kind)
@@ -83,16 +89,14 @@ def in_order(executor: Executor, function: Callable[[Task], Result], tasks: Iter
 
 
 def blocks(files: Iterable[Path]) -> Iterator[Block]:
-    """Yield the lines of files; at least one block of each file."""
+    """Yield the lines of files."""
     for file in files:
         with open(file, encoding="utf-8", newline="\n") as text:
-            lines = text.readlines(BLOCK)
-            yield Block(file.name, lines)
             while lines := text.readlines(BLOCK):
                 yield Block(file.name, lines)
 
 
-def filter_folder(source: Path, target: Path, filters: Sequence[Filter], log: BinaryIO) -> None:
+def filter_folder(filters: Sequence[Filter], source: Path, target: Path, log: BinaryIO) -> None:
     """Make a folder with the files SPLIT.LANG of another one, each line filtered.
 
     Further references, SPLIT.LANG1, are left out. If the folder exists, its other files stay.

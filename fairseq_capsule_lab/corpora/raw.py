@@ -1,6 +1,5 @@
 """The first stage of a corpus: the texts of all splits as SPLIT.LANG, with the hashes of their sources."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -10,16 +9,14 @@ from typing import Optional, Union
 
 from fairseq_capsule_lab.corpora.archives import Archives, unpack
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
+from fairseq_capsule_lab.stages import sha256
 
 
 class RawTexts:
     """A folder of texts that a recipe fills.
 
     `SHA256SUMS` gets a line for each source, `PARTS` one for each part of the training text: its name, what was taken,
-    and a warning if much was left out.
-
-    Args:
-        limit: the largest number of training pairs; 0: all.
+    and a warning if much was left out. `limit` is the largest number of training pairs; 0: all.
     """
 
     def __init__(self, folder: Path, languages: Sequence[str], archives: Archives, limit: int):
@@ -36,11 +33,9 @@ class RawTexts:
         return bool(self.limit) and self.taken >= self.limit
 
     def train(self, addresses: Union[str, Sequence[str]], member: str) -> None:
-        """Append the pairs of an archive to the training text.
+        """Append the pairs of an archive, or of its parts in order, to the training text.
 
-        Args:
-            addresses: of the archive, or of its parts in order.
-            member: the name of a member without its folder, with {} for the language.
+        `member` is the name of a member without its folder, with {} for the language.
         """
         if self.is_full:
             return
@@ -65,8 +60,7 @@ class RawTexts:
     def hold_out(self, split: str, address: str, member: str) -> None:
         """Append the pairs of an archive to a validation or test set; a broken one is an error.
 
-        Args:
-            member: as for `train`; with {side}, which becomes `src` and `ref`.
+        `member` is as for `train`; {side} becomes `src` and `ref`.
         """
         named = zip(self.languages, ("src", "ref"))
         source, target = self._members(address, [member.format(language, side=side) for language, side in named])
@@ -74,9 +68,8 @@ class RawTexts:
         shutil.rmtree(source.parent)
 
     def _members(self, addresses: Union[str, Sequence[str]], members: Sequence[str]) -> list[Path]:
-        files = [self.archive(address) for address in ([addresses] if isinstance(addresses, str) else addresses)]
-        folder = self.folder / "members"
-        unpack(files, members, folder)
+        folder, files = self.folder / "members", [addresses] if isinstance(addresses, str) else addresses
+        unpack([self.archive(file) for file in files], members, folder)
         return [folder / member for member in members]
 
     def archive(self, address: str) -> Path:
@@ -85,17 +78,14 @@ class RawTexts:
         self.note(file)
         return file
 
-    def note(self, file: Path, whole_path: bool = False) -> None:
-        """Note the hash of a source, by its name once, or by its whole path."""
-        if file.name in self.noted and not whole_path:
-            return
-        with open(file, "rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        name = str(file) if whole_path else file.name
-        if not whole_path:
-            self.noted.add(file.name)
-        with open(self.folder / "SHA256SUMS", "a", encoding="utf-8", errors="surrogateescape") as sums:
-            sums.write(f"{digest}  {name}\n")
+    def note(self, *files: Path, whole_path: bool = False) -> None:
+        """Note the hashes of sources, by their names once, or by their whole paths."""
+        for file in files:
+            name = str(file) if whole_path else file.name
+            if whole_path or name not in self.noted:
+                self.noted.add(name)
+                with open(self.folder / "SHA256SUMS", "a", encoding="utf-8", errors="surrogateescape") as sums:
+                    sums.write(f"{sha256(file)}  {name}\n")
 
 
 def file_below(folder: Path, pattern: str, other: str = "") -> Optional[Path]:

@@ -1,92 +1,174 @@
-"""A recipe: a corpus as a page beside the paper, with its sources, filters, options, defaults and help."""
+"""A recipe: a corpus as a page beside the paper, with its options, help, sources and filters."""
 
-import dataclasses
 import importlib.util
 import os
 import re
-from collections.abc import Callable, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Optional
 
 from fairseq_capsule_lab.corpora import subwords
 from fairseq_capsule_lab.corpora.parallel import Filter
-from fairseq_capsule_lab.corpora.preparation import Corpus, Options, of_side, sides_of
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.errors import MOST, LabError
-from fairseq_capsule_lab.processes import require_tools
+from fairseq_capsule_lab.errors import LabError, whole
 from fairseq_capsule_lab.stages import fingerprint
 
+Options = dict[str, Any]  # by name; "" for what is neither given nor has a default
 # Of every corpus, whether or not it has an option for it.
 DEFAULTS = {
     **dict.fromkeys(("from", "limit", "max-length", "ratio", "codes", "dict"), ""),
     **{"bpe": "subword-nmt", "merges": "32000", "share": "joint"},
 }
-_ADDRESSES = "the addresses in this script"  # in the settings
+
+# --- help ------------------------------------------------------------------------------------------------------------
+
+ARCHIVES = "the folder of the archives, named as published; without it they are downloaded (MIRROR=URL: from there):"
+BPE = "subword-nmt (default), sentencepiece (its unigram model) or sentencepiece-bpe"
+JOINT = "joint (default): one list of merges and one dictionary for both languages; or separate"
+SEPARATE = "separate (default): merges and a dictionary for each language; or joint: the same for both"
+LONGEST = "leave out training pairs with more than N words in a sentence"
+RATIO = "leave out training pairs with a sentence of more than X times the other's words"
+EARLIER_CODES = "OUT/codes of an earlier run, needed with its --dict to start from a checkpoint of that run"
+EARLIER_DICT = "OUT/dict.txt of an earlier run, needed to start from a checkpoint of that run"
+LIMIT = "only the first N training pairs, for a quick test"
+RAW = "the original text and references for sacreBLEU; OUT/tokenised, OUT/clean and OUT/bpe: its later stages"
+CODES = {"OUT/codes, OUT/dict.txt": "the merges and the dictionary"}
+CODES_OF_SIDES = {"OUT/codes.zh, OUT/codes.en, OUT/dict.zh.txt, OUT/dict.en.txt": "the merges and the dictionaries"}
+MANIFEST = {"OUT/manifest.tsv": "command, versions, line counts of every part and stage, hashes"}
+RESUMES = "The same command resumes an interrupted run. It does nothing after a finished run."
+WIDTH, INDENT = 120, 17
 
 
-class Page(NamedTuple):
-    """A corpus as a command: what `fairseq-capsule prepare` needs of it. A `Recipe` has the same attributes.
+def _rows(rows: Mapping[str, str]) -> Iterator[str]:
+    for name, text in rows.items():
+        filled = textwrap.fill(text, WIDTH - INDENT, break_on_hyphens=False, break_long_words=False)
+        head = f"  {name}"
+        lines = textwrap.indent(filled, " " * INDENT)
+        yield f"{head:<{INDENT}}{lines[INDENT:]}" if len(head) < INDENT else f"{head}\n{lines}"
 
-    Attributes:
-        script: its name in settings and in its help.
-        help: its help.
-        options, flags: names of options with and without a value.
-        corpus: see `Recipe.corpus`.
-    """
 
-    script: str
-    help: str
-    options: Sequence[str]
-    corpus: Callable[[Options, Sequence[str]], Corpus]
-    flags: Sequence[str] = ()
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_on_hyphens=False, break_long_words=False)
+
+
+# --- recipes ---------------------------------------------------------------------------------------------------------
+
+
+class Corpus(NamedTuple):
+    """What a recipe makes of the choices of a user."""
+
+    languages: tuple[str, str]  # source and target
+    raw: Callable[[RawTexts], None]  # fills the first folder
+    filters: Sequence[Filter]  # from raw to tokenised text
+    settings: Sequence[str] = ()  # lines before those of the options
+    bound: Optional[Sequence[str]] = None  # the options that are settings, in their order; None: all of the recipe
+    address: str = "the addresses in this script"  # where archives come from, in the settings
+    vocabulary: int = 0  # the largest number of characters in the dictionary, if the tokens are characters
+
+    def sides(self, options: Options) -> Sequence[str]:
+        """Return what has its own merges and dictionary: each language, or "" for both together."""
+        return self.languages if options["share"] == "separate" else ("",)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A corpus of two languages.
+    """A corpus as a command. `corpus` checks its own options and sets their final values."""
 
-    Attributes:
-        script: its name in settings and in its help.
-        help: the help, as of a command.
-        options: names of its options, in the order of the settings.
-        raw: fills the first folder.
-        filters: from raw to tokenised text; of the options.
-        defaults: of its options. With a `vocabulary` the tokens are characters.
-        check: refuses wrong values of its own options, and returns all options with their final values.
-        version: settings before those of the options, which say how the text is made.
+    script: str  # its name in settings and in its help
+    title: str
+    corpus: Callable[[Options], Corpus]
+    options: Mapping[str, str]  # the help of each by its name and value, as `limit N`, in the order of the settings
+    defaults: Mapping[str, str]
+    notes: str  # how the text is made
+    results: Mapping[str, str]  # the help of what is made
+    usage: str = "[OPTION VALUE]... OUT"
+
+    def names(self, flags: bool = False) -> list[str]:
+        """Return the names of the options with a value, or of those without one."""
+        return [key.split()[0] for key in self.options if flags != (" " in key)]
+
+    def help(self) -> str:
+        """Return the text of --help."""
+        options = {f"--{key}": text for key, text in self.options.items()}
+        parts = [_paragraph(self.title), f"    {self.script} {self.usage}", "\n".join(_rows(options))]
+        return "\n\n".join([*parts, _paragraph(self.notes), "\n".join(_rows(self.results)), RESUMES])
+
+    def final_options(self, choices: Options) -> Options:
+        """Return all options; those that corpora share have their final values. The maximum length `none` is none."""
+        options = {**choices, **DEFAULTS, **self.defaults, **{name: value for name, value in choices.items() if value}}
+        if options["max-length"] == "none":
+            options["max-length"] = ""
+        for name in ("limit", "merges", "max-length"):
+            if options[name]:
+                options[name] = str(whole(f"--{name}", options[name]))
+        if not re.fullmatch(r"([0-9]*\.)?[0-9]*", options["ratio"], re.ASCII) or options["ratio"] == ".":
+            raise LabError(f"--ratio must be a number, not '{options['ratio']}'")
+        if options["bpe"] not in ("subword-nmt", "sentencepiece", "sentencepiece-bpe"):
+            raise LabError(f"--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not '{options['bpe']}'")
+        if options["share"] not in ("joint", "separate"):
+            raise LabError(f"--share takes joint or separate, not '{options['share']}'")
+        if options["from"]:
+            options["from"] = folder_of("--from", options["from"])
+        return options
+
+    def settings(self, corpus: Corpus, options: Options) -> list[str]:
+        """Return the lines `KEY VALUE` of a corpus and its options, after a check of --codes and --dict."""
+        _require_earlier_files(options, corpus.sides(options))
+        lines = list(corpus.settings)
+        for name in self.names() if corpus.bound is None else corpus.bound:
+            value = options[name]
+            if name == "from":
+                lines.append(f"from {value or mirror() or corpus.address}")
+            elif name in ("codes", "dict"):
+                sides = corpus.sides(options)
+                hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides)
+                lines.append(f"{name} {' '.join(hashes)}")
+            elif name != "bpe" or value != "subword-nmt":  # older folders have no line for it
+                lines.append(f"{name} {value or 'none'}")
+        return lines
+
+
+def of_archives(
+    script: str,
+    title: str,
+    corpus: Callable[[Options], Corpus],
+    options: Mapping[str, str],
+    defaults: Mapping[str, str],
+    sets: str,
+    papers: str = "",
+    results: Mapping[str, str] = {},
+    **attributes: str,
+) -> Recipe:
+    """Return the recipe of a corpus that is made from archives or files with known names.
+
+    Args:
+        options: those before --merges.
+        sets: the binarised sets.
+        papers: which papers have how many merges.
+        results: what is made otherwise.
     """
+    separate = defaults.get("share") == "separate"
+    merges = f"{int(defaults.get('merges', DEFAULTS['merges'])):,}"
+    sides = (". With separate BPE: its codes.zh and codes.en", ". With separate BPE: its dict.zh.txt and dict.en.txt")
+    codes, dictionaries = sides if separate else ("", "")
+    shared = {
+        "merges N": f"BPE merges ({merges}{papers})",
+        "bpe HOW": BPE,
+        "share HOW": SEPARATE if separate else JOINT,
+        "max-length N": f"{LONGEST} ({defaults['max-length']})",
+        "ratio X": f"{RATIO} ({defaults['ratio']})",
+        "codes FILE": EARLIER_CODES + codes,
+        "dict FILE": EARLIER_DICT + dictionaries,
+    }
+    directions = "" if separate else ", for both directions"
+    made = {"OUT/bin": f"binarised: {sets}", "OUT/raw": RAW, **(CODES_OF_SIDES if separate else CODES), **MANIFEST}
+    what = f"Prepare {title}, and binarise it for fairseq, in OUT/bin{directions}."
+    return Recipe(script, what, corpus, {**options, **shared}, defaults, results={**made, **results}, **attributes)
 
-    script: str
-    help: str
-    languages: tuple[str, str]
-    options: Sequence[str]
-    raw: Callable[[RawTexts, Options], None]
-    filters: Callable[[Options], Sequence[Filter]]
-    defaults: Options = dataclasses.field(default_factory=dict)
-    check: Callable[[Options], Options] = lambda options: options
-    flags: Sequence[str] = ()
-    version: Sequence[str] = ()
 
-    def corpus(self, choices: Options, words: Sequence[str]) -> Corpus:
-        """Return the corpus with the choices of a user.
-
-        Args:
-            choices: the options that the user gave; others are empty.
-            words: what the user gave.
-
-        Raises:
-            LabError: an option is wrong, or a library is missing.
-        """
-        options = shared_options(choices, self.defaults)
-        require_libraries(options["bpe"], self.languages)
-        options = dict(self.check(options))
-        if "vocabulary" in options:
-            options["bpe"] = "none"
-        lines = [*self.version, *settings(options, self.options, self.languages, mirror())]
-        vocabulary = int(options.get("vocabulary", 0))
-        changes = self.filters(options)
-        return Corpus(self.script, self.languages, options, lines, self.raw, changes, mirror(), vocabulary)
+# --- values of options -----------------------------------------------------------------------------------------------
 
 
 def mirror() -> str:
@@ -94,51 +176,10 @@ def mirror() -> str:
     return os.environ.get("MIRROR", "")
 
 
-def shared_options(choices: Options, defaults: Options) -> dict[str, str]:
-    """Return all options; those that corpora share have their final values. `none` as the maximum length is none.
-
-    Raises:
-        LabError: a value is wrong.
-    """
-    options = {**choices, **DEFAULTS, **defaults, **{name: value for name, value in choices.items() if value}}
-    if options["max-length"] == "none":
-        options["max-length"] = ""
-    for name in ("limit", "merges", "max-length"):
-        if options[name]:
-            positive(f"--{name}", options[name])
-    if not re.fullmatch(r"([0-9]*\.)?[0-9]*", options["ratio"], re.ASCII) or options["ratio"] == ".":
-        raise LabError(f"--ratio must be a number, not '{options['ratio']}'")
-    if options["bpe"] not in ("subword-nmt", "sentencepiece", "sentencepiece-bpe"):
-        raise LabError(f"--bpe takes subword-nmt, sentencepiece or sentencepiece-bpe, not '{options['bpe']}'")
-    if options["share"] not in ("joint", "separate"):
-        raise LabError(f"--share takes joint or separate, not '{options['share']}'")
-    if options["from"]:
-        options["from"] = folder_of("--from", options["from"])
-    return options
-
-
-def one_of(options: Options, name: str, *values: str) -> Options:
-    """Return the options, if one of them has one of these values.
-
-    Raises:
-        LabError: it has another one.
-    """
+def one_of(options: Options, name: str, *values: str) -> None:
+    """Raise a LabError if an option has none of these values."""
     if options[name] not in values:
         raise LabError(f"--{name} must be {' or '.join(values)}, not '{options[name]}'")
-    return options
-
-
-def positive(option: str, value: str, most: int = MOST) -> int:
-    """Return a positive whole number.
-
-    Raises:
-        LabError: the value is none, or larger than `most`.
-    """
-    if not re.fullmatch(r"[1-9][0-9]*", value, re.ASCII):
-        raise LabError(f"{option} must be a positive whole number, not '{value}'")
-    if len(value) > 12 or int(value) > most:
-        raise LabError(f"{option} must be a positive whole number up to {most}, not {value}")
-    return int(value)
 
 
 def folder_of(option: str, path: str) -> str:
@@ -148,45 +189,17 @@ def folder_of(option: str, path: str) -> str:
     return os.path.realpath(path)
 
 
-def require_libraries(bpe: str, languages: Sequence[str]) -> None:
-    """Raise a LabError if a tool is not installed."""
-    require_tools("fairseq-preprocess")
-    if "zh" in languages:
-        require_library("jieba", "chinese")
-    if bpe != "subword-nmt":
-        require_library("sentencepiece", "sentencepiece")
-
-
 def require_library(module: str, extra: str) -> None:
     """Raise a LabError if a Python module of an extra is not installed."""
     if importlib.util.find_spec(module) is None:
-        raise LabError(
-            f"{module} is not installed: pip install 'fairseq-capsule[{extra}]', or activate the environment that has "
-            "it"
-        )
+        fix = f"pip install 'fairseq-capsule[{extra}]', or activate the environment that has it"
+        raise LabError(f"{module} is not installed: {fix}")
 
 
-def settings(options: Options, names: Sequence[str], languages: tuple[str, str], source: str) -> list[str]:
-    """Return the lines `KEY VALUE` of options, in the order of `names`.
-
-    Args:
-        source: the address from which archives are downloaded, or "".
-
-    Raises:
-        LabError: a file of --codes or --dict is wrong.
-    """
-    sides, lines = sides_of(languages, options), []
-    _require_earlier_files(options, sides)
-    for name in names:
-        value = options[name]
-        if name == "from":
-            lines.append(f"from {value or source or _ADDRESSES}")
-        elif name in ("codes", "dict"):
-            hashes = (fingerprint(Path(of_side(value, side))) if value else "learnt" for side in sides)
-            lines.append(f"{name} {' '.join(hashes)}")
-        elif name != "bpe" or value != "subword-nmt":  # older folders have no line for it
-            lines.append(f"{name} {value or 'none'}")
-    return lines
+def of_side(file: str, side: str) -> str:
+    """Return the name of a side's file: codes → codes.LANG; dict.txt → dict.LANG.txt; the name itself for both."""
+    ending = next((ending for ending in (".txt", ".model") if file.endswith(ending)), "")
+    return f"{file.removesuffix(ending)}.{side}{ending}" if side else file
 
 
 def _require_earlier_files(options: Options, sides: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import TypeVar
 
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import replacing
@@ -55,10 +55,7 @@ def draw_splits(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> dict[str, li
 
     No source occurs twice in all splits. No split has a target of a later split, so the training set has no target of
     the test set. The splits are drawn from the last to the first. If `train` is first, its size does not change the
-    other splits.
-
-    Raises:
-        LabError: a size is below 1, or there are fewer sentences than requested.
+    other splits. Too few sentences are a LabError.
     """
     for split, size in sizes.items():
         if size < 1:
@@ -70,7 +67,10 @@ def draw_splits(pairs: Iterable[Pair], sizes: Mapping[str, int]) -> dict[str, li
     drawn: dict[str, list[Pair]] = {}
     known: set[str] = set()
     for split, size in reversed(list(sizes.items())):
-        drawn[split] = _draw(split, (pair for pair in new if pair[1] not in known), size)
+        drawn[split] = list(islice((pair for pair in new if pair[1] not in known), size))
+        if len(drawn[split]) < size:
+            left = f"the grammar has only {len(drawn[split])} left; ask for fewer"
+            raise LabError(f"{split}: {size} sentences, but {left}")
         known.update(pair[1] for pair in drawn[split])
     return drawn
 
@@ -89,20 +89,10 @@ def distinct(pairs: Iterable[Pair]) -> Iterator[Pair]:
             repetitions += 1
 
 
-def _draw(split: str, pairs: Iterator[Pair], size: int) -> list[Pair]:
-    drawn = list(islice(pairs, size))
-    if len(drawn) < size:
-        raise LabError(f"{split}: {size} sentences, but the grammar has only {len(drawn)} left; ask for fewer")
-    return drawn
-
-
 def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, Sequence[Pair]]) -> None:
     """Write the files `SPLIT.LANGUAGE` in UTF-8, one sentence per line.
 
     The files get their names after all are complete, so files of an older corpus are never mixed with new ones.
-
-    Raises:
-        LabError: the folder cannot be created, or a file cannot be written.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -116,12 +106,9 @@ def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, 
             for split, sentences in splits.items():
                 for language, lines in zip(languages, zip(*sentences)):
                     name = folder / f"{split}.{language}"
-                    _write(stack.enter_context(replacing(name)), lines)
+                    stream = stack.enter_context(replacing(name))
+                    stream.writelines(f"{line}\n".encode() for line in lines)
+                    stream.flush()
+                    os.fsync(stream.fileno())  # a full disk is found before a file gets its name
     except OSError as error:
         raise LabError(f"{name}: not written: {error.strerror}; choose another folder") from error
-
-
-def _write(stream: BinaryIO, lines: Sequence[str]) -> None:
-    stream.writelines(f"{line}\n".encode() for line in lines)
-    stream.flush()
-    os.fsync(stream.fileno())  # a full disk is found before a file gets its name

@@ -3,13 +3,13 @@
 import contextlib
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, workers
-from fairseq_capsule_lab.corpora.progress import bars_of_libraries, progress_bar
+from fairseq_capsule_lab.corpora.parallel import Block, blocks, in_order, progress_bar, workers
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import StageError
 
@@ -19,11 +19,7 @@ _FEW_PIECES = re.compile(r"smaller than required_chars\. (\d+) vs (\d+)")
 
 
 def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO) -> None:
-    """Learn merges of subword-nmt. Words are counted on all cores.
-
-    Raises:
-        LabError: no two letters stand together twice.
-    """
+    """Learn merges of subword-nmt. Words are counted on all cores."""
     from subword_nmt.learn_bpe import learn_bpe
 
     words: Counter[str] = Counter()
@@ -35,7 +31,11 @@ def learn_merges(texts: Sequence[Path], codes: Path, merges: int, log: BinaryIO)
         codes.write_text("#version: 0.2\n▁ ▁\n", encoding="utf-8")
         return
     # It breaks ties by the pair, so the order of words does not matter.
-    with open(codes, "w", encoding="utf-8", newline="\n") as stream, bars_of_libraries():
+    with (
+        open(codes, "w", encoding="utf-8", newline="\n") as stream,
+        open(os.devnull, "w", encoding="utf-8") as nowhere,
+        contextlib.redirect_stderr(sys.stderr if sys.stderr.isatty() else nowhere),  # its progress bar
+    ):
         learn_bpe((f"{word} {count}" for word, count in words.items()), stream, merges, is_dict=True)
     if codes.read_bytes().count(b"\n") < 2:
         raise LabError("too little text to learn merges: no two letters stand together twice; give more text")
@@ -46,15 +46,7 @@ def _count_words(block: Block) -> "Counter[str]":
 
 
 def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: BinaryIO) -> None:
-    """Learn a SentencePiece model.
-
-    Args:
-        kind: unigram or bpe.
-        size: the largest number of pieces.
-
-    Raises:
-        StageError: the text has more characters than that.
-    """
+    """Learn a SentencePiece model of a kind, unigram or bpe, with at most `size` pieces."""
     with workers(log, 1) as executor:  # what the library prints goes to the log
         try:
             executor.submit(_learn_pieces, texts, model, kind, size).result()
@@ -62,9 +54,8 @@ def learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int, log: 
             few = _FEW_PIECES.search(str(error))
             if not few:
                 raise
-            raise StageError(
-                f"--merges {few[1]}: the text has {few[2]} characters, and each needs a piece: give more"
-            ) from error
+            problem = f"the text has {few[2]} characters, and each needs a piece: give more"
+            raise StageError(f"--merges {few[1]}: {problem}") from error
 
 
 def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> None:
@@ -119,6 +110,5 @@ def require_dictionary(file: Path) -> None:
     with open(file, "rb") as stream:
         for number, line in enumerate(stream, 1):
             if not re.search(rb". [0-9]+( #fairseq:overwrite)?\Z", line.removesuffix(b"\n")):
-                raise LabError(
-                    f"--dict {file}, line {number}: not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
-                )
+                problem = "not a dictionary of fairseq (its lines are 'SYMBOL COUNT')"
+                raise LabError(f"--dict {file}, line {number}: {problem}")

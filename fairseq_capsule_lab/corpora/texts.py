@@ -12,7 +12,7 @@ from io import BufferedIOBase
 from itertools import zip_longest
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora.progress import progress_bar
+from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.stages import StageError
 
 MOST_LENGTH = 100_000  # characters: a longer line is no sentence, and a tokeniser takes minutes for it
@@ -29,22 +29,14 @@ Paths = Sequence[Path]  # of the source and the target
 
 
 def require_unbroken(place: str, text: str) -> None:
-    """Refuse a text of a validation or test set with a broken character. Training pairs with one are dropped instead.
-
-    Raises:
-        StageError: the text contains NUL or U+FFFD.
-    """
+    """Refuse a text of a validation or test set with NUL or U+FFFD. Training pairs with one are dropped instead."""
     broken = BROKEN.search(text)
     if broken:
         raise StageError(f"{place}: U+{ord(broken[0]):04X} at character {broken.start() + 1}: fix the file")
 
 
 def decode(path: Path, number: int, line: bytes) -> str:
-    """Return a line as text.
-
-    Raises:
-        StageError: the line is not UTF-8.
-    """
+    """Return a line as text; raise a StageError if it is not UTF-8."""
     try:
         return line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -62,9 +54,10 @@ def read_lines(path: Path) -> Iterator[bytes]:
         return
     try:
         with (gzip.open if path.name.endswith(".gz") else open)(path, "rb") as text:
-            for number, line in enumerate(_beginnings(text)):
-                line = line if number else line.removeprefix(codecs.BOM_UTF8)
-                yield line.removesuffix(b"\n").replace(b"\r", b" ")
+            mark = codecs.BOM_UTF8
+            for line in _beginnings(text):
+                yield line.removeprefix(mark).removesuffix(b"\n").replace(b"\r", b" ")
+                mark = b""
     except (EOFError, gzip.BadGzipFile, zlib.error):
         raise StageError(f"{path}: not a complete gzip archive: fetch it again") from None
 
@@ -78,11 +71,7 @@ def _beginnings(file: BufferedIOBase) -> Iterator[bytes]:
 
 
 def read_segments(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    """Yield (translator, document, segment, text) of a file in mteval's format. In a source file the translator is "".
-
-    Raises:
-        StageError: the file is not UTF-8, or a segment has a broken character or no end.
-    """
+    """Yield (translator, document, segment, text) of a file in mteval's format; the source's translator is ""."""
     with open(path, "rb") as file:
         content = "".join(decode(path, number, line) for number, line in enumerate(file, 1))
     translator = document = ""
@@ -129,17 +118,14 @@ def _fault(line: bytes) -> str:
 
 
 def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
-    """Yield (number, (source, target)).
-
-    Raises:
-        StageError: the files have different numbers of lines, or no lines.
-    """
-    counts = [0, 0]
-    for number, pair in enumerate(zip_longest(*map(read_lines, paths)), 1):
-        counts = [count + (line is not None) for count, line in zip(counts, pair)]
-        if None not in pair:
-            yield number, (pair[0], pair[1])
-    (source, target), (sources, targets) = paths, counts
+    """Yield (number, (source, target)); raise a StageError if there are different numbers of lines, or no lines."""
+    sources = targets = 0
+    for number, (first, second) in enumerate(zip_longest(*map(read_lines, paths)), 1):
+        sources += first is not None
+        targets += second is not None
+        if first is not None and second is not None:
+            yield number, (first, second)
+    source, target = paths
     if sources != targets:
         raise StageError(f"{source} has {sources} lines, {target} has {targets}: give parallel texts")
     if not sources:
@@ -147,11 +133,7 @@ def _parallel(paths: Paths) -> Iterator[tuple[int, Pair]]:
 
 
 def _good_pairs(paths: Paths) -> Iterator[Pair]:
-    """Yield the pairs of a validation or test set.
-
-    Raises:
-        StageError: a pair is broken, or empty on one side.
-    """
+    """Yield the pairs of a validation or test set; raise a StageError if one is broken, or empty on one side."""
     for number, pair in _parallel(paths):
         for path, line in zip(paths, pair):
             if _is_long(line):
@@ -166,11 +148,7 @@ def _good_pairs(paths: Paths) -> Iterator[Pair]:
 
 
 def append_good_pairs(paths: Paths, outputs: Paths) -> None:
-    """Append the pairs of a validation or test set to two files.
-
-    Raises:
-        StageError: the texts do not match, or a pair is broken. The message names the file and the line.
-    """
+    """Append the pairs of a validation or test set to two files. A StageError names the place of a broken one."""
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
         for first, second in progress_bar(_good_pairs(paths), unit=" pairs", unit_scale=True):
             source.write(first + b"\n")
@@ -185,16 +163,12 @@ def append_training_pairs(paths: Paths, outputs: Paths, limit: int) -> tuple[int
 
     Returns:
         The number of pairs; and the counts as text, after a tab with a warning if many pairs were left out.
-
-    Raises:
-        StageError: the texts do not match.
     """
     taken, dropped, names = 0, Counter[tuple[str, str]](), [path.name for path in paths]
     with open(outputs[0], "ab") as source, open(outputs[1], "ab") as target:
         for _, pair in progress_bar(_parallel(paths), unit=" pairs", unit_scale=True):
             faults = ((fault, name) for name, line in zip(names, pair) if (fault := _fault(line)))
-            first = next(faults, None)
-            if first:
+            if first := next(faults, None):
                 dropped[first] += 1
                 continue
             source.write(pair[0] + b"\n")

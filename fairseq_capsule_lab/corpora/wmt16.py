@@ -1,12 +1,10 @@
 """WMT16 English-Romanian: scripts/prepare-wmt16-en-ro.sh."""
 
-from collections.abc import Sequence
 from functools import partial
 
-from fairseq_capsule_lab.corpora import filters, help_texts
-from fairseq_capsule_lab.corpora.parallel import Filter
+from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Options, Recipe, one_of
+from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, of_archives, one_of
 
 WMT16 = "https://data.statmt.org/wmt16/translation-task"
 OPUS = "https://object.pouta.csc.fi/OPUS-SETIMES/v2/moses"
@@ -14,7 +12,13 @@ _COMMAS = str.maketrans("ŞşŢţ", "ȘșȚț")  # for cedillas
 _PLAIN = str.maketrans("ȘșȚțĂăÂâÎî", "SsTtAaAaIi")
 
 
-def _raw(raw: RawTexts, options: Options) -> None:
+def _corpus(options: Options) -> Corpus:
+    one_of(options, "diacritics", "remove", "keep")
+    spelling = partial(spell_romanian, diacritics=options["diacritics"] == "keep")
+    return Corpus(("en", "ro"), _raw, [partial(filters.normalise, clean=True), spelling, filters.tokenise])
+
+
+def _raw(raw: RawTexts) -> None:
     raw.train(f"{WMT16}/training-parallel-ep-v8.tgz", "europarl-v8.ro-en.{}")
     raw.train(f"{OPUS}/en-ro.txt.zip", "SETIMES.en-ro.{}")
     raw.hold_out("valid", f"{WMT16}/dev-romanian-updated.tgz", "newsdev2016-enro-{side}.{}.sgm")
@@ -29,40 +33,19 @@ def spell_romanian(language: str, line: str, diacritics: bool) -> str:
     return line if diacritics else line.translate(_PLAIN)
 
 
-def _filters(options: Options) -> Sequence[Filter]:
-    spelling = partial(spell_romanian, diacritics=options["diacritics"] == "keep")
-    return [partial(filters.normalise, clean=True), spelling, filters.tokenise]
-
-
-def _check(options: Options) -> Options:
-    return one_of(options, "diacritics", "remove", "keep")
-
-
-EN_RO = Recipe(
+EN_RO = of_archives(
     script="prepare-wmt16-en-ro.sh",
-    help=help_texts.of_archives(
-        usage="prepare-wmt16-en-ro.sh",
-        title="WMT16 English-Romanian, 0.6M pairs, from the raw archives",
-        options=f"""\
-{help_texts.ARCHIVES}
-                 training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), dev-romanian-updated.tgz
-                 and test.tgz (of WMT16)
-  --diacritics HOW
-                 remove (default, common for Romanian-English) or keep those of the Romanian text. With Romanian as the
-                 target, scores with and without diacritics differ by many points""",
-        merges="32,000",
-        limits=help_texts.lengths(80, "9"),
-        text="""\
-Punctuation is normalised, unprintable characters are dropped, Romanian letters are normalised (comma below, not
-cedilla), diacritics are removed, words are tokenised (XML escapes kept). Case is kept.""",
-        sets=f"""\
-train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)
-{help_texts.RAW}""",
-    ),
-    languages=("en", "ro"),
-    options=("from", "diacritics", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
-    raw=_raw,
-    filters=_filters,
+    title="WMT16 English-Romanian, 0.6M pairs, from the raw archives",
+    corpus=_corpus,
+    options={
+        "from DIR": f"{ARCHIVES} training-parallel-ep-v8.tgz, en-ro.txt.zip (SETIMES of OPUS, Moses format), "
+        "dev-romanian-updated.tgz and test.tgz (of WMT16)",
+        "diacritics HOW": "remove (default, common for Romanian-English) or keep those of the Romanian text. With "
+        "Romanian as the target, scores with and without diacritics differ by many points",
+        "limit N": LIMIT,
+    },
     defaults={"diacritics": "remove", "max-length": "80", "ratio": "9"},
-    check=_check,
+    notes="Punctuation is normalised, unprintable characters are dropped, Romanian letters are normalised (comma "
+    "below, not cedilla), diacritics are removed, words are tokenised (XML escapes kept). Case is kept.",
+    sets="train, valid (newsdev2016, 1,999 pairs), test (newstest2016, 1,999 pairs)",
 )

@@ -2,11 +2,12 @@
 
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
-from fairseq_capsule_lab.corpora import filters, help_texts
+from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.raw import RawTexts, file_below
-from fairseq_capsule_lab.corpora.recipe import Options, Recipe, folder_of
+from fairseq_capsule_lab.corpora.recipe import ARCHIVES, LIMIT, Corpus, Options, folder_of, of_archives
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
 
@@ -15,27 +16,33 @@ UN = "https://stuncorpusprod.blob.core.windows.net/corpusfiles"
 CWMT = ("casia2015", "casict2015", "datum", *(f"Book{number}" for number in range(1, 21)), "NEU")
 
 
+def _corpus(options: Options) -> Corpus:
+    if not re.fullmatch(r"(nc|un|cwmt)(,(nc|un|cwmt))*", options["parts"]):
+        raise LabError(f"--parts takes some of nc,un,cwmt, not '{options['parts']}'")
+    if "cwmt" in options["parts"]:
+        if not options["cwmt"]:
+            problem = "CWMT is available only on registration"
+            raise LabError(f"{problem}: give its folder by --cwmt DIR, or leave it out by --parts nc,un")
+        options["cwmt"] = folder_of("--cwmt", options["cwmt"])
+    return Corpus(("zh", "en"), partial(_raw, options=options), [filters.words])
+
+
 def _raw(raw: RawTexts, options: Options) -> None:
     parts = options["parts"].split(",")
     if "nc" in parts:
         raw.train(f"{WMT17}/training-parallel-nc-v12.tgz", "news-commentary-v12.zh-en.{}")
     if "un" in parts:
         raw.train([f"{UN}/UNv1.0.en-zh.tar.gz.{part}" for part in ("00", "01")], "UNv1.0.en-zh.{}")
-    if "cwmt" in parts:
-        _cwmt(raw, Path(options["cwmt"]))
-    raw.hold_out("valid1", f"{WMT17}/dev.tgz", "newsdev2017-zhen-{side}.{}.sgm")
-    _short_valid(raw, int(options["max-length"] or sys.maxsize))
-    raw.hold_out("test", f"{WMT17}/test.tgz", "newstest2017-zhen-{side}.{}.sgm")
-
-
-def _cwmt(raw: RawTexts, folder: Path) -> None:
-    for name in CWMT:
+    for name in CWMT if "cwmt" in parts else ():
+        folder = Path(options["cwmt"])
         chinese, english = file_below(folder, f"{name}_c[hn].txt"), file_below(folder, f"{name}_en.txt")
         if not chinese or not english:
             raise LabError(f"--cwmt {folder}: {name}_ch.txt (or _cn) or {name}_en.txt of CWMT is missing")
         raw.append(chinese, english)
-        raw.note(chinese)
-        raw.note(english)
+        raw.note(chinese, english)
+    raw.hold_out("valid1", f"{WMT17}/dev.tgz", "newsdev2017-zhen-{side}.{}.sgm")
+    _short_valid(raw, int(options["max-length"] or sys.maxsize))
+    raw.hold_out("test", f"{WMT17}/test.tgz", "newstest2017-zhen-{side}.{}.sgm")
 
 
 def _short_valid(raw: RawTexts, longest: int) -> None:
@@ -50,48 +57,22 @@ def _short_valid(raw: RawTexts, longest: int) -> None:
         file.unlink()
 
 
-def _check(options: Options) -> Options:
-    if not re.fullmatch(r"(nc|un|cwmt)(,(nc|un|cwmt))*", options["parts"]):
-        raise LabError(f"--parts takes some of nc,un,cwmt, not '{options['parts']}'")
-    if "cwmt" not in options["parts"]:
-        return options
-    if not options["cwmt"]:
-        raise LabError(
-            "CWMT is available only on registration: give its folder by --cwmt DIR, or leave it out by --parts nc,un"
-        )
-    return {**options, "cwmt": folder_of("--cwmt", options["cwmt"])}
-
-
-ZH_EN = Recipe(
+ZH_EN = of_archives(
     script="prepare-wmt17-zh-en.sh",
-    help=help_texts.of_archives(
-        usage="prepare-wmt17-zh-en.sh",
-        title="WMT17 Chinese-English, 24M raw pairs, from the raw archives",
-        options=f"""\
-{help_texts.ARCHIVES}
-                 training-parallel-nc-v12.tgz, UNv1.0.en-zh.tar.gz.00 and .01, dev.tgz and test.tgz (of WMT17)
-  --cwmt DIR     the folder of CWMT's files (casia2015_ch.txt, casia2015_en.txt, …; subfolders are searched). They are
-                 available only on registration and never downloaded
-  --parts LIST   some of nc,un,cwmt (all three). No public recipe gives the 20.6M pairs of Duan et al. or the 7.5M of
-                 GRET, which fit nc,cwmt best""",
-        merges="32,000",
-        limits="""\
-  --max-length N, --ratio X
-                 leave out training and validation pairs with more than N words in a sentence (49, as Duan et al. take
-                 under 50; GRET: 100), and training pairs with a sentence of more than X (9) times the other's words""",
-        text="""\
-Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, unprintable
-characters are dropped, words are tokenised (XML escapes kept), case is kept.""",
-        sets=f"""\
-train, valid (the short enough pairs of newsdev2017), valid1 (all of it), test
-                 (newstest2017)
-{help_texts.RAW}""",
-        separate=True,
-    ),
-    languages=("zh", "en"),
-    options=("from", "cwmt", "parts", "limit", "merges", "bpe", "share", "max-length", "ratio", "codes", "dict"),
-    raw=_raw,
-    filters=lambda options: [filters.words],
+    title="WMT17 Chinese-English, 24M raw pairs, from the raw archives",
+    corpus=_corpus,
+    options={
+        "from DIR": f"{ARCHIVES} training-parallel-nc-v12.tgz, UNv1.0.en-zh.tar.gz.00 and .01, dev.tgz and test.tgz "
+        "(of WMT17)",
+        "cwmt DIR": "the folder of CWMT's files (casia2015_ch.txt, casia2015_en.txt, …; subfolders are searched). They "
+        "are available only on registration and never downloaded",
+        "parts LIST": "some of nc,un,cwmt (all three). No public recipe gives the 20.6M pairs of Duan et al. or the "
+        "7.5M of GRET, which fit nc,cwmt best",
+        "limit N": LIMIT,
+    },
     defaults={"parts": "nc,un,cwmt", "share": "separate", "max-length": "49", "ratio": "9"},
-    check=_check,
+    notes="Chinese: control characters are dropped, jieba segments the words. English: punctuation is normalised, "
+    "unprintable characters are dropped, words are tokenised (XML escapes kept), case is kept. --max-length also holds "
+    "for validation pairs (49, as Duan et al. take under 50; GRET: 100).",
+    sets="train, valid (the short enough pairs of newsdev2017), valid1 (all of it), test (newstest2017)",
 )

@@ -18,13 +18,9 @@ def last_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
 
     Args:
         run_dir: the `--save-dir` of a training.
-        count: how many checkpoints to return.
-        updates: use checkpoints saved after a number of updates (`checkpoint_E_U.pt`) instead of those saved after an
-            epoch (`checkpointE.pt`).
+        count: how many; if there are fewer, it is a LabError.
+        updates: use checkpoints of updates (`checkpoint_E_U.pt`) instead of those of epochs (`checkpointE.pt`).
         upto: the last epoch to use; all by default.
-
-    Raises:
-        LabError: the folder does not exist, or has fewer than `count` checkpoints.
     """
     checkpoints = _numbered_checkpoints(run_dir, updates, upto)
     _require(count, checkpoints, f"{run_dir}: {_kind(updates, upto)}")
@@ -37,13 +33,9 @@ def best_checkpoints(run_dir: Path, count: int, updates: bool = False, upto: Opt
     The files `checkpoint.best_METRIC_VALUE.pt`, which `--keep-best-checkpoints` writes, have the score in their name.
     If there are none, the scores are read from the other checkpoints. This also happens with `updates` or `upto`,
     because the name of a best checkpoint does not contain the epoch. The configuration in the checkpoints states
-    whether higher or lower is better.
+    whether higher or lower is better. Best checkpoints by several metrics are a LabError.
 
     Args: as for `last_checkpoints`.
-
-    Raises:
-        LabError: the folder does not exist, has fewer than `count` checkpoints with a score, or has best checkpoints
-            by several metrics.
     """
     from fairseq_capsule.checkpoints.averaging import load  # torch; the plan of an evaluation does not need it
 
@@ -95,18 +87,13 @@ def _require(count: int, checkpoints: Sequence[Any], needed: str) -> None:
 def chosen_checkpoint(folder: RunFolder, choice: str) -> Tuple[Path, Tuple[str, ...]]:
     """The checkpoint that translates, and the command that makes it if it is missing or outdated.
 
-    Args:
-        choice: last:N, best:N, or a file in the folder.
-
-    Raises:
-        LabError: the file is missing, or there are too few checkpoints to average.
+    `choice` is last:N, best:N, or a file in the folder.
     """
     many = re.fullmatch(r"(last|best):([1-9][0-9]{0,17})", choice, re.ASCII)
     if not many:
         if not re.fullmatch(r"[\w.=+-]+", choice) or not (folder.path / choice).is_file():
-            raise LabError(
-                f"--checkpoints {choice}: not last:N, best:N or a file in {folder.path}{_instead(folder, 0)}"
-            )
+            problem = f"not last:N, best:N or a file in {folder.path}{_instead(folder, 0)}"
+            raise LabError(f"--checkpoints {choice}: {problem}")
         return folder.path / choice, ()
     kind, number = many[1], whole("--checkpoints", many[2], high=MOST)
     pool = BEST if kind == "best" and folder.count(BEST) else _last(folder)

@@ -30,25 +30,20 @@ OWN = {
 def read_configuration(path: Path, overrides: Sequence[str], own: dict[str, str]) -> dict[str, Any]:
     """The configuration with its Hydra overrides, as nested groups, without the settings in `own`.
 
-    Raises:
-        LabError: the file or an override is wrong, or an override sets a setting in `own`.
+    It is a LabError if the file or an override is wrong, or an override sets a setting in `own`.
     """
     try:
-        config = _composed(path, overrides, own)
-        groups = OmegaConf.to_container(config, resolve=True)
+        groups = OmegaConf.to_container(_composed(path, overrides, own), resolve=True)
+        if not isinstance(groups, dict):
+            raise TypeError("no groups of settings such as 'model:'; name a configuration")
+        _require_plain(groups, "")
     except UnicodeDecodeError as error:
         raise LabError(f"{path}: not UTF-8 ({error.reason})") from error
-    except (ValueError, TypeError, OSError, HydraException, OmegaConfBaseException, YAMLError) as error:
+    except (UserError, ValueError, TypeError, OSError, HydraException, OmegaConfBaseException, YAMLError) as error:
         reason, _, _ = str(error).partition("\nConfig search path")
         raise LabError(f"{path}: {' '.join(reason.split()) or type(error).__name__}") from error
     except RecursionError as error:
         raise LabError(f"{path}: more nested groups than Hydra allows; remove some") from error
-    if not isinstance(groups, dict):
-        raise LabError(f"{path}: no groups of settings such as 'model:'; name a configuration")
-    try:
-        _require_plain(groups, "")
-    except UserError as error:
-        raise LabError(f"{path}: {error}") from error
     return {str(key): value for key, value in groups.items()}
 
 
@@ -59,10 +54,8 @@ def _composed(path: Path, overrides: Sequence[str], own: dict[str, str]) -> Dict
     pieces = [override for override in parsed if "." not in override.key_or_group]
     for override in pieces:
         if not (path.parent / override.key_or_group).is_dir():
-            raise ValueError(
-                f"{override.input_line}: neither a setting, GROUP.NAME, nor a config group; give for example "
-                "optimization.max_epoch=20"
-            )
+            problem = "neither a setting, GROUP.NAME, nor a config group"
+            raise ValueError(f"{override.input_line}: {problem}; give for example optimization.max_epoch=20")
     with initialize_config_dir(str(path.parent), version_base="1.1"):
         config = compose(path.stem, [str(override.input_line) for override in pieces])
     OmegaConf.set_struct(config, False)

@@ -21,15 +21,7 @@ _PERIOD = 0.1  # seconds between two looks at the processes
 
 
 def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) -> None:
-    """Make the data of students.
-
-    Args:
-        program, words: what the user called, for the manifest.
-        arguments: teacher, data, out; beam, lenpen, shards, processes, max-tokens and user-dir.
-
-    Raises:
-        UserError: an argument is wrong, or a step failed.
-    """
+    """Make the data of students. `program` and `words` are what the user called, for the manifest."""
     beam = whole("--beam", arguments["beam"], high=1000)
     number = whole("--shards", arguments["shards"], high=100_000)
     max_tokens = whole("--max-tokens", arguments["max-tokens"])
@@ -49,17 +41,10 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
     pair = f"{source}-{target}"
 
     with Folder(arguments["out"], SCRIPT).locked() as folder:
-        folder.keep_settings(
-            [
-                f"teacher {fingerprint(teacher)}",
-                f"data {fingerprint(*sorted(data.glob(f'train.{pair}.*.bin')))}",
-                f"languages {pair}",
-                f"beam {beam}",
-                f"lenpen {lenpen}",
-                f"shards {number}",
-                f"max-tokens {max_tokens}",
-            ]
-        )
+        hashes = fingerprint(teacher), fingerprint(*sorted(data.glob(f"train.{pair}.*.bin")))
+        settings = {"teacher": hashes[0], "data": hashes[1], "languages": pair, "beam": beam, "lenpen": lenpen}
+        settings |= {"shards": number, "max-tokens": max_tokens}
+        folder.keep_settings(f"{key} {value}" for key, value in settings.items())
         folder.bind()  # shards depend on the settings before any stage is finished
         shards, counted = folder.path / "shards", folder.path / "counted"
         shards.mkdir(exist_ok=True)
@@ -83,11 +68,7 @@ def distill(program: str, words: Sequence[str], arguments: Mapping[str, str]) ->
 
 
 def _translate(shards: Path, command: Sequence[str], number: int, processes: int, gpus: Sequence[str]) -> None:
-    """Translate the shards that are missing, several at a time.
-
-    Raises:
-        LabError: the teacher failed.
-    """
+    """Translate the shards that are missing, several at a time."""
     for rest in (*shards.glob("*.out.log"), *shards.glob("*.part")):
         rest.unlink()
     missing = [shard for shard in range(number) if not (shards / f"{shard}.out").exists()]
@@ -121,9 +102,8 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
         newest = max(logs, key=lambda file: file.stat().st_mtime_ns, default=None)
         last = newest.read_text(errors="replace").splitlines()[-1] if newest else "no reason given"
         reason = re.sub(r"^fairseq_capsule(_lab)?\.errors\.(User|Lab)Error: ", "", last)
-        raise LabError(
-            f"the teacher failed: {reason} (full logs: {shards}); fix the cause and run the same command again"
-        )
+        advice = "fix the cause and run the same command again"
+        raise LabError(f"the teacher failed: {reason} (full logs: {shards}); {advice}")
 
 
 def _start(shards: Path, command: Sequence[str], shard: int, gpu: str) -> "subprocess.Popen[bytes]":

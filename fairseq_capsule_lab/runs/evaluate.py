@@ -18,7 +18,7 @@ from fairseq_capsule_lab.runs.folder import RunFolder
 from fairseq_capsule_lab.runs.machine import child_environment, visible_gpus
 from fairseq_capsule_lab.runs.prepared import pairs, settings_of
 from fairseq_capsule_lab.runs.settings import Settings
-from fairseq_capsule_lab.stages import Folder, Stage, fingerprint
+from fairseq_capsule_lab.stages import Folder, Stage, count_lines, fingerprint
 
 SCRIPT = "evaluate.sh"
 LONGEST_PATH = 300  # of a path from a run folder, in a message
@@ -35,14 +35,8 @@ SCORING = {
 class EvaluationPlan:
     """The plan of an evaluation.
 
-    Attributes:
-        results: the name of the folder in `run` that gets a folder for each split.
-        lenpen: without a fraction of 0.
-        checkpoint: the file that translates.
-        average: the command that makes it; empty if it exists and is up to date.
-        scoring: options of `fairseq-capsule score`.
-        plugin: the one that fairseq imports.
-        notes: what the user should know.
+    `results` is the folder in `run` that gets a folder for each split. The command `average` makes the checkpoint; it
+    is empty if that is up to date. `lenpen` has no fraction of 0. `scoring` are options of `fairseq-capsule score`.
     """
 
     run: Path
@@ -65,15 +59,7 @@ class EvaluationPlan:
 
 
 def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
-    """Check the arguments of evaluate.sh and plan the evaluation.
-
-    Args:
-        arguments: the paths run and data; the options split, checkpoints, beam, lenpen, nbest, max-tokens, lowercase,
-            against, results and user-dir, empty for the default.
-
-    Raises:
-        LabError: a value is wrong; the message is one line.
-    """
+    """Check the paths and options of evaluate.sh, empty for the default, and plan the evaluation."""
     run, data = (place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("run", "data"))
     folder = RunFolder(run)
     if not any(run.glob("checkpoint*.pt")):
@@ -108,7 +94,12 @@ def plan(arguments: Mapping[str, str]) -> EvaluationPlan:
     target = target or errors.name("the target language of DATA", pair[1])
     splits = tuple(errors.name("--split", split) for split in (arguments["split"] or "test").split(","))
     for split in splits:
-        _require_split(split, target, data, against, results)
+        if not any((data / "bin").glob(f"{split}.*.bin")):
+            raise LabError(f"{data}/bin: no split '{split}'; choose another with --split")
+        if not (data / "raw" / f"{split}.{target}").is_file():
+            raise LabError(f"{data}/raw/{split}.{target}: no such reference; prepare the data again")
+        if against and not RunFolder(against).evaluation(split, results).translations.is_file():
+            raise LabError(f"{against}: '{split}' was not evaluated; evaluate it first")
     checkpoint, average = chosen_checkpoint(folder, arguments["checkpoints"] or choice)
     notes = [note_of_plugin, "" if arguments["checkpoints"] else note_of_choice]
     if folder.is_bound and not folder.is_finished:
@@ -127,9 +118,6 @@ def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
     """The plugin to import, and a note if the run was trained with another one.
 
     A run folder may come from somebody else, so the plugin that it names is not imported unless the user names it too.
-
-    Raises:
-        LabError: the run was trained with a plugin, and none is named.
     """
     recorded = settings.get(plugins.KEY)
     plugin = plugins.plugin("--user-dir", named)
@@ -139,15 +127,6 @@ def _plugin(named: str, settings: Settings, run: Path) -> tuple[Path, str]:
     if not named:
         raise LabError(f"{run}: {trained}. A plugin is a program: if you trust it, give its folder by --user-dir")
     return plugin, f"{run} was {trained}, not {plugin}"
-
-
-def _require_split(split: str, target: str, data: Path, against: Path | None, results: str) -> None:
-    if not any((data / "bin").glob(f"{split}.*.bin")):
-        raise LabError(f"{data}/bin: no split '{split}'; choose another with --split")
-    if not (data / "raw" / f"{split}.{target}").is_file():
-        raise LabError(f"{data}/raw/{split}.{target}: no such reference; prepare the data again")
-    if against and not RunFolder(against).evaluation(split, results).translations.is_file():
-        raise LabError(f"{against}: '{split}' was not evaluated; evaluate it first")
 
 
 def _scoring(data: Path, source: str) -> tuple[str, ...]:
@@ -163,15 +142,7 @@ def _scoring(data: Path, source: str) -> tuple[str, ...]:
 
 
 def evaluate(program: str, arguments: Mapping[str, str]) -> None:
-    """Evaluate a run on its splits, and print the scores.
-
-    Args:
-        program: what the user called, for notes.
-        arguments: see `plan`.
-
-    Raises:
-        LabError: an argument is wrong, or a step failed.
-    """
+    """Evaluate a run on its splits, and print the scores. `program` is what the user called, for notes."""
     require_tools("fairseq-capsule", "fairseq-generate")
     planned = plan(arguments)
     for note in planned.notes:
@@ -197,20 +168,17 @@ class _Split:
 
     def evaluate(self) -> None:
         """Do what is missing. Other scoring options score again, but do not translate again."""
+        planned, binarised = self.plan, self.plan.data / "bin"
+        files = [*sorted(binarised.glob(f"{self.split}.*.bin")), *sorted(binarised.glob("dict.*.txt"))]
+        settings = [f"checkpoint {fingerprint(planned.checkpoint)}", f"beam {planned.beam}", f"lenpen {planned.lenpen}"]
         with self.folder.locked():
-            self.folder.keep_settings(self._settings())
+            self.folder.keep_settings([*settings, f"nbest {planned.nbest}", f"data {fingerprint(*files)}"])
             self.folder.run(Stage("generate.out", self._translate))
             self._keep_scoring()
             scores = self.folder.path / "scores.txt"
             last = Stage("scores.json", lambda part, log: part.write_bytes(scores.read_bytes().splitlines(True)[-1]))
             self.folder.run(Stage("scores.txt", self._score), last)
             sys.stdout.write("".join(scores.read_text().splitlines(keepends=True)[:-1]))
-
-    def _settings(self) -> list[str]:
-        binarised, planned = self.plan.data / "bin", self.plan
-        files = [*sorted(binarised.glob(f"{self.split}.*.bin")), *sorted(binarised.glob("dict.*.txt"))]
-        decoding = [f"beam {planned.beam}", f"lenpen {planned.lenpen}", f"nbest {planned.nbest}"]
-        return [f"checkpoint {fingerprint(planned.checkpoint)}", *decoding, f"data {fingerprint(*files)}"]
 
     def _keep_scoring(self) -> None:
         """Delete the scores if they were computed with other options."""
@@ -225,8 +193,7 @@ class _Split:
     def _translate(self, part: Path, log: BinaryIO) -> None:
         planned = self.plan
         gpu = next(iter(visible_gpus(os.environ)), "")  # on several GPUs fairseq would mix the outputs of the processes
-        with open(self.reference, "rb") as stream:
-            sentences = sum(1 for _ in stream)
+        sentences = count_lines(self.reference)
         words = ["fairseq-generate", str(planned.data / "bin"), "--user-dir", str(planned.plugin)]
         words += ["--task", planned.task, "--source-lang", planned.source, "--target-lang", planned.target]
         words += ["--gen-subset", self.split, "--path", str(planned.checkpoint), "--beam", str(planned.beam)]
@@ -237,15 +204,14 @@ class _Split:
         with open(part, "wb") as stream:
             for line in output_of(words, log, self.folder.path, child_environment(gpu)):
                 stream.write(line)
-                if line.startswith(b"S-"):
-                    done += 1
-                    if done % step == 0:
-                        print(f"  {done} of {sentences} sentences", flush=True)
+                done += line.startswith(b"S-")
+                if line.startswith(b"S-") and done % step == 0:
+                    print(f"  {done} of {sentences} sentences", flush=True)
 
     def _score(self, part: Path, log: BinaryIO) -> None:
-        first = self.reference
-        others = first.parent.glob(f"{first.name}[0-9]*")
-        words = ["fairseq-capsule", "score", "generate.out", *map(str, [first, *sorted(others)]), *self.scoring]
+        others = self.reference.parent.glob(f"{self.reference.name}[0-9]*")
+        references = map(str, [self.reference, *sorted(others)])
+        words = ["fairseq-capsule", "score", "generate.out", *references, *self.scoring]
         words += ["--output", f"translations.{self.plan.target}", "--json"]
         with open(part, "wb") as stream:
             done = subprocess.run(words, cwd=self.folder.path, stdout=stream, stderr=subprocess.PIPE)

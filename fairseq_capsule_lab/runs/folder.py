@@ -17,7 +17,6 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,49 +39,37 @@ ADOPTED = "checkpoint_given.pt"
 LINKS = (ADOPTED,)  # that a run folder may have
 
 
-@dataclass(frozen=True)
 class Evaluation:
-    """The results of evaluate.sh for one split."""
+    """The results of evaluate.sh for one split: its `translations` are the output of fairseq-generate."""
 
-    path: Path
-
-    @property
-    def translations(self) -> Path:
-        """The output of fairseq-generate."""
-        return self.path / "generate.out"
+    def __init__(self, path: Path):
+        self.path, self.translations, self.scores_file = path, path / "generate.out", path / "scores.json"
 
     def external(self, metric: str) -> Path:
         """The scores of the sentences by a metric of another program."""
         return self.path / "external" / f"{metric}.json"
-
-    @property
-    def scores_file(self) -> Path:
-        return self.path / "scores.json"
 
     def scores(self) -> dict[str, Any] | None:
         """The scores; None if the file is missing. Raises a LabError as `read_report`."""
         return read_report(self.scores_file)
 
 
-@dataclass(frozen=True)
 class RunFolder:
-    path: Path
+    """A run folder. A new start continues from `last_checkpoint`. In messages it is called `shown`."""
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.settings_file, self.manifest_file = path / "settings.json", path / "manifest.json"
+        self.finished_file, self.last_checkpoint = path / "finished", path / LAST
 
     def require_plain(self, shown: str = "") -> None:
         """Refuse a folder with links, pipes or devices (`files.require_plain`), except for the link of `adopt`.
 
         No command writes to a file of its name.
-
-        Args:
-            shown: the name of the folder in messages.
         """
         require_plain(self.path, shown, LINKS)
 
     # --- settings ---------------------------------------------------------------------------------------------------
-
-    @property
-    def settings_file(self) -> Path:
-        return self.path / "settings.json"
 
     @property
     def is_bound(self) -> bool:
@@ -90,11 +77,7 @@ class RunFolder:
         return self.settings_file.exists()
 
     def settings(self) -> Settings:
-        """The settings that the folder is bound to; empty if it is not bound.
-
-        Raises:
-            LabError: the file is damaged.
-        """
+        """The settings that the folder is bound to; empty if it is not bound. A damaged file is a LabError."""
         try:
             return Settings.from_json(self.settings_file.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -106,15 +89,9 @@ class RunFolder:
         raise LabError(f"{self.settings_file}: {reason}; restore the file, or train in another folder")
 
     def bind(self, settings: Settings, shown: str) -> None:
-        """Bind the folder to a training. It may already be bound to the same training.
+        """Bind the folder to a training; raise a LabError if it belongs to another training or another program.
 
         A training that failed before its first checkpoint does not bind the folder.
-
-        Args:
-            shown: the name of the folder in messages.
-
-        Raises:
-            LabError: the folder belongs to another training or another program.
         """
         if not self.last_checkpoint.exists() and not self.is_finished:
             self._unbind(shown)
@@ -129,9 +106,8 @@ class RunFolder:
             older = ",".join(sorted("other data" if line.startswith("data ") else line for line in before - now))
             newer = ",".join(sorted(line for line in now - before if not line.startswith("data ")))
             # The folder may hold hours of training, so the message does not propose to delete it.
-            raise LabError(
-                f"{shown} was trained with {older or 'other settings'}{newer and f', not {newer}'}; name another folder"
-            )
+            difference = f"{older or 'other settings'}{newer and f', not {newer}'}"
+            raise LabError(f"{shown} was trained with {difference}; name another folder")
 
     def _unbind(self, shown: str) -> None:
         """Delete the settings and the manifest of a training that failed before its first checkpoint."""
@@ -165,10 +141,6 @@ class RunFolder:
     # --- the end ----------------------------------------------------------------------------------------------------
 
     @property
-    def finished_file(self) -> Path:
-        return self.path / "finished"
-
-    @property
     def is_finished(self) -> bool:
         return self.finished_file.exists()
 
@@ -192,11 +164,6 @@ class RunFolder:
 
     # --- checkpoints ------------------------------------------------------------------------------------------------
 
-    @property
-    def last_checkpoint(self) -> Path:
-        """The checkpoint from which a new start continues."""
-        return self.path / LAST
-
     def checkpoints(self) -> list[Path]:
         """The checkpoints of fairseq, without averages, newest first."""
         paths = (path for path in self.path.glob("checkpoint*.pt") if not path.name.startswith("checkpoint_avg_"))
@@ -209,10 +176,8 @@ class RunFolder:
     def recover_last(self, shown: str) -> Path | None:
         """Replace a damaged checkpoint_last.pt by the newest intact checkpoint, and return that checkpoint.
 
-        fairseq copies a checkpoint to checkpoint_last.pt in place. An interruption can truncate the copy.
-
-        Raises:
-            LabError: no checkpoint is intact.
+        fairseq copies a checkpoint to checkpoint_last.pt in place. An interruption can truncate the copy. It is a
+        LabError if no checkpoint is intact.
         """
         if not self.last_checkpoint.exists() or zipfile.is_zipfile(self.last_checkpoint):
             return None
@@ -221,23 +186,13 @@ class RunFolder:
                 with open(checkpoint, "rb") as whole, replacing(self.last_checkpoint) as copy:
                     shutil.copyfileobj(whole, copy, 1 << 20)
                 return checkpoint
-        raise LabError(
-            f"{shown}/checkpoint_last.pt is damaged, and no other checkpoint is intact; "
-            f"delete {shown}, or name another folder"
-        )
+        problem = "checkpoint_last.pt is damaged, and no other checkpoint is intact"
+        raise LabError(f"{shown}/{problem}; delete {shown}, or name another folder")
 
     # --- the manifest -----------------------------------------------------------------------------------------------
 
-    @property
-    def manifest_file(self) -> Path:
-        return self.path / "manifest.json"
-
     def manifest(self) -> dict[str, Any]:
-        """The content of the manifest.
-
-        Raises:
-            LabError: the file is damaged.
-        """
+        """The content of the manifest. A damaged file is a LabError."""
         try:
             manifest = json.loads(self.manifest_file.read_text(encoding="utf-8"))
             if type(manifest["starts"]) is list and all(type(start) is dict for start in manifest["starts"]):
@@ -269,11 +224,7 @@ class RunFolder:
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
-    """The JSON object in a file; None if the file is missing.
-
-    Raises:
-        LabError: the file exists and holds something else.
-    """
+    """The JSON object in a file; None if the file is missing. With another content it is a LabError."""
     with reading(path):
         try:
             report = json.loads(path.read_text(encoding="utf-8"))
@@ -286,18 +237,12 @@ def read_report(path: Path) -> dict[str, Any] | None:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Read figures of a report. A report without them is never left out in silence.
-
-    Raises:
-        LabError: what is inside found that the report has other contents.
-    """
+    """Read figures of a report. A report without them is a LabError, never left out in silence."""
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
-        raise LabError(
-            f"{path}: damaged, a figure in it cannot be read; delete it: then it is left out, and made again by "
-            "scripts/reproduce.sh or evaluate.sh"
-        ) from error
+        remedy = "delete it: then it is left out, and made again by scripts/reproduce.sh or evaluate.sh"
+        raise LabError(f"{path}: damaged, a figure in it cannot be read; {remedy}") from error
 
 
 def finite_number(value: Any) -> float:

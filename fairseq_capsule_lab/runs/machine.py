@@ -23,20 +23,13 @@ _PAGES = "glibc.malloc.hugetlb=1"
 
 @dataclass(frozen=True)
 class Machines:
-    """The devices and processes of a training.
+    """The devices and processes of a training."""
 
-    Attributes:
-        gpus: the GPUs to use, as in CUDA_VISIBLE_DEVICES; empty for the CPU.
-        processes: the number of processes per node.
-        node: the number of this node, from 0.
-        launcher: the first words of the command, which start one process for each device.
-    """
-
-    gpus: tuple[str, ...]
-    processes: int
+    gpus: tuple[str, ...]  # as in CUDA_VISIBLE_DEVICES; empty for the CPU
+    processes: int  # per node
     nodes: int
-    node: int
-    launcher: tuple[str, ...]
+    node: int  # the number of this node, from 0
+    launcher: tuple[str, ...]  # the first words of the command, which start one process for each device
 
     @property
     def world(self) -> int:
@@ -65,11 +58,7 @@ def child_environment(gpus: str) -> dict[str, str]:
 def choose_machines(options: Mapping[str, str], environment: Mapping[str, str]) -> Machines:
     """Return the requested GPUs or processes, and the launcher that starts one process for each.
 
-    Args:
-        options: gpus, processes and nodes, empty for the default.
-
-    Raises:
-        LabError: they are not available, or the number of this node is unknown.
+    It is a LabError if they are not available, or if the number of this node is unknown.
     """
     visible = visible_gpus(environment)
     on_cpu = bool(options["processes"]) or options["gpus"] == "0"
@@ -79,9 +68,8 @@ def choose_machines(options: Mapping[str, str], environment: Mapping[str, str]) 
     if options["gpus"] and not on_cpu:
         count = whole("--gpus", options["gpus"])
     if count > len(visible):
-        raise LabError(
-            f"--gpus {count}: only {len(visible)} visible here; give a smaller number, or --gpus 0 to train on the CPU"
-        )
+        remedy = "give a smaller number, or --gpus 0 to train on the CPU"
+        raise LabError(f"--gpus {count}: only {len(visible)} visible here; {remedy}")
     processes = count or whole("--processes", options["processes"] or 1, high=MOST_PROCESSES)
     nodes = whole("--nodes", options["nodes"] or 1, high=100_000)
     node, launcher = _node(nodes, environment) if nodes > 1 else (0, ["--standalone"] if processes > 1 else [])
@@ -94,10 +82,8 @@ def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
     """Return the number of this node, and the torchrun options to reach the first node."""
     number = environment.get("SLURM_NODEID") or environment.get("NODE_RANK") or ""
     if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
-        raise LabError(
-            f"--nodes {nodes}: the number of this node is unknown; start with srun, or set NODE_RANK, 0 to "
-            f"{nodes - 1}, and MASTER_ADDR"
-        )
+        remedy = f"start with srun, or set NODE_RANK, 0 to {nodes - 1}, and MASTER_ADDR"
+        raise LabError(f"--nodes {nodes}: the number of this node is unknown; {remedy}")
     address = environment.get("MASTER_ADDR") or _first_node(nodes, environment)
     if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
         raise LabError(f"MASTER_ADDR must be the name or the address of a host, not '{address}'")

@@ -12,49 +12,31 @@ _BINARISED = re.compile(r"[^.]+\.([^.-]+)-([^.-]+)\.[^.]+\.bin")
 CHINESE = ("zh", "zho", "chi", "cmn", "yue")
 # What a script does to text without a setting for it.
 SCRIPTS: Mapping[str, Mapping[str, str]] = {
-    "prepare.sh": {},
-    "prepare-headlines.sh": {"tokenise": "characters"},
-    "prepare-lcsts.sh": {"tokenise": "characters"},
-    "prepare-multi30k.sh": {"lower": "yes"},
-    "prepare-nist-zh-en.sh": {"lower": "yes"},
-    "prepare-toy.sh": {},
-    "prepare-wmt14-en-de.sh": {"dashes": "split"},
-    "prepare-wmt14-en-fr.sh": {"dashes": "split"},
-    "prepare-wmt16-en-ro.sh": {},
-    "prepare-wmt17-zh-en.sh": {},
+    **dict.fromkeys(("prepare-headlines.sh", "prepare-lcsts.sh"), {"tokenise": "characters"}),
+    **dict.fromkeys(("prepare-multi30k.sh", "prepare-nist-zh-en.sh"), {"lower": "yes"}),
+    **dict.fromkeys(("prepare-wmt14-en-de.sh", "prepare-wmt14-en-fr.sh"), {"dashes": "split"}),
+    **dict.fromkeys(("prepare.sh", "prepare-toy.sh", "prepare-wmt16-en-ro.sh", "prepare-wmt17-zh-en.sh"), {}),
 }
 
 
 @dataclass(frozen=True)
 class SidePreparation:
-    """The preparation of one language.
+    """The preparation of one language."""
 
-    Attributes:
-        language: the language as the tokeniser knows it: `pt` for `pt_BR`.
-        tokenizer: moses, jieba, characters or none.
-        aggressive_dash_splits: an option of Moses.
-    """
-
-    language: str
-    tokenizer: str
-    aggressive_dash_splits: bool
+    language: str  # as the tokeniser knows it: `pt` for `pt_BR`
+    tokenizer: str  # moses, jieba, characters or none
+    aggressive_dash_splits: bool  # an option of Moses
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """The preparation of text in both languages.
-
-    Attributes:
-        lowercase: whether tokenised text is lower-cased.
-        subwords: subword-nmt, sentencepiece or none.
-        codes: the file that splits the source into subwords, or None.
-    """
+    """The preparation of text in both languages."""
 
     source: SidePreparation
     target: SidePreparation
-    lowercase: bool
-    subwords: str
-    codes: Path | None
+    lowercase: bool  # of tokenised text
+    subwords: str  # subword-nmt, sentencepiece or none
+    codes: Path | None  # the file that splits the source into subwords
 
 
 def settings_of(folder: Path) -> dict[str, str]:
@@ -65,21 +47,13 @@ def settings_of(folder: Path) -> dict[str, str]:
 
 
 def require_prepared(folder: Path) -> None:
-    """Refuse a folder that is not the OUT of a prepare script.
-
-    Raises:
-        LabError: it has no `bin`, or no settings of a script.
-    """
+    """Refuse a folder that is not the OUT of a prepare script."""
     if settings_of(folder).get("script") not in SCRIPTS or not (folder / "bin").is_dir():
         raise LabError(f"{folder}: no 'bin' and 'settings' of a prepare script; name the OUT of a prepare script")
 
 
 def preparation(folder: Path, source: str, target: str) -> Preparation:
-    """How a prepare script made the text of a translation direction.
-
-    Raises:
-        LabError: the folder is not the OUT of a prepare script, or its codes are missing.
-    """
+    """How a prepare script made the text of a translation direction; a LabError if none made the folder."""
     require_prepared(folder)
     settings = settings_of(folder)
     script = settings["script"]

@@ -20,7 +20,7 @@ class Settings:
 
     def lines(self) -> set[str]:
         """`KEY VALUE` of every setting."""
-        return {*_lines(self.origin, ""), *_lines(self.config, "")}
+        return {*_lines(self.origin), *_lines(self.config)}
 
     def get(self, key: str) -> Any:
         """A value of the configuration by its key, such as `model.dropout`; None if it is not set."""
@@ -46,33 +46,24 @@ class Settings:
 
     @classmethod
     def from_json(cls, text: str) -> "Settings":
-        """Read `settings.json`.
-
-        Raises:
-            LabError: the text is not a JSON object with a `config`.
-        """
+        """Read `settings.json`; raise a LabError if it is not a JSON object with a `config`."""
         try:
             origin = json.loads(text)
             config = origin.pop("config")
+            if not isinstance(config, dict):
+                raise LabError("its 'config' is not a JSON object")
+            settings = cls(config, origin)
+            settings.lines()  # refuses nested groups
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
             raise LabError("not a JSON object with a 'config'") from None
-        if not isinstance(config, dict):
-            raise LabError("its 'config' is not a JSON object")
-        _require_shallow(config)
-        return cls(config, origin)
+        return settings
 
 
-def _require_shallow(config: dict[str, Any], depth: int = 0) -> None:
+def _lines(group: dict[str, Any], prefix: str = "", depth: int = 0) -> Iterator[str]:
     if depth > DEEPEST:
         raise LabError(f"more than {DEEPEST} nested groups")
-    for value in config.values():
-        if isinstance(value, dict):
-            _require_shallow(value, depth + 1)
-
-
-def _lines(group: dict[str, Any], prefix: str) -> Iterator[str]:
     for key, value in group.items():
         if isinstance(value, dict):
-            yield from _lines(value, f"{prefix}{key}.")
+            yield from _lines(value, f"{prefix}{key}.", depth + 1)
         elif value is not None:
             yield f"{prefix}{key} {value if isinstance(value, str) else json.dumps(value)}"

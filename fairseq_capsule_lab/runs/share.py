@@ -43,11 +43,7 @@ HYPOTHESIS = re.compile(r"^H-(\d+)\t([^\t\n]*\t.*)", re.MULTILINE)
 
 
 def pack(runs: Path, archive: Path) -> None:
-    """Write an archive of all finished runs in a folder: the same bytes for the same results.
-
-    Raises:
-        LabError: there are none, a file is damaged or too large, or the archive is a device.
-    """
+    """Write an archive of all finished runs in a folder: the same bytes for the same results."""
     if archive.exists() and not archive.is_file():  # it would be replaced by a file
         raise LabError(f"{archive}: not a file; name an archive to write")
     _remove_parts(archive)
@@ -134,14 +130,7 @@ def _without_places(value: Any, runs: Path) -> Any:
 
 
 def unpack(archive: Path, runs: Path, data: Path | None) -> None:
-    """Write the files of an archive to a folder of runs.
-
-    Args:
-        data: prepared data, whose sentences are added to the translations.
-
-    Raises:
-        LabError: the archive has something else than results, the place of a file is taken, or the data do not fit.
-    """
+    """Write the files of an archive to a folder of runs. Sentences of the prepared `data` go to the translations."""
     runs = runs.resolve()
     files = _read(archive)
     _require_free(runs, files)
@@ -195,9 +184,8 @@ def _require_data(data: Path, files: Mapping[str, bytes]) -> None:
     if not any(data.resolve().name in folder.parts for folder in folders):
         systems = (folder.parent if folder.name.startswith("seed") else folder for folder in folders)
         corpora = ", ".join(sorted({system.parent.name for system in systems} - {""}))
-        raise LabError(
-            f"{data}: the archive has no translations of this corpus; it has: {corpora or 'none'}; name its data"
-        )
+        problem = f"the archive has no translations of this corpus; it has: {corpora or 'none'}"
+        raise LabError(f"{data}: {problem}; name its data")
 
 
 def _require_free(runs: Path, files: Mapping[str, bytes]) -> None:
@@ -234,10 +222,9 @@ def _add_text(file: Path, split: str, settings: Settings, data: Path) -> None:
         dictionary = read_dictionary(f"{data}/bin/dict.{language}.txt")
         sources = _text(data / "bpe" / f"{split}.{language}").rstrip("\n").split("\n")
         if len(sources) != sentences:
-            raise LabError(
-                f"{file}: translations of {sentences} sentences, but {data}/bpe/{split}.{language} has {len(sources)} "
-                "lines; name the data that the runs were evaluated on"
-            )
+            problem = f"but {data}/bpe/{split}.{language} has {len(sources)} lines"
+            remedy = "name the data that the runs were evaluated on"
+            raise LabError(f"{file}: translations of {sentences} sentences, {problem}; {remedy}")
         for number, line in enumerate(sources):
             words = dictionary.encode_line(line, add_if_not_exist=False, append_eos=False)
             lines.append(f"{kind}-{number}\t{dictionary.string(words, escape_unk=kind == 'T')}")

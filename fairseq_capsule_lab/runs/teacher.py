@@ -20,11 +20,7 @@ SKIPPED = re.compile(r"([\d,]+) samples have invalid sizes and will be skipped")
 def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, str, int]:
     """Check that a model can teach on a data folder. Return the languages and its maximum target length.
 
-    Args:
-        plugin: whether a plugin that is not imported here may define its architecture.
-
-    Raises:
-        UserError: it cannot, or a name is not one that fairseq can open.
+    With `plugin`, one that is not imported here may define its architecture.
     """
     source, target = infer_language_pair(data)
     if source is None or not os.path.isfile(f"{data}/train.{source}-{target}.{target}.bin"):
@@ -50,20 +46,11 @@ def check_teacher(teacher: str, data: str, plugin: bool = False) -> tuple[str, s
 
 
 def collect(data: Path, source: str, target: str, longest: int, shards: Path, out: Path) -> list[str]:
-    """Write a data folder whose training targets are a teacher's translations.
+    """Write a data folder whose training targets are a teacher's translations. Return two lines that count them.
 
     A sentence keeps its own target if its translation is empty, reaches the maximum length (twice the source plus 10,
-    or the `longest` that the teacher supports), or is missing because the teacher skips its source.
-
-    Args:
-        shards: the folder with the outputs of fairseq-generate.
-        out: the new folder.
-
-    Returns:
-        Two lines for the user that count these sentences.
-
-    Raises:
-        LabError: translations are missing.
+    or the `longest` that the teacher supports), or is missing because the teacher skips its source. `shards` has the
+    outputs of fairseq-generate.
     """
     pair = f"{source}-{target}"
     out.mkdir()
@@ -95,9 +82,8 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
         builder.add_item(own)
     builder.finalize(f"{prefix}.idx")
     if kept["skipped"] > _announced(shards):
-        raise LabError(
-            f"{kept['skipped']} translations are missing in {shards.name}: delete that folder and run the command again"
-        )
+        problem = f"{kept['skipped']} translations are missing in {shards.name}"
+        raise LabError(f"{problem}: delete that folder and run the command again")
     return [
         f"{len(targets)} training sentences, {len(targets) - sum(kept.values())} of them the teacher's; the others:",
         ", ".join(f"{number} {reason}" for reason, number in kept.items()),

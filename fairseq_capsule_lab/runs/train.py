@@ -9,12 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from fairseq_capsule.errors import UserError, one_line
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.files import require_plain
-from fairseq_capsule_lab.processes import command_line, require_tools
+from fairseq_capsule_lab.processes import command_line, handling, require_tools
 from fairseq_capsule_lab.runs import machine, plugins
 from fairseq_capsule_lab.runs.folder import LAST, LINKS, RunFolder
 from fairseq_capsule_lab.runs.training_plan import TrainingPlan, plan
@@ -36,21 +36,14 @@ _PERIOD = 0.2  # seconds between two looks at the log
 
 
 def train(program: str, words: Sequence[str], arguments: Mapping[str, str], overrides: Sequence[str]) -> None:
-    """Train, or continue a training, and print its progress.
-
-    Args:
-        program, words: what the user called, for the manifest and messages.
-        arguments: see `training_plan.plan`.
-        overrides: settings in Hydra's syntax.
-
-    Raises:
-        LabError: an argument is wrong, the folder belongs to another training, or the training failed.
-    """
+    """Train, or continue a training, and print its progress. `program` and `words` are what the user called."""
     require_tools("fairseq-hydra-train", "torchrun")
     planned = plan(arguments, overrides, os.environ)
     environment = machine.child_environment(",".join(planned.machines.gpus))
     _require_gpus(len(planned.machines.gpus), environment)
-    with _enter(arguments["out"], planned.machines.node) as folder:
+    folder = Folder(arguments["out"], SCRIPT)
+    # Nodes but the first one do not lock the folder: they write only their own logs.
+    with folder.locked(LINKS) if planned.machines.node == 0 else folder.made(LINKS):
         if (folder.path / LAST).exists() != planned.resumes:
             # Another start wrote its first checkpoint before this one had the lock.
             planned = plan(arguments, overrides, os.environ)
@@ -63,22 +56,6 @@ def _require_gpus(count: int, environment: Mapping[str, str]) -> None:
     test = "import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))"
     if count and subprocess.run([sys.executable, "-c", test, str(count)], env=environment).returncode:
         raise LabError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
-
-
-@contextlib.contextmanager
-def _enter(out: str, node: int) -> Iterator[Folder]:
-    """Lock the run folder. Nodes but the first one do not: they write only their own logs."""
-    folder = Folder(out, SCRIPT)
-    if node == 0:
-        with folder.locked(LINKS):
-            yield folder
-        return
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LabError(f"cannot make the folder {out}: name one that can be written") from error
-    require_plain(folder.path, out, LINKS)
-    yield folder
 
 
 class Training:
@@ -119,9 +96,7 @@ class Training:
 
     def supervise(self, environment: Mapping[str, str]) -> int:
         """Run the command and show the important lines of its log. A signal ends it first. Return its status."""
-        numbers = [number for number in _SIGNALS if signal.getsignal(number) != signal.SIG_IGN]  # as under nohup
-        before = {number: signal.signal(number, self._interrupt) for number in numbers}
-        try:
+        with handling(_SIGNALS, self._interrupt):
             with open(self.log, "ab") as stream:
                 # The child inherits the lock: if this process is killed, the folder stays locked until the training
                 # ends. It stays in the caller's folder, because paths in the settings are relative to it.
@@ -132,7 +107,8 @@ class Training:
                     stderr=subprocess.STDOUT,
                     env={**environment, "HYDRA_FULL_ERROR": "1", "PYTHONWARNINGS": "ignore"},
                     pass_fds=[self.folder.descriptor] if self.folder.descriptor >= 0 else [],
-                    preexec_fn=_ignore_keyboard,
+                    # The terminal sends Ctrl-C to it too, but this process ends it.
+                    preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_IGN),
                 )
             if self.interrupted:
                 self.child.terminate()
@@ -147,9 +123,6 @@ class Training:
                     if ended:
                         return self.child.returncode
                     time.sleep(_PERIOD)
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: Any) -> None:
         self.interrupted = True
@@ -157,11 +130,7 @@ class Training:
             self.child.terminate()
 
     def end(self, status: int) -> None:
-        """Record how this start ended.
-
-        Raises:
-            LabError: it failed or was interrupted.
-        """
+        """Record how this start ended; raise a LabError if it failed or was interrupted."""
         if self.interrupted:
             raise self._failure("interrupted", f"the same command resumes from update {self.run.resume_update}")
         if self.node != 0:
@@ -171,10 +140,8 @@ class Training:
         # fairseq's status is unreliable: it may be 0 after an error.
         if not any("done training in" in line for line in self._lines()) or not self.run.last_checkpoint.exists():
             reason = self._reason(status)
-            wrong = _CONFIGURATION.match(reason)
-            raise self._failure(
-                reason, "correct the command" if wrong else "fix the cause and run the same command again"
-            )
+            advice = "fix the cause and run the same command again"
+            raise self._failure(reason, "correct the command" if _CONFIGURATION.match(reason) else advice)
         update = self.run.resume_update
         self.run.note_end(_now(), "finished")
         self.run.finish()
@@ -192,9 +159,8 @@ class Training:
         if not self.folder.has_room():
             return "No space left on device"
         reason = last = ""
-        for line in self._lines():
-            last = line
-            error = _ERROR.fullmatch(line)
+        for last in self._lines():
+            error = _ERROR.fullmatch(last)
             if error and not _CONSEQUENCE.match(error[1] + error[2]):
                 reason = error[1] + error[2]
         if not reason and status < 0:
@@ -218,11 +184,6 @@ def _show(lines: Sequence[bytes]) -> None:
             if match:
                 sys.stdout.buffer.write(mark + line[match.end() :] + b"\n")
     sys.stdout.buffer.flush()
-
-
-def _ignore_keyboard() -> None:
-    """In the child, before its program: the terminal sends Ctrl-C to it too, but this process ends it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _now() -> str:

@@ -24,17 +24,11 @@ Curve = Dict[int, float]
 
 @dataclass
 class TrainingLog:
-    """Figures of one training.
+    """Figures of one training."""
 
-    Attributes:
-        validation: the curve of each measure.
-        parameters: the number of parameters that fairseq reports.
-        words_per_second: target tokens per second of training, the median over epochs.
-    """
-
-    validation: Dict[str, Curve] = field(default_factory=dict)
-    parameters: Optional[int] = None
-    words_per_second: Optional[float] = None
+    validation: Dict[str, Curve] = field(default_factory=dict)  # of each measure
+    parameters: Optional[int] = None  # their number that fairseq reports
+    words_per_second: Optional[float] = None  # target tokens of training, the median over epochs
 
 
 def read_training_log(path: Path) -> TrainingLog:
@@ -55,7 +49,10 @@ def read_training_log(path: Path) -> TrainingLog:
         elif logger == "train":
             speeds.append(_statistics(text, "train_").get("wps"))
         elif logger == "valid":
-            _add(log.validation, _statistics(text, "valid_"))
+            statistics = _statistics(text, "valid_")
+            for name, value in statistics.items() if "num_updates" in statistics else ():
+                if name not in PROGRESS and not name.startswith("best_"):
+                    log.validation.setdefault(name, {})[int(statistics["num_updates"])] = value
     known = [speed for speed in speeds if speed]
     log.words_per_second = median(known) if known else None
     return log
@@ -86,12 +83,6 @@ def finite(value: Any) -> Optional[float]:
     except (TypeError, ValueError, OverflowError):
         return None
     return figure if abs(figure) <= LARGEST else None
-
-
-def _add(curves: Dict[str, Curve], statistics: Mapping[str, float]) -> None:
-    for name, value in statistics.items() if "num_updates" in statistics else ():
-        if name not in PROGRESS and not name.startswith("best_"):
-            curves.setdefault(name, {})[int(statistics["num_updates"])] = value
 
 
 def shared_measures(logs: Mapping[str, TrainingLog]) -> Tuple[str, ...]:

@@ -36,15 +36,7 @@ class TrainingPlan:
 
 
 def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> TrainingPlan:
-    """Check the arguments of train.sh and plan the training.
-
-    Args:
-        arguments: the paths config, data and out; the options gpus, processes, nodes, effective-tokens, precision and
-            like-baseline, empty for the default.
-
-    Raises:
-        LabError: a value is wrong; the message is one line.
-    """
+    """Check the paths and options of train.sh, empty for the default, and its Hydra settings; plan the training."""
     config, data = (
         place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("config", "data")
     )
@@ -103,10 +95,8 @@ def _require_files(config: Path, data: Path, arguments: Mapping[str, str]) -> No
     if not data.is_dir():
         raise LabError(f"{arguments['data']}: no such data folder; prepare the data first")
     if not any(data.glob("train.*.bin")):
-        raise LabError(
-            f"{arguments['data']}: no binarised training set; name the output folder of fairseq-preprocess, "
-            "OUT/bin of a prepare script"
-        )
+        remedy = "name the output folder of fairseq-preprocess, OUT/bin of a prepare script"
+        raise LabError(f"{arguments['data']}: no binarised training set; {remedy}")
 
 
 def _like_baseline(baseline: str, overrides: Sequence[str]) -> list[str]:
@@ -128,20 +118,16 @@ def _require_languages(data: Path, settings: Settings, config: Path) -> None:
     if other:
         pairs = zip(("source", "target"), (source, target), other, strict=True)
         words = [f"task.{side}_lang={binarised}" for side, configured, binarised in pairs if configured != binarised]
-        raise LabError(
-            f"it translates {source}-{target}, but {data} has {'-'.join(other)}; give {' '.join(words)} after OUT, "
-            "or name other data"
-        )
+        remedy = f"give {' '.join(words)} after OUT, or name other data"
+        raise LabError(f"it translates {source}-{target}, but {data} has {'-'.join(other)}; {remedy}")
     pairs_of_data = prepared.pairs(data)
     # With like_baseline, the baseline decides what is shared.
     shares = settings.get("model.share_all_embeddings") is True and not settings.get("task.like_baseline")
     if shares and len(pairs_of_data) == 1 and prepared.dictionaries_differ(data, *pairs_of_data[0]):
         grouped = (config.parent / "share/separate.yaml").is_file()
-        raise LabError(
-            f"model.share_all_embeddings: the two dictionaries of {data} differ; give "
-            f"{'share=separate' if grouped else 'model.share_all_embeddings=false'} after OUT, or prepare the data "
-            "with a joined dictionary"
-        )
+        remedy = f"give {'share=separate' if grouped else 'model.share_all_embeddings=false'} after OUT"
+        problem = f"model.share_all_embeddings: the two dictionaries of {data} differ"
+        raise LabError(f"{problem}; {remedy}, or prepare the data with a joined dictionary")
 
 
 def _require_start(name: str, settings: Settings) -> None:
@@ -159,13 +145,9 @@ def _own_checkpoint(settings: Settings) -> list[str]:
 
 
 def accumulation(settings: Settings, processes: int, tokens: int) -> tuple[list[int], str]:
-    """The accumulation for an effective batch of `tokens` tokens, or the configured one; and the batch in words.
+    """The accumulation for `tokens` target tokens per update, or for 0 the configured one; and the batch in words.
 
-    Args:
-        tokens: target tokens per update; 0 keeps the accumulation of the configuration.
-
-    Raises:
-        LabError: `tokens` cannot be reached, or a size is not a number.
+    It is a LabError if `tokens` cannot be reached, or a size is not a number.
     """
     size, unit = settings.whole("dataset.max_tokens", 0, low=0), "tokens"
     if not size:
@@ -179,16 +161,14 @@ def accumulation(settings: Settings, processes: int, tokens: int) -> tuple[list[
     step = size * processes
     if tokens:
         if unit != "tokens":
-            raise LabError(
-                f"--effective-tokens {tokens}: the batch is dataset.batch_size={size} sentences; set max_tokens"
-            )
+            problem = f"the batch is dataset.batch_size={size} sentences; set max_tokens"
+            raise LabError(f"--effective-tokens {tokens}: {problem}")
         times = [max(1, int(tokens / step + 0.5))]
         if abs(times[0] * step - tokens) > TOLERANCE * tokens:
             fitting = round(tokens / processes / -(-tokens // step))
-            raise LabError(
-                f"--effective-tokens {tokens} cannot be met: {processes} × dataset.max_tokens={size} is {step} tokens, "
-                f"and no multiple of it is near; give dataset.max_tokens={fitting}"
-            )
+            problem = f"{processes} × dataset.max_tokens={size} is {step} tokens, and no multiple of it is near"
+            remedy = f"give dataset.max_tokens={fitting}"
+            raise LabError(f"--effective-tokens {tokens} cannot be met: {problem}; {remedy}")
     total = ", ".join(str(step * number) for number in times)
     batch = f"{size} {unit} × {processes} × accumulation {', '.join(map(str, times))} = {total} {unit}"
     if tokens and times[0] * step != tokens:

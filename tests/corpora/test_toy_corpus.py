@@ -6,7 +6,6 @@ import os
 import pytest
 
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.corpora import splits
 from fairseq_capsule_lab.corpora.splits import draw_splits
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
 
@@ -81,12 +80,12 @@ def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypa
     run(tmp_path)
     before = contents(tmp_path)
 
-    def write_until_full(stream, lines, write=splits._write):
-        write(stream, lines)
-        if "valid.de" in stream.name:
+    def synchronise_until_full(descriptor, fsync=os.fsync):
+        fsync(descriptor)
+        if "valid.de" in os.readlink(f"/proc/self/fd/{descriptor}"):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(splits, "_write", write_until_full)
+    monkeypatch.setattr(os, "fsync", synchronise_until_full)
     assert run(tmp_path, "--seed", "2") == 1
     assert contents(tmp_path) == before
     expected = f"{tmp_path}/valid.de: not written: No space left on device; choose another folder"
