@@ -18,16 +18,13 @@ NEIGHBOURS = [(-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 
 
 
 def align(sources: Sequence[str], targets: Sequence[str]) -> Tuple[List[Links], List[Links]]:
-    """Align the words of sentence pairs, split at spaces, ignoring case.
+    """Align the words of sentence pairs, split at spaces, ignoring case. Raises a LabError without eflomal.
 
     eflomal samples without a seed, so each run gives slightly different links. On a terminal it shows its progress.
 
     Returns:
         Two lists with the links of each pair: forward links, with at most one source word per target word, and backward
         links, with at most one target word per source word.
-
-    Raises:
-        LabError: eflomal is not installed.
     """
     try:
         from eflomal import Aligner
@@ -79,16 +76,15 @@ def grow_diag_final_and(forward: Links, backward: Links) -> Links:
 
 
 def read_alignments(file: Union[str, Path]) -> List[Links]:
-    """Read lines such as `0-0 1-2 …`, the format of word aligners.
-
-    Raises:
-        LabError: a line has something else.
-    """
-    return [{_link(file, number, link) for link in line.split()} for number, line in enumerate(read_lines(file), 1)]
-
-
-def _link(file: Union[str, Path], number: int, text: str) -> Tuple[int, int]:
-    link = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text, re.ASCII)
-    if not link:
-        raise LabError(f"{file}, line {number}: '{shown(text)}' is no link such as 0-1; give a word aligner's output")
-    return int(link[1]), int(link[2])
+    """Read lines such as `0-0 1-2 …`, the format of word aligners; raises a LabError if a line has something else."""
+    alignments: List[Links] = []
+    for number, line in enumerate(read_lines(file), 1):
+        alignments.append(set())
+        for text in line.split():
+            link = re.fullmatch(r"([0-9]{1,9})-([0-9]{1,9})", text, re.ASCII)
+            if not link:
+                raise LabError(
+                    f"{file}, line {number}: '{shown(text)}' is no link such as 0-1; give a word aligner's output"
+                )
+            alignments[-1].add((int(link[1]), int(link[2])))
+    return alignments

@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from fairseq_capsule_lab.analysis.charts import histogram
 from fairseq_capsule_lab.analysis.reports import Report, column, escaped
-from fairseq_capsule_lab.evaluation.translations import Outputs
+from fairseq_capsule_lab.evaluation.translations import Translations
 
 # The effective order gives a sentence of fewer than four words a BLEU from its shorter n-grams.
 METRICS: Dict[str, Tuple[str, Callable[..., Any]]] = {
@@ -33,12 +33,10 @@ class Case:
     second: str = column("second system")
 
 
-def compare(first: Outputs, second: Outputs, metric: str, lowercase: bool = False) -> List[Case]:
-    """Score every sentence of two outputs, in the order of the text.
+def compare(first: Translations, second: Translations, metric: str, lowercase: bool = False) -> List[Case]:
+    """Score every sentence of two outputs for the same text, in its order.
 
-    Args:
-        first, second: outputs for the same text, with sources and targets.
-        metric: "chrf" or "bleu"; it compares the words of the outputs with their T- lines.
+    The `metric`, "chrf" or "bleu", compares the words of the outputs with their T- lines.
     """
     score = METRICS[metric][1](lowercase=lowercase).sentence_score
     texts = list(zip(first.sources, first.targets, first.sentences, second.sentences))
@@ -68,7 +66,7 @@ def mark(text: str, other: str) -> str:
     return " ".join(parts)
 
 
-def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, count: int) -> Report:
+def case_report(names: Sequence[str], cases: Sequence[Case], metric: str, count: int) -> Report:
     """A report: the cases side by side in Markdown, all sentences as a table, the differences as a histogram."""
     label = METRICS[metric][0]
     gains, losses = most_different(cases, count)
@@ -82,10 +80,8 @@ def case_report(names: Tuple[str, str], cases: Sequence[Case], metric: str, coun
     ]
     for title, most in (("gains", gains), ("loses", losses)):
         if most:
-            sections += [
-                f"## Where {second} {title} most\n",
-                *(_side_by_side(case, first, second) for case in most),
-            ]
+            sections.append(f"## Where {second} {title} most\n")
+            sections += [_side_by_side(case, first, second) for case in most]
     figure = histogram(
         [case.difference for case in cases if case.difference],
         f"{label}: {names[1]} − {names[0]}",

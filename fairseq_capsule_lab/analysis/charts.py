@@ -159,9 +159,7 @@ def groups_on_page(
 ) -> str:
     """One line per system over groups, with intervals. The systems are shifted so that intervals do not overlap.
 
-    Args:
-        scores, intervals: for each group, one number for each system.
-        labels: the axis labels of groups and scores.
+    `scores` and `intervals` have for each group one number for each system, `labels` the axes of groups and scores.
     """
     with matplotlib.rc_context(PAGE_STYLE):
         figure, axis = _on_page(3.4)

@@ -12,7 +12,7 @@ from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.lengths import word_counts
 from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.translations import Outputs
+from fairseq_capsule_lab.evaluation.translations import Translations
 
 Corpus = Tuple[Sequence[str], Sequence[str]]
 
@@ -50,10 +50,7 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
 
     Args:
         words: the number of words of each source sentence.
-        reference, translation: for each sentence, the links from its source to its reference and to its translation.
-
-    Raises:
-        LabError: no source word has a link to a reference.
+        reference, translation: for each sentence, the links from its source; a LabError if no reference has one.
     """
     covered = missed = repeated = 0
     for to_reference, to_translation in zip(reference, translation):
@@ -70,12 +67,10 @@ def coverage_rates(words: Sequence[int], reference: Iterable[Links], translation
     return CoverageRates(1 - missed / covered, 100 * missed / sum(words), 100 * repeated / sum(words))
 
 
-def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> List[CoverageRates]:
-    """The rates of every output. One alignment learns from the sources with the references and with all outputs.
+def aligned_rates(outputs: Sequence[Translations], training: Corpus = ((), ())) -> List[CoverageRates]:
+    """The rates of every output of a text. One alignment learns from the sources with the references and all outputs.
 
-    Args:
-        outputs: outputs for the same text, with sources and targets.
-        training: more sentence pairs to learn the alignment from, with the same tokenisation.
+    `training` has more sentence pairs to learn from, with the same tokenisation.
     """
     sources, count = outputs[0].sources, len(outputs[0].sentences)
     texts = [outputs[0].targets, *(output.sentences for output in outputs)]
@@ -89,7 +84,7 @@ def aligned_rates(outputs: Sequence[Outputs], training: Corpus = ((), ())) -> Li
 
 
 def coverage_report(
-    names: Sequence[str], outputs: Sequence[Outputs], training: Corpus = ((), ()), runs: int = 3
+    names: Sequence[str], outputs: Sequence[Translations], training: Corpus = ((), ()), runs: int = 3
 ) -> Report:
     """The rates of every output. Each rate is the mean over `runs` alignments, because eflomal samples alignments."""
     sampled = [aligned_rates(outputs, training) for _ in tqdm(range(runs), desc="align", disable=None)]

@@ -17,7 +17,7 @@ from fairseq_capsule.mechanisms.base import mechanisms, parts_of
 from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table, series
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Moses, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
@@ -39,12 +39,7 @@ def iteration_options() -> List[str]:
 
 
 def routing_option(label: str, model: BaseFairseqModel, choice: Optional[str] = None) -> str:
-    """The name of the option that sets the routing iterations of a model.
-
-    Args:
-        label: the name of the model in errors.
-        model: it iterates if a part of a mechanism has `iterations`.
-        choice: which option, if the model has several.
+    """The name of the option that sets the routing iterations of a model; `label` names the model in errors.
 
     Raises:
         LabError: the model has no routing or not the chosen option, or has several options and none is chosen.
@@ -110,16 +105,11 @@ def iteration_report(
     choice: Optional[str] = None,
     **decoding: Any,
 ) -> Report:
-    """The quality of every checkpoint with every number of iterations.
-
-    Args:
-        numbers: the numbers of iterations.
-        choice: the option that sets them, if a model has several routings.
-        decoding: `beam`, `lenpen`, `lowercase` and `tokenised` of `quality`.
+    """The quality of every checkpoint with every number of iterations; `decoding` has arguments of `quality`.
 
     Raises:
         LabError: a model has no routing, or its weights do not allow a number (checked before the first translation);
-            also the errors of `load_with_data` and `batches`.
+            also the errors of `routing_option`, `load_with_data` and `batches`.
     """
     options = [_option_and_number(path, data, numbers, choice) for path in checkpoints]
     rows: List[IterationRow] = []
@@ -129,10 +119,7 @@ def iteration_report(
             samples = batches(task, split, f"{name}, {number} iterations")
             figures = quality(model, task, samples, **decoding)
             rows.append(IterationRow(name, option(setting), number, trained, *figures))
-    panels = {
-        label: {name: [getattr(row, field) for row in rows if row.system == name] for name in names}
-        for label, field in (("tokenised BLEU", "bleu"), ("NLL per token, base 2", "nll"))
-    }
+    panels = series(rows, {"tokenised BLEU": "bleu", "NLL per token, base 2": "nll"})
     markdown = (
         f"# Routing iterations at inference\n\nOn {split}, the trained models with other numbers of routing "
         f"iterations. Tokenised BLEU, beam {decoding['beam']}, length penalty {decoding['lenpen']:g}.\n\n"

@@ -9,7 +9,7 @@ from typing import Dict, List, Sequence
 import numpy as np
 
 from fairseq_capsule_lab.analysis.charts import lines
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table, series
 from fairseq_capsule_lab.evaluation.scores import Measure
 
 EDGES = (10, 20, 30, 40, 50)
@@ -45,11 +45,8 @@ def longer_than(lengths: Sequence[int], bounds: Sequence[int]) -> Groups:
 
     Empty groups are left out.
     """
-    groups = {
-        f"> {bound}": [sentence for sentence, length in enumerate(lengths) if length > bound]
-        for bound in sorted(set(bounds))
-    }
-    return {label: sentences for label, sentences in groups.items() if sentences}
+    over = {bound: [sentence for sentence, length in enumerate(lengths) if length > bound] for bound in bounds}
+    return {f"> {bound}": over[bound] for bound in sorted(over) if over[bound]}
 
 
 def equal_groups(lengths: Sequence[int], number: int) -> Groups:
@@ -63,14 +60,9 @@ def equal_groups(lengths: Sequence[int], number: int) -> Groups:
 
 
 def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[LengthRow]:
-    """BLEU and length ratio of every system in every group.
+    """BLEU and length ratio of every system in every group of sentences. The measure is a BLEU with one reference.
 
     The length ratio is the one in BLEU's brevity penalty: words of the translations divided by words of the references.
-
-    Args:
-        names: the names of the systems of the measure.
-        measure: a BLEU and the texts that it compares, with one reference.
-        groups: the sentences of each length.
     """
     rows = []
     for name, system in zip(names, measure.systems):
@@ -81,17 +73,14 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
     return rows
 
 
-def length_report(names: Sequence[str], sources: Sequence[str], measure: Measure, groups: Groups) -> Report:
+def length_report(names: Sequence[str], measure: Measure, groups: Groups) -> Report:
     """A report with the table and the chart of `by_length`."""
     rows = by_length(names, measure, groups)
-    panels = {
-        label: {name: [getattr(row, field) for row in rows if row.system == name] for name in names}
-        for label, field in ((measure.label, "bleu"), ("length ratio", "length_ratio"))
-    }
+    panels = series(rows, {measure.label: "bleu", "length ratio": "length_ratio"})
     markdown = (
         "# By the length of the source\n\n"
         f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words: the S- lines with "
-        f"subwords joined, split at spaces; {len(sources)} sentences.\n\n{markdown_table(rows)}"
+        f"subwords joined, split at spaces; {len(measure.systems[0])} sentences.\n\n{markdown_table(rows)}"
     )
     ticks = [f"{words}\n({len(sentences)})" for words, sentences in groups.items()]
     figure = lines(panels, ticks, "words of the source (sentences)", "By the length of the source")

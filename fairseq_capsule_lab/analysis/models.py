@@ -40,11 +40,7 @@ def load_split(task: FairseqTask, split: str) -> None:
 
 
 def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
-    """Yield all batches of a split with a progress bar, on the GPU if there is one.
-
-    Raises:
-        LabError: as for `load_split`.
-    """
+    """Yield all batches of a split with a progress bar, on the GPU if there is one; errors as in `load_split`."""
     load_split(task, split)
     dataset = task.dataset(split)
     tokens = max(TOKENS, int(dataset.sizes.max()))

@@ -12,7 +12,7 @@ from fairseq_capsule.losses import bag_overlap_by_step
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table, series
 from fairseq_capsule_lab.errors import LabError
 
 PARTS = 10
@@ -81,20 +81,15 @@ def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[Ov
 
 def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
     """A report with the table and the chart of `overlap_rows`."""
-    per_system = {name: overlap_rows(name, path, data, split) for name, path in zip(names, checkpoints)}
-    rows = [row for own in per_system.values() for row in own]
-    panels = {
-        f"r_OL of {content.upper()}": {
-            name: [getattr(row, content) for row in own if row.part != WHOLE] for name, own in per_system.items()
-        }
-        for content in ("past", "future")
-    }
+    rows = [row for name, path in zip(names, checkpoints) for row in overlap_rows(name, path, data, split)]
+    parts = [row for row in rows if row.part != WHOLE]
+    panels = series(parts, {"r_OL of PAST": "past", "r_OL of FUTURE": "future"})
     markdown = (
         f"# Words of the bags that PAST and FUTURE predict\n\nOn {split}: the share of the distinct words of a step's "
         "bag that are among the 5 k most probable words, where k is the number of words in the bag. “all” is the mean "
         "over a sentence's steps, then over sentences, as with --eval-overlap; a part is the mean over its steps.\n\n"
         f"{markdown_table(rows)}"
     )
-    ticks = [row.part for row in rows[1 : PARTS + 1]]
+    ticks = [row.part for row in parts[:PARTS]]
     figure = lines(panels, ticks, "part of the target, %", "Words of the bags that PAST and FUTURE predict")
     return Report("overlap", markdown, rows, figure)

@@ -6,7 +6,7 @@ import io
 import re
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -21,13 +21,9 @@ def column(label: str, digits: int = 2) -> Any:
 
 @dataclass(frozen=True)
 class Report:
-    """One analysis.
+    """One analysis: a text with its title and table, rows of one dataclass with fields made by `column`, a chart.
 
-    Attributes:
-        kind: the name of the analysis and of its files.
-        markdown: the text: a title, a description of the figures, the table.
-        rows: objects of one dataclass with fields made by `column`.
-        figure: the chart, or None.
+    Its `kind` is the name of its files.
     """
 
     kind: str
@@ -36,10 +32,7 @@ class Report:
     figure: Optional[Figure]
 
     def write(self, folder: Path) -> List[Path]:
-        """Write KIND.md and KIND.csv, and KIND.png and KIND.svg of a chart, to a folder. Create it if it is missing.
-
-        Returns:
-            The paths of the files.
+        """Write KIND.md and KIND.csv, and KIND.png and KIND.svg of a chart, to a folder; returns the paths.
 
         Raises:
             LabError: a file could not be written; the files that exist are complete.
@@ -53,6 +46,15 @@ class Report:
             paths.append(folder / f"{self.kind}.{suffix}")
             write_whole(paths[-1], content)
         return paths
+
+
+def series(rows: Sequence[Any], fields: Mapping[str, str]) -> Dict[str, Dict[str, List[Any]]]:
+    """For `charts.lines`: the values of each of the `fields`, by label, of the rows of each system."""
+    systems = dict.fromkeys(row.system for row in rows)
+    return {
+        label: {system: [getattr(row, name) for row in rows if row.system == system] for system in systems}
+        for label, name in fields.items()
+    }
 
 
 def markdown_table(rows: Sequence[Any]) -> str:

@@ -13,7 +13,7 @@ import os
 import re
 import sys
 import traceback
-from typing import Callable, List, Optional, Tuple
+from typing import List, Optional, Tuple
 
 from fairseq_capsule.errors import UserError, missing_library, one_line
 from fairseq_capsule.root_logger import keep_root_logger
@@ -41,17 +41,10 @@ COMMANDS = {
     "toy-corpus": "write an embedded corpus: English-German sentences, or Chinese news with headlines",
 }
 
-# Commands that share a module.
-SHARED = {
-    "inspect": "inspect",
-    "nll": "measure",
-    "picture": "inspect",
-    "probe": "measure",
-    "reproduce": "table",
-    "score": "score",
-    "seeds": "score",
-    "size": "measure",
-    "table": "table",
+# Commands in a module of another name.
+MODULES = {
+    **dict.fromkeys(("nll", "probe", "size"), "measure"),
+    **{"picture": "inspect", "reproduce": "table", "seeds": "score"},
 }
 
 # Commands that scripts of the repository call. They read their own words. Their help is the docstring of their module.
@@ -66,31 +59,20 @@ USER_DIR = "a plugin with your own mechanisms (docs/extending.md), as for fairse
 
 def build_parser(command: Optional[str] = None, program: Optional[str] = None) -> argparse.ArgumentParser:
     """The parser of all commands. Only `command` gets its own arguments; `program` is what its help calls it."""
-    parser = argparse.ArgumentParser(
-        prog="fairseq-capsule", description="Capsule routing for neural machine translation."
-    )
+    text = "Capsule routing for neural machine translation."
+    parser = argparse.ArgumentParser(prog="fairseq-capsule", description=text)
     parser.add_argument("--user-dir", metavar="DIR", help=USER_DIR)
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, summary in sorted({**COMMANDS, **SCRIPTS}.items()):
-        subparser = subparsers.add_parser(
-            name,
-            help=summary,
-            description=summary[0].upper() + summary[1:] + ".",
-            prog=program if name == command else None,
-        )
+        text = summary[0].upper() + summary[1:] + "."
+        prog = program if name == command else None
+        subparser = subparsers.add_parser(name, help=summary, description=text, prog=prog)
         if name == command:
-            add_arguments, run = _functions(name)
-            add_arguments(subparser)
-            subparser.set_defaults(run=run)
+            module = importlib.import_module("fairseq_capsule_lab.cli." + MODULES.get(name, name).replace("-", "_"))
+            shared = hasattr(module, f"run_{name}")
+            getattr(module, f"add_{name}_arguments" if shared else "add_arguments")(subparser)
+            subparser.set_defaults(run=getattr(module, f"run_{name}" if shared else "run"))
     return parser
-
-
-def _functions(command: str) -> Tuple[Callable[..., None], Callable[..., Optional[int]]]:
-    if command in SHARED:
-        module = importlib.import_module(f"fairseq_capsule_lab.cli.{SHARED[command]}")
-        return getattr(module, f"add_{command}_arguments"), getattr(module, f"run_{command}")
-    module = importlib.import_module("fairseq_capsule_lab.cli." + command.replace("-", "_"))
-    return module.add_arguments, module.run
 
 
 def main(argv: Optional[List[str]] = None) -> int:
@@ -106,13 +88,10 @@ def main(argv: Optional[List[str]] = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     argv = sys.argv[1:] if argv is None else argv
     program = os.environ.pop("CAPSULE_PROGRAM", None)
-    command: Optional[str]
-    if argv and argv[0] in SCRIPTS:
-        command, plugin, prefix = argv[0], None, program or f"fairseq-capsule {argv[0]}"
-    else:
-        plugin, argv = _user_dir(argv)
-        command = next((argument for argument in argv if not argument.startswith("-")), None)
-        prefix = program or f"fairseq-capsule {command}: error"
+    is_script = bool(argv) and argv[0] in SCRIPTS
+    plugin, argv = (None, argv) if is_script else _user_dir(argv)
+    command = next((argument for argument in argv if not argument.startswith("-")), None)
+    prefix = program or f"fairseq-capsule {command}" + ("" if is_script else ": error")
     try:
         if command in SCRIPTS:
             return _run_script(prefix, *argv)

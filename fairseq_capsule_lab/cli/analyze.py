@@ -4,7 +4,8 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import List
+from pathlib import Path
+from typing import List, Tuple
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.hub import load
@@ -14,10 +15,10 @@ from fairseq_capsule_lab.analysis import assignment, cases, coverage, iterations
 from fairseq_capsule_lab.analysis.alignment import read_alignments
 from fairseq_capsule_lab.analysis.reports import Report
 from fairseq_capsule_lab.cli import arguments
-from fairseq_capsule_lab.cli.arguments import add_text, input_file, system_names, whole_number, whole_numbers
+from fairseq_capsule_lab.cli.arguments import input_file, whole_number, whole_numbers
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Measure, measures
-from fairseq_capsule_lab.evaluation.translations import TOKENISED, Outputs, read_outputs, require_own_reference
+from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_outputs, require_own_reference
 from fairseq_capsule_lab.pages.inspection import inspect_sources
 from fairseq_capsule_lab.pages.sentences import sentences_of_data
 
@@ -38,7 +39,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_lengths(add("lengths", "BLEU and length ratio by the length of the source", _lengths))
     summary = "CDR, under- and over-translation, from word alignments by eflomal"
     _add_coverage(add("coverage", summary, _coverage))
-    _add_checkpoints(add("overlap", "how many words of their bags PAST and FUTURE predict", _overlap), split="test")
+    summary = "how many words of their bags PAST and FUTURE predict"
+    _add_checkpoints(add("overlap", summary, lambda args: overlap.overlap_report(*_of_checkpoints(args))), split="test")
     summary = "which source words PAST and FUTURE hold, compared with word alignments"
     _add_assignment(add("assignment", summary, _assignment))
     _add_routing(add("routing", "how decided the routing and the attention of models are", _routing))
@@ -59,7 +61,7 @@ def run(args: Namespace) -> None:
 def _add_outputs(parser: ArgumentParser) -> None:
     text = "outputs of fairseq-generate for the same text"
     parser.add_argument("outputs", nargs="+", type=input_file, metavar="OUT", help=text)
-    add_text(parser)
+    arguments.add_text(parser)
 
 
 def _add_checkpoints(parser: ArgumentParser, split: str) -> None:
@@ -69,8 +71,15 @@ def _add_checkpoints(parser: ArgumentParser, split: str) -> None:
     parser.add_argument("--split", type=arguments.label, default=split, help=text)
 
 
-def _names_of_checkpoints(args: Namespace) -> List[str]:
-    return system_names(args.names, args.checkpoints, parts=2)
+def _of_outputs(args: Namespace) -> Tuple[List[str], List[Translations]]:
+    """The names of outputs, and the outputs."""
+    outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
+    return arguments.system_names(args.names, args.outputs), outputs
+
+
+def _of_checkpoints(args: Namespace) -> Tuple[List[str], List[Path], Path, str]:
+    """The names of checkpoints, the checkpoints, the data and the split."""
+    return arguments.system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split
 
 
 # --- lengths ---------------------------------------------------------------------------------------------------------
@@ -95,9 +104,8 @@ def _add_lengths(parser: ArgumentParser) -> None:
 
 
 def _lengths(args: Namespace) -> Report:
-    outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
-    sources = outputs[0].sources
-    counts = lengths.word_counts(sources)
+    names, outputs = _of_outputs(args)
+    counts = lengths.word_counts(outputs[0].sources)
     if args.groups:
         groups = lengths.equal_groups(counts, args.groups)
     elif args.longer_than:
@@ -106,11 +114,12 @@ def _lengths(args: Namespace) -> Report:
         groups = lengths.intervals(counts, args.intervals)
     if not groups:
         raise LabError(f"--longer-than: no source has more than {min(args.longer_than)} words")
-    return lengths.length_report(system_names(args.names, args.outputs), sources, _bleu(outputs, args), groups)
+    return lengths.length_report(names, _bleu(outputs, args), groups)
 
 
-def _bleu(outputs: List[Outputs], args: Namespace) -> Measure:
+def _bleu(outputs: List[Translations], args: Namespace) -> Measure:
     """The measure that `score` reports under the same name."""
+    name, reference = "tokenised_bleu", outputs[0].targets
     if args.reference:
         name, reference = "detokenised_bleu", read_lines(args.reference)
         if len(reference) != len(outputs[0].sentences):
@@ -119,13 +128,11 @@ def _bleu(outputs: List[Outputs], args: Namespace) -> Measure:
             )
         if not args.other_reference:
             require_own_reference(outputs, [(args.reference, reference)])
-    else:
-        name, reference = "tokenised_bleu", outputs[0].targets
-        if args.other_reference:
-            raise LabError("--other-reference: there is no --reference; give one, or omit the option")
-        untokenised = next((output.path for output in outputs if not output.tokenised), None)
-        if untokenised and not args.lang:
-            raise LabError(f"{untokenised}: not tokenised, and its language is unknown; give --lang, or --reference")
+    elif args.other_reference:
+        raise LabError("--other-reference: there is no --reference; give one, or omit the option")
+    elif not args.lang:
+        for output in (output for output in outputs if not output.tokenised):
+            raise LabError(f"{output.path}: not tokenised, and its language is unknown; give --lang, or --reference")
     language = args.lang or (arguments.language_of(args.reference) if args.reference else "en")
     return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 
@@ -142,22 +149,17 @@ def _add_coverage(parser: ArgumentParser) -> None:
 
 
 def _coverage(args: Namespace) -> Report:
-    outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
+    names, outputs = _of_outputs(args)
     for output in outputs:
         if not output.tokenised:
             raise LabError(f"{output.path}: words and punctuation are not separated; generate it without --tokenizer")
     source, target = map(read_lines, args.train) if args.train else ([], [])
     if len(source) != len(target):
         raise LabError(f"--train: {args.train[0]} has {len(source)} lines, but {args.train[1]} has {len(target)}")
-    names = system_names(args.names, args.outputs)
     return coverage.coverage_report(names, outputs, (source, target), args.runs)
 
 
-# --- overlap and assignment ------------------------------------------------------------------------------------------
-
-
-def _overlap(args: Namespace) -> Report:
-    return overlap.overlap_report(_names_of_checkpoints(args), args.checkpoints, args.data, args.split)
+# --- models ----------------------------------------------------------------------------------------------------------
 
 
 def _add_assignment(parser: ArgumentParser) -> None:
@@ -169,12 +171,9 @@ def _add_assignment(parser: ArgumentParser) -> None:
 
 
 def _assignment(args: Namespace) -> Report:
-    names, links = _names_of_checkpoints(args), read_alignments(args.alignments)
+    models, links = _of_checkpoints(args), read_alignments(args.alignments)
     overrides = {PAST_FUTURE.iterations: args.iterations} if args.iterations else None
-    return assignment.assignment_report(names, args.checkpoints, args.data, args.split, links, overrides)
-
-
-# --- routing ---------------------------------------------------------------------------------------------------------
+    return assignment.assignment_report(*models, links, overrides)
 
 
 def _add_routing(parser: ArgumentParser) -> None:
@@ -186,15 +185,12 @@ def _add_routing(parser: ArgumentParser) -> None:
 
 
 def _routing(args: Namespace) -> Report:
-    report = routing.routing_report(_names_of_checkpoints(args), args.checkpoints, args.data, args.split)
+    report = routing.routing_report(*_of_checkpoints(args))
     if args.show is None:
         return report
     hub = load(args.checkpoints[0], args.data)
     (inspection,) = inspect_sources(hub, sentences_of_data(hub, args.split, [args.id]))
     return replace(report, kind=f"routing-{args.show}", figure=inspection.plot(args.show))
-
-
-# --- iterations ------------------------------------------------------------------------------------------------------
 
 
 def _add_iterations(parser: ArgumentParser) -> None:
@@ -214,18 +210,9 @@ def _add_iterations(parser: ArgumentParser) -> None:
 
 
 def _iterations(args: Namespace) -> Report:
-    return iterations.iteration_report(
-        _names_of_checkpoints(args),
-        args.checkpoints,
-        args.data,
-        args.split,
-        args.iterations,
-        args.option and args.option.replace("-", "_"),
-        beam=args.beam,
-        lenpen=args.lenpen,
-        lowercase=args.lowercase,
-        tokenised=TOKENISED[args.tokenized],
-    )
+    option, tokenised = args.option and args.option.replace("-", "_"), TOKENISED[args.tokenized]
+    decoding = {"beam": args.beam, "lenpen": args.lenpen, "lowercase": args.lowercase, "tokenised": tokenised}
+    return iterations.iteration_report(*_of_checkpoints(args), args.iterations, option, **decoding)
 
 
 # --- cases -----------------------------------------------------------------------------------------------------------
@@ -234,7 +221,7 @@ def _iterations(args: Namespace) -> Report:
 def _add_cases(parser: ArgumentParser) -> None:
     parser.add_argument("first", type=input_file, metavar="OUT", help="an output of fairseq-generate")
     parser.add_argument("second", type=input_file, metavar="OTHER", help="another output for the same text")
-    add_text(parser)
+    arguments.add_text(parser)
     text = "sentences to show in each direction (default: %(default)s)"
     parser.add_argument("--count", type=arguments.positive_int, default=5, help=text)
     text = "score of each sentence (default: %(default)s)"
@@ -243,8 +230,6 @@ def _add_cases(parser: ArgumentParser) -> None:
 
 
 def _cases(args: Namespace) -> Report:
-    paths = [args.first, args.second]
-    first_name, second_name = system_names(args.names, paths)
-    first, second = read_outputs(paths, args.remove_bpe, TOKENISED[args.tokenized])
-    compared = cases.compare(first, second, args.metric, args.lowercase)
-    return cases.case_report((first_name, second_name), compared, args.metric, args.count)
+    args.outputs = [args.first, args.second]
+    names, (first, second) = _of_outputs(args)
+    return cases.case_report(names, cases.compare(first, second, args.metric, args.lowercase), args.metric, args.count)

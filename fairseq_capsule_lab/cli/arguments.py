@@ -57,9 +57,8 @@ def whole_numbers(least: int, most: int, most_numbers: int = 10_000) -> Callable
     def parse(text: str) -> list[int]:
         ranges = number_ranges(text, least, most)  # not expanded before their length is checked
         if ranges is None:
-            raise ArgumentTypeError(
-                f"{text[:40]!r} is not a set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
-            )
+            kind = f"a set of whole numbers from {least} to {most}, such as 1-5 or 1,3"
+            raise ArgumentTypeError(f"{text[:40]!r} is not {kind}")
         if sum(map(len, ranges)) > most_numbers:
             raise ArgumentTypeError(f"{text[:40]!r} has more than {most_numbers} numbers; give a smaller set")
         return sorted(set().union(*ranges))
@@ -98,11 +97,7 @@ def language_code(text: str) -> str:
 
 
 def language_of(reference: Path) -> str:
-    """The language in the suffix of a file name, as in `test.de`.
-
-    Raises:
-        LabError: the name has no such suffix.
-    """
+    """The language in the suffix of a file name, as in `test.de`; raises a LabError if the name has no such suffix."""
     ending = reference.suffix[1:]
     if not re.fullmatch("[a-z]{2}([_-][A-Za-z0-9]+)*", ending):
         raise LabError(f"--lang is missing, and {reference} does not end with a language as test.de does; give --lang")
@@ -117,19 +112,15 @@ def system_names(given: Optional[list[str]], paths: Sequence[Path], parts: int =
     Raises:
         LabError: the names are not different, or not one for each path.
     """
-    names = given or _different_ends(paths, parts)
-    if len(names) != len(paths) or len(set(names)) < len(names):
-        raise LabError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
-    return names
-
-
-def _different_ends(paths: Sequence[Path], parts: int) -> list[str]:
-    for length in range(parts, parts + max(len(path.parts) for path in paths)):
+    names = given or []
+    for length in range(parts, parts + max(len(path.parts) for path in paths)) if not given else ():
         ends = [Path(*path.parts[-length:]) for path in paths]
         stems = [end if path.is_dir() else end.with_suffix("") for end, path in zip(ends, paths)]
-        for names in (list(map(str, stems)), list(map(str, ends))):
-            if len(set(names)) == len(names):
-                return names
+        names = [str(name) for name in (stems if len(set(stems)) == len(stems) else ends)]
+        if len(set(names)) == len(names):
+            break
+    if len(names) != len(paths) or len(set(names)) < len(names):
+        raise LabError(f"--names: give {len(paths)} different names, one for each system: not {' '.join(names)}")
     return names
 
 
@@ -219,46 +210,31 @@ def add_text(parser: ArgumentParser) -> None:
     """Add the options that state how the text of outputs is written."""
     from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED
 
-    parser.add_argument(
-        "--tokenized",
-        choices=TOKENISED,
-        default="auto",
-        help="whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
-        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text",
+    text = (
+        "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
+        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
     )
-    parser.add_argument(
-        "--remove-bpe",
-        choices=SUBWORDS,
-        help="how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
-        "it has such pieces or characters, otherwise subword_nmt)",
+    parser.add_argument("--tokenized", choices=TOKENISED, default="auto", help=text)
+    text = (
+        "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
+        "it has such pieces or characters, otherwise subword_nmt)"
     )
+    parser.add_argument("--remove-bpe", choices=SUBWORDS, help=text)
 
 
 def add_external(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--external",
-        type=label,
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
-        "TSV with a column for each output; may be repeated",
+    text = (
+        "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
+        "TSV with a column for each output; may be repeated"
     )
+    parser.add_argument("--external", type=label, action="append", default=[], metavar="NAME=FILE", help=text)
 
 
 def add_bootstrap(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "--samples",
-        type=whole_number(1, 100_000),
-        default=1000,
-        help="samples of the paired bootstrap (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=whole_number(1, MOST_SEED),
-        default=12345,
-        help="seed of the paired bootstrap (default: %(default)s, as in sacrebleu)",
-    )
+    text = "samples of the paired bootstrap (default: %(default)s)"
+    parser.add_argument("--samples", type=whole_number(1, 100_000), default=1000, help=text)
+    text = "seed of the paired bootstrap (default: %(default)s, as in sacrebleu)"
+    parser.add_argument("--seed", type=whole_number(1, MOST_SEED), default=12345, help=text)
 
 
 # --- trained models --------------------------------------------------------------------------------------------------
@@ -268,18 +244,13 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     """Add the arguments that name a trained model and the preprocessing of raw text. `load_model` reads them."""
     parser.add_argument("checkpoint", type=input_file, help="a trained model")
     parser.add_argument("data", type=input_folder, help="binarised data with the dictionaries of its training")
-    parser.add_argument(
-        "--codes", type=input_file, help="subword-nmt codes, or a SentencePiece model, to apply to raw text"
-    )
+    text = "subword-nmt codes, or a SentencePiece model, to apply to raw text"
+    parser.add_argument("--codes", type=input_file, help=text)
     parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
 
 
 def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
-    """Load a checkpoint with the dictionaries and the preprocessing that the arguments name.
-
-    Raises:
-        UserError: a file is broken, or the files do not fit together.
-    """
+    """Load a checkpoint with the dictionaries and preprocessing that the arguments name; raises a UserError."""
     from fairseq_capsule.data.merges import bpe_options
     from fairseq_capsule.hub import load
 
@@ -316,9 +287,7 @@ def read_words(
     """Split the words of a command that a script calls (`scripts/train.sh` is `fairseq-capsule train`).
 
     Args:
-        words: the words after the command.
-        options: names of options with a value.
-        flags: names of options without one; their value is "yes".
+        options, flags: names of options with a value, and of options without one, whose value is "yes".
         repeated: those of `options` whose values are joined by commas.
 
     Returns:

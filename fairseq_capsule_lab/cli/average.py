@@ -15,31 +15,18 @@ from fairseq_capsule_lab.runs.checkpoints import best_checkpoints, last_checkpoi
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "inputs",
-        nargs="+",
-        type=input_path,
-        metavar="RUN_DIR|FILE",
-        help="the --save-dir of a training, or checkpoints",
-    )
+    add = parser.add_argument
+    text = "the --save-dir of a training, or checkpoints"
+    add("inputs", nargs="+", type=input_path, metavar="RUN_DIR|FILE", help=text)
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--last", type=positive_int, metavar="N", help="the last N checkpoints of RUN_DIR")
-    which.add_argument(
-        "--best", type=positive_int, metavar="N", help="the N checkpoints of RUN_DIR with the best validation score"
-    )
-    parser.add_argument(
-        "--updates",
-        action="store_true",
-        help="use the checkpoints of --save-interval-updates instead of those of epochs",
-    )
-    parser.add_argument("--upto", type=positive_int, metavar="EPOCH", help="use checkpoints up to this epoch")
-    parser.add_argument(
-        "--output",
-        type=output_file,
-        metavar="FILE",
-        help="default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates to the "
-        "name, --upto adds _uptoEPOCH",
-    )
+    text = "the N checkpoints of RUN_DIR with the best validation score"
+    which.add_argument("--best", type=positive_int, metavar="N", help=text)
+    text = "use the checkpoints of --save-interval-updates instead of those of epochs"
+    add("--updates", action="store_true", help=text)
+    add("--upto", type=positive_int, metavar="EPOCH", help="use checkpoints up to this epoch")
+    text = "default: RUN_DIR/checkpoint_avg_lastN.pt or checkpoint_avg_bestN.pt; --updates adds _updates to the "
+    add("--output", type=output_file, metavar="FILE", help=f"{text}name, --upto adds _uptoEPOCH")
 
 
 def run(args: argparse.Namespace) -> None:

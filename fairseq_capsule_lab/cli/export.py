@@ -24,24 +24,18 @@ def licence(text: str) -> str:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("checkpoint", type=input_file, metavar="CHECKPOINT", help="a trained Transformer")
-    parser.add_argument(
-        "data", type=input_folder, metavar="DATA", help="OUT of the prepare script: dictionaries, codes, settings"
-    )
-    parser.add_argument("out", type=output_folder, metavar="OUT", help="a new folder")
-    parser.add_argument("--to", choices=LIBRARIES, required=True, help="the library that reads OUT")
-    parser.add_argument(
-        "--quantization", choices=QUANTIZATIONS, help="ctranslate2: the type of the weights (default: float32)"
-    )
-    parser.add_argument(
-        "--license", type=licence, help="transformers: the licence that the model card states (default: unknown)"
-    )
-    parser.add_argument(
-        "--scores",
-        type=input_file,
-        metavar="FILE",
-        help="transformers: a scores.json of scripts/evaluate.sh for the model card",
-    )
+    add = parser.add_argument
+    add("checkpoint", type=input_file, metavar="CHECKPOINT", help="a trained Transformer")
+    text = "OUT of the prepare script: dictionaries, codes, settings"
+    add("data", type=input_folder, metavar="DATA", help=text)
+    add("out", type=output_folder, metavar="OUT", help="a new folder")
+    add("--to", choices=LIBRARIES, required=True, help="the library that reads OUT")
+    text = "ctranslate2: the type of the weights (default: float32)"
+    add("--quantization", choices=QUANTIZATIONS, help=text)
+    text = "transformers: the licence that the model card states (default: unknown)"
+    add("--license", type=licence, help=text)
+    text = "transformers: a scores.json of scripts/evaluate.sh for the model card"
+    add("--scores", type=input_file, metavar="FILE", help=text)
 
 
 def run(args: argparse.Namespace) -> None:

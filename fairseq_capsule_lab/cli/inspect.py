@@ -7,21 +7,7 @@ from tqdm import tqdm
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.inspection import all_views
-from fairseq_capsule_lab.cli.arguments import (
-    MOST,
-    add_model_arguments,
-    beam_size,
-    input_file,
-    label,
-    load_model,
-    note_missing_characters,
-    note_unknown_words,
-    output_file,
-    output_folder,
-    unicode_text,
-    whole_number,
-    whole_numbers,
-)
+from fairseq_capsule_lab.cli import arguments
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.pages.figures import missing_characters
@@ -36,33 +22,33 @@ SHORT = {"attention": ("encoder_attention",), "assignment": ("past_future", "pas
 
 
 def add_inspect_arguments(parser: ArgumentParser) -> None:
-    add_model_arguments(parser)
+    arguments.add_model_arguments(parser)
     sentences = parser.add_mutually_exclusive_group(required=True)
-    numbers = whole_numbers(0, MOST)
+    numbers = arguments.whole_numbers(0, arguments.MOST)
     text = "sentences of the data by the numbers of fairseq-generate, such as 3,17"
     sentences.add_argument("--ids", type=numbers, help=text)
     text = "one source sentence; --codes and --tokenizer say how to split it"
-    sentences.add_argument("--text", type=unicode_text, help=text)
+    sentences.add_argument("--text", type=arguments.unicode_text, help=text)
     text = "a file with one source sentence per line; the line number names the page"
-    sentences.add_argument("--file", type=input_file, help=text)
+    sentences.add_argument("--file", type=arguments.input_file, help=text)
     text = "the split that --ids refers to (default: %(default)s)"
-    parser.add_argument("--split", type=label, default="test", help=text)
-    parser.add_argument("--beam", type=beam_size, default=5, help="beam size (default: %(default)s)")
+    parser.add_argument("--split", type=arguments.label, default="test", help=text)
+    parser.add_argument("--beam", type=arguments.beam_size, default=5, help="beam size (default: %(default)s)")
     text = "a second model, shown beside the first on the same translation"
-    parser.add_argument("--against", type=input_file, metavar="CHECKPOINT", help=text)
+    parser.add_argument("--against", type=arguments.input_file, metavar="CHECKPOINT", help=text)
     text = "folder for pages, pictures and arrays; existing pages stay, and index.html lists all pages"
-    parser.add_argument("--out", type=output_folder, required=True, help=text)
+    parser.add_argument("--out", type=arguments.output_folder, required=True, help=text)
 
 
 def run_inspect(args: Namespace) -> None:
-    hub = load_model(args, args.checkpoint)
-    against = load_model(args, args.against) if args.against else None
+    hub = arguments.load_model(args, args.checkpoint)
+    against = arguments.load_model(args, args.against) if args.against else None
     if args.ids is not None:
         sentences = sentences_of_data(hub, args.split, args.ids)
     else:
         lines, collection = (read_lines(args.file), "line") if args.text is None else ([args.text], "text")
         sentences = sentences_of_text(hub, lines, collection)
-        note_unknown_words(args, hub, sentences)
+        arguments.note_unknown_words(args, hub, sentences)
     inspections = inspect_sources(hub, sentences, beam=args.beam, against=against)
     kind = type(hub.models[0]).__name__
     written, without_font = 0, dict[str, None]()
@@ -77,22 +63,21 @@ def run_inspect(args: Namespace) -> None:
     finally:
         if written:  # list the pages that were written before an error too
             write_lists(args.out)
-    note_missing_characters(args, without_font)
+    arguments.note_missing_characters(args, without_font)
     titles = ", ".join(view.title for view in inspection.views)
     plain = "" if inspection.routed else f"; a {kind} routes nothing, so only its attention is shown"
     print(f"{args.out / INDEX}: sentences: {len(sentences)}; {titles}{plain}")
 
 
 def add_picture_arguments(parser: ArgumentParser) -> None:
-    add_model_arguments(parser)
+    arguments.add_model_arguments(parser)
     sentence = parser.add_mutually_exclusive_group(required=True)
     text = "the source sentence; --codes and --tokenizer say how to split it"
-    sentence.add_argument("--text", type=unicode_text, help=text)
+    sentence.add_argument("--text", type=arguments.unicode_text, help=text)
     text = "a sentence of the data by the number of fairseq-generate"
-    sentence.add_argument("--id", type=whole_number(0, MOST), metavar="N", help=text)
-    parser.add_argument(
-        "--split", type=label, default="test", help="the split that --id refers to (default: %(default)s)"
-    )
+    sentence.add_argument("--id", type=arguments.whole_number(0, arguments.MOST), metavar="N", help=text)
+    text = "the split that --id refers to (default: %(default)s)"
+    parser.add_argument("--split", type=arguments.label, default="test", help=text)
     views = [view.name for view in all_views()]
     text = (
         "attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
@@ -100,19 +85,19 @@ def add_picture_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--show", choices=[*SHORT, *views], metavar="VIEW", default="attention", help=text)
     text = "a layer, from 1 (default: the top layer, as in the paper)"
-    parser.add_argument("--layer", type=label, help=text)
+    parser.add_argument("--layer", type=arguments.label, help=text)
     text = "picture to write: .png, .svg or .pdf"
-    parser.add_argument("--out", type=output_file, required=True, help=text)
+    parser.add_argument("--out", type=arguments.output_file, required=True, help=text)
 
 
 def run_picture(args: Namespace) -> None:
     """Write one picture of `inspect`, for one sentence."""
     if args.out.suffix not in SUFFIXES:
         raise LabError(f"--out {args.out}: not a picture; choose a name that ends in one of {', '.join(SUFFIXES)}")
-    hub = load_model(args, args.checkpoint)
+    hub = arguments.load_model(args, args.checkpoint)
     if args.id is None:
         sources = sentences_of_text(hub, [args.text])
-        note_unknown_words(args, hub, sources)
+        arguments.note_unknown_words(args, hub, sources)
     else:
         sources = sentences_of_data(hub, args.split, [args.id])
     (inspection,) = inspect_sources(hub, sources)
@@ -123,7 +108,7 @@ def run_picture(args: Namespace) -> None:
     picture = io.BytesIO()
     with missing_characters() as missing:
         figure.savefig(picture, format=args.out.suffix[1:], dpi=110)
-    note_missing_characters(args, missing)
+    arguments.note_missing_characters(args, missing)
     write_whole(args.out, picture.getvalue())
     words = f"{len(inspection.source)} subwords of the source, {len(inspection.target)} of the translation"
     print(f"{args.out}: {words}: {inspection.translation}")

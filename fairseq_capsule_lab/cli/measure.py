@@ -62,10 +62,8 @@ def run_size(args: Namespace) -> None:
     models = [_size(path, args.data) for path in args.checkpoints]
     for row in models:
         reading = f" ({in_words(row['readings'])})" if row["readings"] else ""
-        print(
-            f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings: "
-            f"{row['checkpoint']}{reading}"
-        )
+        counts = f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings"
+        print(f"{counts}: {row['checkpoint']}{reading}")
     if args.json:
         print(json.dumps({"models": models}))
 

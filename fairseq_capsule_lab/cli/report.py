@@ -13,7 +13,7 @@ from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import external_measures
 from fairseq_capsule_lab.evaluation.translations import read_outputs
 from fairseq_capsule_lab.files import write_whole
-from fairseq_capsule_lab.pages.report.comparison import by_length, by_sentence, scores
+from fairseq_capsule_lab.pages.report import comparison
 from fairseq_capsule_lab.pages.report.page import write_page
 from fairseq_capsule_lab.pages.report.systems import System, TestSet, read_systems
 
@@ -21,47 +21,24 @@ MOST_SENTENCES = 20_000  # a browser still sorts them without delay
 
 
 def add_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        type=input_folder,
-        metavar="RUN",
-        help="run folders that scripts/evaluate.sh has evaluated; each is compared with the first",
-    )
-    parser.add_argument(
-        "--data", type=input_folder, required=True, help="the prepared data folder; its raw/ has the references"
-    )
-    parser.add_argument("--out", type=output_folder, required=True, metavar="DIR", help="folder for report.html")
-    parser.add_argument("--split", type=label, default="test", help="the evaluated split (default: %(default)s)")
-    parser.add_argument(
-        "--results", type=label, default="evaluation", help="the --results of evaluate.sh (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--names", nargs="+", type=label, metavar="NAME", help="names of the runs (default: the folder names)"
-    )
-    parser.add_argument(
-        "--pages",
-        action="append",
-        default=[],
-        type=label,
-        metavar="NAME=DIR",
-        help="link a run's sentences to its pages of fairseq-capsule inspect --ids; may be repeated",
-    )
-    parser.add_argument(
-        "--intervals",
-        type=arguments.whole_numbers(0, arguments.MOST),
-        default=EDGES,
-        metavar="N,N,…",
-        help="upper bounds of the length groups, in source words, inclusive (default: 10,20,30,40,50)",
-    )
+    add = parser.add_argument
+    text = "run folders that scripts/evaluate.sh has evaluated; each is compared with the first"
+    add("runs", nargs="+", type=input_folder, metavar="RUN", help=text)
+    text = "the prepared data folder; its raw/ has the references"
+    add("--data", type=input_folder, required=True, help=text)
+    add("--out", type=output_folder, required=True, metavar="DIR", help="folder for report.html")
+    add("--split", type=label, default="test", help="the evaluated split (default: %(default)s)")
+    add("--results", type=label, default="evaluation", help="the --results of evaluate.sh (default: %(default)s)")
+    add("--names", nargs="+", type=label, metavar="NAME", help="names of the runs (default: the folder names)")
+    text = "link a run's sentences to its pages of fairseq-capsule inspect --ids; may be repeated"
+    add("--pages", action="append", default=[], type=label, metavar="NAME=DIR", help=text)
+    bounds = arguments.whole_numbers(0, arguments.MOST)
+    text = "upper bounds of the length groups, in source words, inclusive (default: 10,20,30,40,50)"
+    add("--intervals", type=bounds, default=EDGES, metavar="N,N,…", help=text)
     arguments.add_external(parser)
     arguments.add_bootstrap(parser)
-    parser.add_argument(
-        "--coverage",
-        type=arguments.whole_number(1, 1000),
-        metavar="N",
-        help="also report coverage, averaged over N word alignments by eflomal; minutes with a large training set",
-    )
+    text = "also report coverage, averaged over N word alignments by eflomal; minutes with a large training set"
+    add("--coverage", type=arguments.whole_number(1, 1000), metavar="N", help=text)
 
 
 def run(args: Namespace) -> None:
@@ -76,21 +53,15 @@ def run(args: Namespace) -> None:
     if len(test_set.sources) > MOST_SENTENCES:
         raise LabError(f"--split {args.split}: more than {MOST_SENTENCES} sentences; evaluate on a smaller test set")
     external = external_measures(args.external, [system.translations for system in systems])
-    coverage = _coverage(args, test_set, systems) if args.coverage else None
-    comparisons = scores(test_set, systems, args.samples, args.seed, external)
-    groups = by_length(test_set, systems[0].sources, comparisons[0].measure, args.samples, args.seed, args.intervals)
-    content = write_page(
-        test_set,
-        systems,
-        comparisons,
-        groups,
-        by_sentence(test_set, systems),
-        coverage,
-        alignments=args.coverage or 0,
-        samples=args.samples,
-        seed=args.seed,
-        folder=args.out,
+    coverage = _coverage(args, test_set, systems) if args.coverage else []
+    bootstrap = (args.samples, args.seed)
+    scores = comparison.scores(test_set, systems, *bootstrap, external)
+    groups = comparison.by_length(test_set, systems[0].sources, scores[0].measure, *bootstrap, args.intervals)
+    sentences = comparison.by_sentence(test_set, systems)
+    compared = comparison.ComparedSystems(
+        test_set, systems, scores, groups, sentences, coverage, args.coverage or 0, *bootstrap
     )
+    content = write_page(compared, args.out)
     args.out.mkdir(parents=True, exist_ok=True)
     write_whole(args.out / "report.html", content)
     print(f"{args.out / 'report.html'}: runs: {len(systems)}; sentences: {len(test_set.sources)}")

@@ -16,12 +16,8 @@ OPEN = "whoever reaches this computer can translate here; there is no password a
 
 def add_arguments(parser: ArgumentParser) -> None:
     add_model_arguments(parser)
-    parser.add_argument(
-        "--against",
-        type=input_file,
-        metavar="CHECKPOINT",
-        help="a second model of the same data, shown beside the first",
-    )
+    text = "a second model of the same data, shown beside the first"
+    parser.add_argument("--against", type=input_file, metavar="CHECKPOINT", help=text)
     parser.add_argument("--host", default=LOOPBACK, type=label, help="address to listen on (default: %(default)s)")
 
     def add_number(name: str, default: int, least: int, most: int, metavar: str | None, text: str) -> None:
@@ -29,13 +25,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         parser.add_argument(name, default=default, type=kind, metavar=metavar, help=f"{text} (default: %(default)s)")
 
     add_number("--port", 8000, 0, 65535, None, "port to listen on; 0 takes any free port")
-    parser.add_argument(
-        "--name",
-        action="append",
-        default=[],
-        type=label,
-        help="a host name that requests may use, besides localhost and numeric addresses; may be repeated",
-    )
+    text = "a host name that requests may use, besides localhost and numeric addresses; may be repeated"
+    parser.add_argument("--name", action="append", default=[], type=label, help=text)
     add_number("--beam", 5, 1, MOST_BEAM, None, "beam size of a request without one")
     text = "maximum length of a sentence, with its end-of-sentence token"
     add_number("--longest", 256, 1, 10_000, "SUBWORDS", text)

@@ -15,65 +15,40 @@ CORES = 8  # of a training on a cluster, unless its profile says otherwise
 
 
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "table", nargs="?", type=label, metavar="TABLE", help="such as duan-table2, or a YAML file (default: list all)"
-    )
+    text = "such as duan-table2, or a YAML file (default: list all)"
+    parser.add_argument("table", nargs="?", type=label, metavar="TABLE", help=text)
     _add_places(parser)
-    parser.add_argument(
-        "--curves", action="store_true", help="also write the learning curves of its rows, with bands over seeds"
-    )
+    text = "also write the learning curves of its rows, with bands over seeds"
+    parser.add_argument("--curves", action="store_true", help=text)
     parser.add_argument("--out", type=output_folder, help="folder for the table's files (default: RUNS/SCALE/tables)")
 
 
 def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "table",
-        type=label,
-        metavar="TABLE",
-        help="such as duan-table2, or a YAML file; fairseq-capsule table lists all",
-    )
+    add = parser.add_argument
+    text = "such as duan-table2, or a YAML file; fairseq-capsule table lists all"
+    add("table", type=label, metavar="TABLE", help=text)
     _add_places(parser)
-    parser.add_argument(
-        "--seeds",
-        type=whole_numbers(1, MOST_SEED, most_numbers=1000),
-        default=[1],
-        metavar="N,N,…",
-        help="1,2,3 or 1-3 (default: 1)",
-    )
-    parser.add_argument(
-        "--launcher",
-        type=label,
-        default="local",
-        metavar="local|slurm|PROFILE",
-        help="this machine, or the folder of a Snakemake profile (default: %(default)s)",
-    )
-    parser.add_argument("--cores", type=positive_int, metavar="N", help="of this machine (default: all)")
-    parser.add_argument(
-        "--baseline",
-        type=input_file,
-        metavar="CHECKPOINT",
-        help="use it in place of the Transformer that rows start from or learn from; prepare the data with its codes "
-        "and dictionary",
-    )
-    parser.add_argument(
-        "--data", type=output_folder, default=Path("data"), help="folder of prepared corpora (default: %(default)s)"
-    )
-    parser.add_argument("--rows", nargs="+", type=label, metavar="ROW", help="only these rows (default: all)")
-    parser.add_argument(
-        "--report", action="store_true", help="also write a page with the table, its plot and the logs of trainings"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="print every command with its GPUs, memory and minutes")
+    numbers = whole_numbers(1, MOST_SEED, most_numbers=1000)
+    add("--seeds", type=numbers, default=[1], metavar="N,N,…", help="1,2,3 or 1-3 (default: 1)")
+    text = "this machine, or the folder of a Snakemake profile (default: %(default)s)"
+    add("--launcher", type=label, default="local", metavar="local|slurm|PROFILE", help=text)
+    add("--cores", type=positive_int, metavar="N", help="of this machine (default: all)")
+    text = "use it in place of the Transformer that rows start from or learn from; prepare the data with its codes "
+    add("--baseline", type=input_file, metavar="CHECKPOINT", help=f"{text}and dictionary")
+    text = "folder of prepared corpora (default: %(default)s)"
+    add("--data", type=output_folder, default=Path("data"), help=text)
+    add("--rows", nargs="+", type=label, metavar="ROW", help="only these rows (default: all)")
+    text = "also write a page with the table, its plot and the logs of trainings"
+    add("--report", action="store_true", help=text)
+    add("--dry-run", action="store_true", help="print every command with its GPUs, memory and minutes")
     parser.epilog = "--user-dir DIR names a plugin of your own that defines the models of rows (docs/extending.md)."
 
 
 def _add_places(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--runs", type=output_folder, default=Path("runs"), help="folder of all runs (default: %(default)s)"
-    )
-    parser.add_argument("--figure", action="store_true", help="also draw the table, if its definition says how")
+    add = parser.add_argument
+    add("--scale", type=label, default="paper", metavar="SCALE", help=f"{', '.join(SCALES)} (default: %(default)s)")
+    add("--runs", type=output_folder, default=Path("runs"), help="folder of all runs (default: %(default)s)")
+    add("--figure", action="store_true", help="also draw the table, if its definition says how")
 
 
 def run_table(args: argparse.Namespace) -> None:
@@ -85,7 +60,7 @@ def run_table(args: argparse.Namespace) -> None:
     if args.table and can_print and not writing:
         print(written.read_text(encoding="utf-8"))  # an installation without the definitions
     elif args.table:
-        _show(args, args.out, args.curves)
+        _show(args, _table(args), args.out, args.curves)
     else:
         for name in definitions.table_names():
             print(f"{name:16} {definitions.load_table(name).title}")
@@ -98,8 +73,7 @@ def run_reproduce(args: argparse.Namespace) -> None:
     from fairseq_capsule_lab.tables.runs import Places
     from fairseq_capsule_lab.tables.steps import work_of
 
-    table = definitions.load_table(args.table)  # raises an error where there are no tables
-    _require_figure(table, args.figure)
+    table = _table(args)  # raises an error where there are no tables
     profile = None if args.launcher == "local" else commands.cluster_profile(args.launcher)
     plugin = Path(os.path.abspath(args.user_dir)) if args.user_dir else None
     places = Places(args.runs.absolute(), args.data.absolute(), Path.cwd(), plugin)
@@ -130,7 +104,7 @@ def run_reproduce(args: argparse.Namespace) -> None:
                 failed = bool(folder.run(*(step.stage(folder) for step in steps), keep_going=True))
     except SystemExit as ended:  # a signal to end
         raise KeyboardInterrupt from ended
-    _show(args)
+    _show(args, table)
     if args.report:
         logs = [places.runs / name / "train.log" for name in work.trainings]
         print(f"wrote {printing.write_page(table, tables, logs)}")
@@ -138,27 +112,24 @@ def run_reproduce(args: argparse.Namespace) -> None:
         raise LabError("some steps failed: the notes under the table say which; the logs are in the folder of each run")
 
 
-def _show(args: argparse.Namespace, out: Path | None = None, with_curves: bool = False) -> None:
-    """Print a table from its results so far, and write it.
+def _table(args: argparse.Namespace) -> definitions.Table:
+    table = definitions.load_table(args.table)
+    if args.figure and not table.figure:
+        raise LabError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")
+    return table
 
-    Raises:
-        LabError: there is no such table or scale, nothing to draw, or a file cannot be written.
-    """
+
+def _show(
+    args: argparse.Namespace, table: definitions.Table, out: Path | None = None, with_curves: bool = False
+) -> None:
+    """Print a table from its results so far, and write it."""
     from fairseq_capsule_lab.tables import curves, printing, results
     from fairseq_capsule_lab.tables.runs import Places
 
-    table, places = definitions.load_table(args.table), Places(args.runs.resolve(), Path())
-    _require_figure(table, args.figure)
-    scale = load_scale(args.scale)
+    places, scale = Places(args.runs.resolve(), Path()), load_scale(args.scale)
     figures = results.gather(table, scale, places)
     print(printing.markdown(figures))
     folder = out or places.runs / scale.name / "tables"
     paths = printing.write(figures, folder, args.figure)
     paths += curves.curves(table, scale, places).write(folder) if with_curves else []
     print("wrote " + ", ".join(map(str, paths)))
-
-
-def _require_figure(table: definitions.Table, figure: bool) -> None:
-    """Raise a LabError if the table has no figure to draw."""
-    if figure and not table.figure:
-        raise LabError(f"--figure: the definition of {table.name} does not say what to draw; omit the option")

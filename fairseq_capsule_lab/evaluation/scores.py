@@ -3,10 +3,10 @@
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional
+from unittest import mock
 
 import sacremoses
 from sacrebleu.metrics import BLEU, CHRF, base
@@ -17,7 +17,6 @@ from fairseq_capsule.data.rouge import ROUGE_TYPES, CharacterRouge
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations, without_marks
 
-SEED_VARIABLE = "SACREBLEU_SEED"
 # Languages that are often prepared without diacritics. Diacritics then prevent most matches of a translation.
 DIACRITICS_OPTIONAL = {"ro"}
 CHINESE = {"zho", "chi", "cmn", "yue"}
@@ -165,9 +164,7 @@ class SentenceSignature(base.Signature):
 class MeanOfSentences(base.Metric):
     """The mean of scores of sentences. Here a text that it reads is the score itself, as a number.
 
-    Args:
-        name: the name in a report.
-        described: items of the signature; None removes one that sacrebleu adds.
+    `described` has items of the signature; None removes one that sacrebleu adds.
     """
 
     _SIGNATURE_TYPE = SentenceSignature
@@ -264,25 +261,11 @@ def evaluate(measure: Measure, samples: int, seed: int) -> Score:
 def bootstrap(measure: Measure, samples: int, seed: int) -> List[Result]:
     """sacrebleu's paired bootstrap of every system against the first one.
 
-    Returns:
-        For each system, in order: `score`, `mean`, `ci` (half the width of the 95% interval around the mean) and
-        `p_value`, which is None for the first system.
+    The result of each has `score`, `mean`, `ci` (half the width of the 95% interval around the mean) and `p_value`,
+    which is None for the first system.
     """
-    systems: List[Tuple[str, Sequence[str]]] = [(f"system {i}", system) for i, system in enumerate(measure.systems)]
+    systems: Any = [(f"system {i}", system) for i, system in enumerate(measure.systems)]
     metrics = {measure.name: measure.metric}
-    with _sacrebleu_seed(seed):
+    with mock.patch.dict(os.environ, SACREBLEU_SEED=str(seed)):  # sacrebleu reads it from nowhere else
         _, columns = PairedTest(systems, metrics, measure.references, test_type="bs", n_samples=samples)()
     return [result for column in columns.values() for result in column if isinstance(result, Result)]
-
-
-@contextmanager
-def _sacrebleu_seed(seed: int) -> Iterator[None]:
-    """Set the seed of sacrebleu, which reads it only from the environment."""
-    before = os.environ.get(SEED_VARIABLE)
-    os.environ[SEED_VARIABLE] = str(seed)
-    try:
-        yield
-    finally:
-        del os.environ[SEED_VARIABLE]
-        if before is not None:
-            os.environ[SEED_VARIABLE] = before

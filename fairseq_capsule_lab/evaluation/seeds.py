@@ -32,11 +32,9 @@ QUANTILES = 500  # of a distribution, for the mean over it
 
 @dataclass(frozen=True)
 class Effect:
-    """The difference between a system and the baseline, as a mean over seeds.
+    """The mean difference between a system and the baseline over seeds, and its 95% interval from `low` to `high`.
 
     Attributes:
-        difference: the mean difference.
-        low, high: the 95% interval of the difference.
         p: two-sided; 1 if there is no variation and no difference.
         p_adjusted: the p after the correction of Holm for all systems of the comparison.
         detectable: the smallest true difference that a test at 5% finds with a probability of 80%.
@@ -70,15 +68,11 @@ class SeedScores:
 
 
 def compare_seeds(measure: Measure, seeds: int) -> List[SeedScores]:
-    """Compare systems with a baseline, seed by seed.
+    """Compare systems with a baseline, over at least 2 seeds; returns the baseline's scores, then those of each system.
 
     Args:
         measure: its `systems` are the outputs of the baseline, one for each seed, then those of each system. Outputs
             with the same place form a pair, for example with the same seed or started from the same baseline.
-        seeds: the number of seeds, at least 2.
-
-    Returns:
-        The scores of the baseline, then those of each system.
     """
     progress = tqdm(measure.systems, desc=measure.label, unit=" outputs", delay=2, disable=None, leave=False)
     outputs = [jackknife_scores(measure.metric, system, measure.references) for system in progress]
@@ -127,11 +121,7 @@ def effect(differences: np.ndarray, error_over_sentences: float) -> Effect:
 def half_width(over_seeds: Any, error_over_sentences: float, seeds: int, level: float = 1 - CONFIDENCE) -> Any:
     """Compute half the width of the interval. The test at `level` finds a mean difference that is larger.
 
-    Args:
-        over_seeds: `s² / n`, a number or an array.
-
-    Returns:
-        A number or an array like `over_seeds`.
+    `over_seeds` is `s² / n`, a number or an array, and so is the result.
     """
     error = np.sqrt(over_seeds + error_over_sentences**2)
     return error * stats.t.isf(level / 2, _freedom(over_seeds, error_over_sentences, seeds))

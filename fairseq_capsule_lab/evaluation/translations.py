@@ -3,7 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Dict, List, Optional, Tuple
@@ -15,7 +15,7 @@ from fairseq_capsule_lab.errors import LabError
 
 # S: source, T: target, H: hypothesis as generated, D: hypothesis detokenised by fairseq. Other lines (P-, A-, the log)
 # are skipped.
-GENERATED_LINE = re.compile(r"(?P<kind>[STHD])-(?P<id>[0-9]+)\t(?P<text>.*)")
+GENERATED_LINE = re.compile(r"([STHD])-([0-9]+)\t(.*)")
 # A line with pieces of SentencePiece. A ▁ of its own in the middle of a line is a character of the text.
 PIECES = re.compile(r"(<+unk>+ )*▁|.* ▁[^ ▁]")
 # A line of separate characters, as `prepare.sh --tokenise characters` makes them; ▁ stands for a space.
@@ -31,22 +31,14 @@ class Translations:
     """The translations of one text: one sentence per line, in the order of the text, with subwords joined.
 
     `tokenised` is True if words and punctuation are separated. `sources` and `targets` are the sentences that the model
-    read (the S- and T- lines), or None if the file has none.
+    read (the S- and T- lines); empty if the file has none.
     """
 
     path: Path
     sentences: List[str]
     tokenised: bool
-    targets: Optional[List[str]] = None
-    sources: Optional[List[str]] = None
-
-
-@dataclass(frozen=True)
-class Outputs(Translations):
-    """An output of `fairseq-generate`, with the sources and targets that it read."""
-
-    targets: List[str]
-    sources: List[str]
+    targets: List[str] = field(default_factory=list)
+    sources: List[str] = field(default_factory=list)
 
 
 def read_translations(
@@ -85,7 +77,7 @@ def read_translations(
     sentences = texts.get("D") or texts["H"]
     if tokenised is None:
         tokenised = subwords["H"] != "sentencepiece" and sentences == texts.get("H", sentences)
-    return Translations(path, sentences, tokenised, texts.get("T"), texts.get("S"))
+    return Translations(path, sentences, tokenised, texts.get("T", []), texts.get("S", []))
 
 
 def subwords_of(lines: Sequence[str], otherwise: str = "subword_nmt") -> str:
@@ -99,32 +91,28 @@ def subwords_of(lines: Sequence[str], otherwise: str = "subword_nmt") -> str:
 
 def read_outputs(
     paths: Sequence[Path], remove_bpe: Optional[str] = None, tokenised: Optional[bool] = None
-) -> List[Outputs]:
-    """Read outputs of `fairseq-generate` for the same text, each with its sources and targets.
-
-    Args: as for `read_translations`.
+) -> List[Translations]:
+    """Read outputs of `fairseq-generate` for the same text, each with its sources and targets, as `read_translations`.
 
     Raises:
-        LabError: the errors of `read_translations`; a file is not such an output, or belongs to another text than the
-            first.
+        LabError: a file is damaged, not such an output, or belongs to another text than the first.
     """
-    outputs: List[Outputs] = []
+    outputs: List[Translations] = []
     for path in paths:
         read = read_translations(path, remove_bpe, tokenised)
-        if read.sources is None or read.targets is None:
+        if not read.sources or not read.targets:
             raise LabError(f"{path}: no S- and T- lines; give an output of fairseq-generate")
-        outputs.append(Outputs(path, read.sentences, read.tokenised, read.targets, read.sources))
+        outputs.append(read)
         first = outputs[0]
         if len(read.sentences) != len(first.sentences):
             raise LabError(
                 f"{path}: {len(read.sentences)} sentences, but {first.path} has {len(first.sentences)}; "
                 "give outputs of the same text"
             )
-        pairs = zip(zip(read.sources, read.targets), zip(first.sources, first.targets))
-        differing = next((number for number, (pair, other) in enumerate(pairs) if pair != other), None)
-        if differing is not None:
+        lines = enumerate(zip(read.sources, read.targets, first.sources, first.targets))
+        for number in (number for number, (*pair, source, target) in lines if pair != [source, target]):
             raise LabError(
-                f"{path}: sentence {differing} (S-, T-) differs from {first.path}; give outputs of the same text, "
+                f"{path}: sentence {number} (S-, T-) differs from {first.path}; give outputs of the same text, "
                 "generated with the same --remove-bpe and --tokenizer"
             )
     return outputs
@@ -139,25 +127,24 @@ def _joined(line: str, subwords: str) -> str:
 def _generated(path: Path, lines: List[str]) -> Dict[str, Dict[int, str]]:
     """Kind of line → number of the sentence → text. Each kind that occurs has every sentence."""
     texts: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
-    for number, line in enumerate(lines, start=1):
+    for place, line in enumerate(lines, start=1):
         match = GENERATED_LINE.fullmatch(line)
         if not match:
             continue
-        if len(match["id"]) > LONGEST_ID:
-            raise LabError(f"{path}, line {number}: {line[:40]!r} is not a line of a sentence; generate the file again")
-        sentences, sentence, text = texts[match["kind"]], int(match["id"]), match["text"]
-        if match["kind"] in "ST":
-            if sentence in sentences:
-                raise LabError(
-                    f"{path}, line {number}: {match['kind']}-{sentence} occurs twice, so the file has outputs of two "
-                    "runs; score each run in its own file"
-                )
-            sentences[sentence] = text
-        else:
+        kind, number, text = match.groups()
+        if len(number) > LONGEST_ID:
+            raise LabError(f"{path}, line {place}: {line[:40]!r} is not a line of a sentence; generate the file again")
+        sentence = int(number)
+        if kind in "HD":
             score, tab, text = text.partition("\t")
             if not tab:
-                raise LabError(f"{path}, line {number}: truncated after the score {score}; generate the file again")
-            sentences.setdefault(sentence, text)  # fairseq scores the first of several hypotheses
+                raise LabError(f"{path}, line {place}: truncated after the score {score}; generate the file again")
+        elif sentence in texts[kind]:
+            raise LabError(
+                f"{path}, line {place}: {kind}-{sentence} occurs twice, so the file has outputs of two runs; "
+                "score each run in its own file"
+            )
+        texts[kind].setdefault(sentence, text)  # fairseq scores the first of several hypotheses
     count = 1 + max(sentence for sentences in texts.values() for sentence in sentences)
     for kind, sentences in texts.items():
         missing = count - len(sentences)
@@ -183,11 +170,7 @@ def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]],
 
 
 def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
-    """Refuse files that cannot belong to the same text.
-
-    Raises:
-        LabError: a reference or another system has a different number of sentences than the first system.
-    """
+    """Refuse, by a LabError, files with another number of sentences than the first system."""
     first, *others = systems
     count = len(first.sentences)
     for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
@@ -199,26 +182,23 @@ def require_equal_counts(systems: Sequence[Translations], references: Sequence[T
 
 
 def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
-    """Refuse references that belong to another text than the outputs.
+    """Refuse, by a LabError, references if more than half of the T- lines of an output differ from all of them.
 
     A T- line is the reference that the model read: tokenised, often in lower case, without diacritics, with unknown
     words. It has the same letters as the reference, or as one of several references.
-
-    Raises:
-        LabError: more than half of the T- lines of an output differ from all references.
     """
     for system in systems:
         count = disagreements(system, [lines for _, lines in references])
-        if 2 * count > len(system.targets or []):
+        if 2 * count > len(system.targets):
             raise LabError(
-                f"{references[0][0]}: {count} of the {len(system.targets or [])} T- lines of {system.path} differ from "
+                f"{references[0][0]}: {count} of the {len(system.targets)} T- lines of {system.path} differ from "
                 "it; give the reference of the translated text, or --other-reference to use this one"
             )
 
 
 def disagreements(system: Translations, references: Sequence[Sequence[str]]) -> int:
     """The number of T- lines of an output that differ from every reference; 0 if it has no T- lines."""
-    pairs = zip(system.targets or [], zip(*references))
+    pairs = zip(system.targets, zip(*references))
     return sum(not any(_agrees(target, line) for line in lines) for target, lines in pairs)
 
 
@@ -234,16 +214,15 @@ def without_marks(line: str) -> str:
 
 def _agrees(target: str, reference: str) -> bool:
     """Whether a T- line can belong to a reference: it has the letters between the unknown words, in the same order."""
-    text = letters(reference)
-    pieces = [letters(piece) for piece in target.split("<<unk>>")]
+    text, pieces = letters(reference), [letters(piece) for piece in target.split("<<unk>>")]
     if len(pieces) == 1:
         return pieces[0] == text
     place = 0
     for piece in pieces:
-        place = text.find(piece, place)
-        if place < 0:
+        start = text.find(piece, place)
+        if start < 0:
             return False
-        place += len(piece)
+        place = start + len(piece)
     return True
 
 

@@ -47,7 +47,13 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     Raises:
         LabError: the view does not have an axis or a label.
     """
-    places = _places(view.choices(arrays), view.last(arrays), chosen)
+    choices = view.choices(arrays)
+    for axis, label in chosen.items():
+        if axis not in choices:
+            raise LabError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
+        if label not in choices[axis]:
+            raise LabError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
+    places = {axis: label for axis, label in view.last(arrays).items() if axis not in SPREAD} | dict(chosen)
     rows = _layout(view.of(arrays), arrays, places)
     if not rows:
         place = ", ".join(f"{axis} {label}" for axis, label in places.items())
@@ -62,7 +68,9 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
     width = sum(widths) + sum(lefts) + sum(rights)
     height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
-    with matplotlib.rc_context({"font.family": _fonts()}):
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    fonts = ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]
+    with matplotlib.rc_context({"font.family": fonts}):
         figure = Figure(figsize=(width, height))
 
         def add_axes(left: float, bottom: float, wide: float, high: float) -> Axes:
@@ -97,18 +105,6 @@ def _draw(shown: Shown, axis: Axes, bar: Optional[Axes], colours: Dict[str, Any]
     _label(axis, "y", shown.y_labels, size[1])
 
 
-def _places(
-    choices: Mapping[str, Tuple[str, ...]], last: Mapping[str, str], chosen: Mapping[str, str]
-) -> Dict[str, str]:
-    """The chosen labels, and the last label of every other axis that is not spread."""
-    for axis, label in chosen.items():
-        if axis not in choices:
-            raise LabError(f"{axis}: not an axis of this view; choose from: {', '.join(choices) or 'none'}")
-        if label not in choices[axis]:
-            raise LabError(f"{axis} must be one of {', '.join(choices[axis])}, not {label}")
-    return {axis: label for axis, label in last.items() if axis not in SPREAD} | dict(chosen)
-
-
 def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: Mapping[str, str]) -> List[List[Shown]]:
     """One row of pictures for each panel that is spread, and one row for all other panels."""
     rows: List[List[Shown]] = []
@@ -124,12 +120,10 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
             values = take(array, panel, places)
             single.append(Shown(panel, title, values, *labels, bar=panel.columns is not None))
         for axis in spread:
-            row = [
-                Shown(
-                    panel, f"{title}, {axis} {label}", take(array, panel, {**places, axis: label}), *labels, bar=False
-                )
-                for label in array.axes[axis]
-            ]
+            row = []
+            for label in array.axes[axis]:
+                values = take(array, panel, {**places, axis: label})
+                row.append(Shown(panel, f"{title}, {axis} {label}", values, *labels, bar=False))
             row[-1].bar = True
             for shown in row[1:]:
                 shown.y_labels = ()
@@ -157,12 +151,12 @@ def _ranges(pictures: Iterable[Shown]) -> Dict[str, Dict[str, Any]]:
     for shown in pictures:
         scale = shown.panel.scale
         highest[scale] = max(highest.get(scale, 0.0), float(np.abs(shown.values).max()))
-    return {
-        scale: {"cmap": SIGNED, "vmin": -bound or -1.0, "vmax": bound or 1.0}
-        if scale.startswith("±")
-        else {"cmap": SHARES, "vmin": 0.0, "vmax": bound or 1.0}
-        for scale, bound in highest.items()
-    }
+    return {scale: _colours(scale, bound or 1.0) for scale, bound in highest.items()}
+
+
+def _colours(scale: str, bound: float) -> Dict[str, Any]:
+    signed = scale.startswith("±")
+    return {"cmap": SIGNED if signed else SHARES, "vmin": -bound if signed else 0.0, "vmax": bound}
 
 
 def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
@@ -174,11 +168,7 @@ def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
 
 @contextmanager
 def missing_characters() -> Iterator[Dict[str, None]]:
-    """Collect the characters that no font has while pictures are saved, instead of a warning of matplotlib for each.
-
-    Yields:
-        the characters, which are complete at the end.
-    """
+    """Collect the characters that no font has while pictures are saved, instead of a warning of matplotlib for each."""
     missing: Dict[str, None] = {}
 
     def show(message: Any, *others: Any, **options: Any) -> None:
@@ -195,24 +185,16 @@ def missing_characters() -> Iterator[Dict[str, None]]:
         yield missing
 
 
-def _fonts() -> List[str]:
-    installed = {font.name for font in font_manager.fontManager.ttflist}
-    return ["DejaVu Sans", *(font for font in FURTHER_FONTS if font in installed)]
-
-
 def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
     """An image as a `data:` URL, and its description.
 
-    The image shows the attention panel of the view, or else its first panel, in the last layer and iteration, averaged
-    over the heads.
+    It shows the view's attention, or else its first panel, in the last layer and iteration, averaged over the heads.
     """
     panels = [panel for panel in view.of(arrays) if not panel.other] or list(view.of(arrays))
     panel = next((panel for panel in panels if is_plain(panel.array)), panels[0])
     values = _shrink(_head_mean(arrays[panel.array], panel, view.last(arrays)))
-    bound = float(np.abs(values).max()) or 1.0
-    signed = panel.scale.startswith("±")
     picture = io.BytesIO()
-    imsave(picture, values, cmap=SIGNED if signed else SHARES, vmin=-bound if signed else 0, vmax=bound, format="png")
+    imsave(picture, values, **_colours(panel.scale, float(np.abs(values).max()) or 1.0), format="png")
     return f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}", f"{view.title}: {panel.title}"
 
 

@@ -6,6 +6,7 @@ is added, replaced or removed.
 
 import html
 import io
+import itertools
 import json
 import re
 from pathlib import Path
@@ -25,20 +26,14 @@ SUMMARY = '<script type="application/json" id="summary">'
 DPI = 110  # of the pictures
 # The identity of a page: the same sentence of the same models replaces its page.
 IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
-TEXTS = (
-    *("sentence", "source", "translation", "reference", "model", "checkpoint", "against", "other", "data", "date"),
-    *("image", "shown"),
-)
+TEXTS = "sentence source translation reference model checkpoint against other data date image shown".split()
 
 
 def write_inspection(folder: Path, inspection: InspectedSentence) -> Path:
-    """Write the page, the arrays and a picture of each view. Call `write_lists` afterwards to list the page.
+    """Write the page, the arrays and a picture of each view; returns the page. `write_lists` lists it afterwards.
 
     The names begin with the split and the number of the sentence, such as `test-3`. If another sentence or another
     model has that name, `-2` is appended, and so on.
-
-    Returns:
-        The path of the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
     summary = summary_of(inspection)
@@ -54,18 +49,12 @@ def write_inspection(folder: Path, inspection: InspectedSentence) -> Path:
 
 
 def write_lists(folder: Path) -> Path:
-    """Write the index of all pages of a folder, and the list of sentences that the pages read.
-
-    Returns:
-        The path of the index.
-    """
-    files = sorted((path for path in folder.glob("*.html") if path.is_file()), key=_natural)
+    """Write the index of all pages of a folder, and the list of sentences that the pages read; returns the index."""
+    files = sorted(filter(Path.is_file, folder.glob("*.html")), key=_natural)
     summaries = {path.name: _read_summary(path) for path in files}
     pages = {name: summary for name, summary in summaries.items() if summary is not None}
-    entries = [
-        {"file": quote(name), "text": f"{summary['sentence']}: {summary['source'][:LISTED]}"}
-        for name, summary in pages.items()
-    ]
+    texts = {name: f"{summary['sentence']}: {summary['source'][:LISTED]}" for name, summary in pages.items()}
+    entries = [{"file": quote(name), "text": text} for name, text in texts.items()]
     write_whole(folder / SENTENCES, f"window.sentences = {embedded(entries)};\n".encode())
     script = f"\n{read('table.js')}{read('index.js')}\n"
     index = fill(
@@ -107,17 +96,13 @@ def summary_of(inspection: InspectedSentence) -> Dict[str, Any]:
 def _name(folder: Path, summary: Dict[str, Any]) -> str:
     """The name of a sentence's files, with a suffix if another page has the name."""
     first = re.sub(r"[^\w.-]+|^\.+", "-", summary["sentence"])
-    names = (first if number == 1 else f"{first}-{number}" for number in range(1, 1 << 30))
-    identity = [summary[key] for key in IDENTITY]
-
-    def is_free(name: str) -> bool:
+    names = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
+    for name in names:
         path = folder / f"{name}.html"
-        if not path.exists():
-            return True
-        other = _read_summary(path)
-        return other is not None and [other[key] for key in IDENTITY] == identity
-
-    return next(filter(is_free, names))
+        other = _read_summary(path) if path.exists() else summary
+        if other is not None and all(other[key] == summary[key] for key in IDENTITY):
+            return name
+    raise AssertionError
 
 
 def _read_summary(path: Path) -> Optional[Dict[str, Any]]:

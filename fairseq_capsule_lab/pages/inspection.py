@@ -63,12 +63,7 @@ def inspect_sources(
     beam: int = 5,
     against: Optional[GeneratorHubInterface] = None,
 ) -> Iterator[InspectedSentence]:
-    """Translate sentences one by one, and yield what was routed.
-
-    Args:
-        hub: the model with its dictionaries.
-        beam: the beam size.
-        against: another model with the same dictionaries, which reads the same translation.
+    """Translate sentences one by one, and yield what was routed; `against` as in `pages.inspect`.
 
     Raises:
         LabError: a sentence is empty, it or its translation is too long for a model, a hub is an ensemble, or the

@@ -14,9 +14,9 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import Colormap, LinearSegmentedColormap
 
-from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel, View
+from fairseq_capsule.inspection.views import OTHER, NamedArray, Panel
 from fairseq_capsule_lab.pages.figures import SHARES, SIGNED, SPREAD
-from fairseq_capsule_lab.pages.sentences import InspectedModel, RoutedSentence, SentenceScore
+from fairseq_capsule_lab.pages.sentences import InspectedModel, RoutedSentence
 from fairseq_capsule_lab.pages.template import content_policy, embedded, fill, read
 
 LARGEST = 4_800_000  # maximum bytes of a page
@@ -37,8 +37,7 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
     """The page of a sentence. It needs no other file and no network.
 
     Args:
-        summary: for a page in a folder, its entry in lists of pages. The page stores it, and then links to the index
-            and, by the list of sentences, to the other pages of the folder.
+        summary: for a page in a folder, its entry in lists of pages; the page then links to the index and the others.
     """
     for digits in DIGITS:
         page = _page(inspection, summary, digits)
@@ -48,11 +47,7 @@ def page_html(inspection: RoutedSentence, *, summary: Optional[Dict[str, Any]] =
 
 
 def page_policy(*sources: str) -> str:
-    """The Content-Security-Policy of a page, which contains all that it shows.
-
-    Args:
-        sources: where scripts may come from besides the page.
-    """
+    """The Content-Security-Policy of a page; `sources` are where scripts may come from besides the page."""
     return content_policy(_script(), *sources, images="data: blob:", fonts="data:")
 
 
@@ -66,17 +61,21 @@ def breakable(name: str) -> str:
     return "<wbr>".join(html.escape(part) for part in re.findall(r"[^/_.-]*[/_.-]+|[^/_.-]+", name))
 
 
-def score_text(score: SentenceScore) -> str:
-    """Both scores as text."""
-    return f"BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}"
-
-
 def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits: int) -> str:
+    arrays = inspection.arrays
     content = {
         "source": inspection.source,
         "target": inspection.target,
-        "views": [_view(view, inspection) for view in inspection.views],
-        "arrays": {name: _pack(array, digits) for name, array in inspection.arrays.items()},
+        "views": [
+            {
+                **asdict(view),
+                "panels": [shown for panel in view.of(arrays) for shown in _with_difference(panel, arrays)],
+                "choices": view.choices(arrays),
+                "last": view.last(arrays),
+            }
+            for view in inspection.views
+        ],
+        "arrays": {name: _pack(array, digits) for name, array in arrays.items()},
         "colours": {
             "shares": _colours(SHARES),
             "signed": _colours(SIGNED),
@@ -112,7 +111,7 @@ def _texts(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
 
 def _with_score(inspection: RoutedSentence, translation: str) -> str:
     score = inspection.score(translation)
-    shown = "" if score is None else f' <span class="score">{score_text(score)}</span>'
+    shown = "" if score is None else f' <span class="score">BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}</span>'
     return f"<bdi>{html.escape(translation)}</bdi>{shown}"
 
 
@@ -140,22 +139,15 @@ def _rows(pairs: Iterable[Tuple[str, str]]) -> str:
     return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in pairs)
 
 
-def _view(view: View, inspection: RoutedSentence) -> Dict[str, Any]:
-    arrays = inspection.arrays
-    panels = [shown for panel in view.of(arrays) for shown in _with_difference(panel, arrays)]
-    return {**asdict(view), "panels": panels, "choices": view.choices(arrays), "last": view.last(arrays)}
-
-
 def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator[Dict[str, Any]]:
     """A panel for the script of the page. The panel of a second model is followed by the difference of both.
 
-    Capsules, dimensions and heads of two models do not correspond. So a difference is made only of values of words,
-    averaged over the heads.
+    Capsules, dimensions and heads of two models do not correspond: only values of words have a difference.
     """
     axes = arrays[panel.array].axes
-    caption = re.sub(
-        r"\{(\w+)\}", lambda match: str(len(axes[match[1]])) if match[1] in axes else match[0], panel.caption
-    )
+    caption = panel.caption
+    for axis, labels in axes.items():
+        caption = caption.replace(f"{{{axis}}}", str(len(labels)))
     yield {**asdict(panel), "caption": caption, "difference": False}
     own = arrays.get(panel.array.removeprefix(OTHER))
     alike = own is not None and list(own.axes) == list(axes)

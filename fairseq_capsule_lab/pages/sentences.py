@@ -116,7 +116,6 @@ class InspectedModel:
 
     Attributes:
         architecture: the name of the preset, or of the class.
-        parameters: the number of parameters.
         mechanisms: the `Mechanism.summary` of each mechanism, one sentence each.
         checkpoint: the file, as given; None if the hub does not know it.
     """
@@ -154,11 +153,9 @@ class Origin:
     """The origin of an inspection.
 
     Attributes:
-        model: the model that translated.
-        against: the model that it is compared with.
+        model, against: the model that translated, and the one that it is compared with.
         data: the folder of the dictionaries, as given.
         language: the target language, such as `de`; empty if unknown.
-        beam: the beam size.
         date: the time in UTC, such as `2024-01-31 12:00 UTC`.
     """
 
@@ -172,17 +169,14 @@ class Origin:
 
 @dataclass(frozen=True, repr=False)
 class RoutedSentence:
-    """One sentence, its translation, and everything that was routed.
+    """One sentence of a collection (`SourceSentence`), its translation, and everything that was routed.
 
     Attributes:
-        number, collection: the number and collection of the sentence, as in `SourceSentence`.
         source, target: subwords, with end of sentence; `<unk>:` precedes a word that is not in the dictionary.
-        translation: the translation of the model, as text.
+        translation, other_translation: of the model and of a second one, as text.
         reference: the reference in the data, or None.
         arrays: the arrays of `gather_arrays` by name. Those of a second model begin with `against.`; it reads the same
             translation.
-        origin: models, data, beam and date.
-        other_translation: the translation of the second model.
     """
 
     number: int
@@ -229,11 +223,7 @@ class RoutedSentence:
         return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
 
     def view(self, name: str) -> View:
-        """The view with this name.
-
-        Raises:
-            LabError: the model does not have this view.
-        """
+        """The view with this name; raises a LabError if the model does not have it."""
         views = {view.name: view for view in self.views}
         if name not in views:
             raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")

@@ -31,10 +31,7 @@ def script_hash(script: str) -> str:
 def content_policy(script: str, *sources: str, images: str, fonts: str = "'none'") -> str:
     """The Content-Security-Policy of a page that runs one script, has its own styles and sends nothing.
 
-    Args:
-        script: the text of the script element.
-        sources: where further scripts may come from.
-        images, fonts: the schemes of their addresses.
+    Further scripts may come from `sources`. `images` and `fonts` are the schemes of their addresses.
     """
     return (
         f"default-src 'none'; script-src {' '.join([script_hash(script), *sources])}; style-src 'unsafe-inline'; "

@@ -12,7 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Dict, Iterable, List, Sequence, Set
 
@@ -66,37 +66,23 @@ class Step:
         path = folder / self.output
         return path.exists() and not (self.prints and path.stat().st_size == 0)  # a shell made it and was killed
 
-    def as_json(self) -> Dict[str, Any]:
-        """The step for workflow/Snakefile."""
-        names = ("kind", "output", "line", "log", "needs", "threads", "gpus", "megabytes", "minutes")
-        return {name: getattr(self, name) for name in names}
-
     def stage(self, folder: Folder) -> Stage:
         """The step on this machine."""
 
         def make(part: Path, log: BinaryIO) -> None:
             print(self, flush=True)
+            # The commands of this Python come first, even if no environment is active.
+            path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+            env = {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(self.threads))}
             with open(part, "wb") if self.prints else contextlib.nullcontext(log) as printed:
-                status = processes.run_in_group(
-                    self.words,
-                    stdout=printed,
-                    stderr=log,
-                    cwd=folder.path,
-                    env=_environment(self.threads),
-                    pass_fds=[folder.descriptor],
-                )
+                options: Dict[str, Any] = {"stdout": printed, "stderr": log, "cwd": folder.path, "env": env}
+                status = processes.run_in_group(self.words, pass_fds=[folder.descriptor], **options)
             if self.prints:
                 part.write_bytes(b"".join(part.read_bytes().splitlines(keepends=True)[-1:]))
             if status:
                 raise subprocess.CalledProcessError(status, list(self.words))
 
         return Stage(self.output, make, self.needs, self.log)
-
-
-def _environment(threads: int) -> Dict[str, str]:
-    """The commands of this Python come first, even if no environment is active."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return {**os.environ, "PATH": path, **dict.fromkeys(THREADS, str(threads))}
 
 
 def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[Step]:
@@ -120,11 +106,7 @@ def missing(steps: Iterable[Step], cells: Iterable[str], folder: Path) -> List[S
 
 
 def cluster_profile(launcher: str) -> Path:
-    """The folder of a Snakemake profile.
-
-    Raises:
-        LabError: there is no such profile, or Snakemake is not installed.
-    """
+    """The folder of a Snakemake profile; raises a LabError if it, or Snakemake itself, is missing."""
     own = {path.name: path for path in (WORKFLOW / "profiles").iterdir()}
     profile = own.get(launcher, Path(launcher).absolute())
     if not (profile / "config.yaml").is_file():
@@ -141,7 +123,7 @@ def run_on_cluster(steps: Sequence[Step], listed: Path, profile: Path, folder: F
     An interruption cancels the jobs.
     """
     listed.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(listed, json.dumps([step.as_json() for step in steps], indent=1).encode())
+    write_whole(listed, json.dumps([{**asdict(step), "line": step.line} for step in steps], indent=1).encode())
     words = [sys.executable, "-m", "snakemake", "--snakefile", str(WORKFLOW / "Snakefile")]
     words += ["--directory", str(folder.path), "--profile", str(profile), *ENGINE]
     words += ["--config", f"steps={json.dumps(str(listed))}"]

@@ -126,10 +126,7 @@ def table_names() -> List[str]:
 
 
 def load_table(name: str) -> Table:
-    """Read a definition.
-
-    Args:
-        name: its name in configs/tables, or the path of a YAML file.
+    """Read a definition by its name in configs/tables, or by the path of a YAML file.
 
     Raises:
         LabError: there is no such table, or its file is not a valid definition.

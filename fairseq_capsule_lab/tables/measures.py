@@ -64,11 +64,10 @@ SOURCES = {
     " --json",
     "latency": "{python} {latency.py} {plugin} --archs {arch} transformer {model} {latency} --lengths --json",
 }
-TIMED = {source for source, words in SOURCES.items() if "{arch}" in words}  # of untrained models
-PAIRED = {
-    source for source, words in SOURCES.items() if "{before}" in words
-}  # with the baseline that a run starts from
-SCORED = {source for source, words in SOURCES.items() if "{generated}" in words}  # of what evaluate.sh generated
+# The sources of untrained models, those with the baseline that a run starts from, those of what evaluate.sh generated.
+TIMED, PAIRED, SCORED = (
+    {source for source, words in SOURCES.items() if name in words} for name in ("{arch}", "{before}", "{generated}")
+)
 
 
 def command(source: str, run: Run, places: Places) -> List[str]:
@@ -136,21 +135,6 @@ def _by_words(source: str, key: str, digits: int = 2) -> RunMeasure:
     return RunMeasure(source, lambda report: {row["words"]: row[key] for row in report["rows"]}, digits, by_words=True)
 
 
-def _first(key: str) -> Callable[[Dict[str, Any]], float]:
-    """In the report of latency.py, the figure of the first architecture."""
-
-    def read(report: Dict[str, Any]) -> float:
-        figure = report[key][report["archs"][0]]
-        return figure["mean"] if key == "milliseconds" else figure
-
-    return read
-
-
-def _losses_ratio(report: Dict[str, Any]) -> float:
-    """The ratio with guided losses if the architecture has them."""
-    return report["ratios"].get(f"{report['arch']} + losses", report["ratio"])
-
-
 MEASURES: Dict[str, RunMeasure] = {
     "bleu": _score("tokenised_bleu"),
     "bleu_without_diacritics": _score("tokenised_bleu_without_diacritics"),
@@ -162,10 +146,13 @@ MEASURES: Dict[str, RunMeasure] = {
         "size", lambda report: report["models"][0]["parameters"] - report["models"][0]["embeddings"], 0
     ),
     "nll": RunMeasure("nll", _row("nll"), 3, compared=True),
-    "speed_train": RunMeasure("throughput-train", _losses_ratio),
+    # With guided losses if the architecture has them.
+    "speed_train": RunMeasure(
+        "throughput-train", lambda report: report["ratios"].get(f"{report['arch']} + losses", report["ratio"])
+    ),
     "speed_generate": RunMeasure("throughput-generate", lambda report: report["ratio"]),
-    "latency": RunMeasure("latency", _first("milliseconds"), 1),
-    "latency_ratio": RunMeasure("latency", _first("speedup")),
+    "latency": RunMeasure("latency", lambda report: report["milliseconds"][report["archs"][0]]["mean"], 1),
+    "latency_ratio": RunMeasure("latency", lambda report: report["speedup"][report["archs"][0]]),
     **{f"probe{top}": RunMeasure("probe", _row(f"bag_recall_{top}", 100), 1) for top in (200, 500, 1000)},
     "cdr": RunMeasure("coverage", _row("cdr"), 3),
     "over_translation": RunMeasure("coverage", _row("over")),
@@ -188,11 +175,7 @@ EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
 
 
 def measure_of(name: str) -> RunMeasure:
-    """The measure of a column.
-
-    Raises:
-        KeyError: there is none of this name.
-    """
+    """The measure of a column; raises a KeyError if there is none of this name."""
     external = EXTERNAL.fullmatch(name)
     return replace(_score(external[1]), digits=DIGITS, external=True) if external else MEASURES[name]
 

@@ -91,8 +91,10 @@ def plot(results: Results) -> Optional[Plot]:
         return None
     axis = table.figure["x"]
     if axis == "rows":
-        rows = results.cells.items()
-        ours = {column.label: {row: cells[c].get("", Figures()) for row, cells in rows} for c, column in columns}
+        ours = {
+            column.label: {row: cells[c].get("", Figures()) for row, cells in results.cells.items()}
+            for c, column in columns
+        }
         means = {label: {row: figures.mean for row, figures in rows.items()} for label, rows in ours.items()}
         spreads = {label: {row: figures.spread or 0 for row, figures in rows.items()} for label, rows in ours.items()}
         return points(means, spreads, table.title)
@@ -111,11 +113,7 @@ def plot(results: Results) -> Optional[Plot]:
 
 
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
-    """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths.
-
-    Raises:
-        LabError: one could not be written.
-    """
+    """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths."""
     drawn = plot(results) if figure or results.table.is_figure else None
     return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
 

@@ -57,11 +57,13 @@ class Run:
     @property
     def title(self) -> str:
         """Its settings without scale, corpus and seed, as the name of a folder and a value of a Hydra override."""
-        groups = [word for word in self.setting.overrides if "." not in word.partition("=")[0]]
-        pairs = [word.partition("=") for word in self.overrides]
-        words = [self._short(key) + equals + value for key, equals, value in pairs]
+        words = [word for word in self.setting.overrides if not _is_setting(word)]
+        for word in self.overrides:
+            rest = word.removeprefix("model.")
+            is_group = (CONFIGS / self.setting.configs / rest.partition("=")[0]).is_dir()  # a group of the shorter name
+            words.append(word if is_group else rest)
         words += [f"user_dir={Path(self.user_dir).name}"] if self.user_dir else []
-        words = [self.config, *sorted([*words, *groups])]
+        words = [self.config, *sorted(words)]
         words += [f"on={self.baseline.title}"] if self.baseline else []
         words += [f"teacher={self.teacher.title}"] if self.teacher else []
         return "+".join(words).replace("=", "-").replace(",", "_").replace("/", "@")
@@ -80,11 +82,6 @@ class Run:
         for needed in filter(None, (self.baseline, self.teacher)):
             yield from needed.with_needed()
         yield self
-
-    def _short(self, key: str) -> str:
-        """A key without the prefix `model.`, unless a group of the configuration has the shorter name."""
-        rest = key.removeprefix("model.")
-        return key if (CONFIGS / self.setting.configs / rest).is_dir() else rest
 
     def compared_folder(self, other: "Run", seeds: Sequence[int]) -> str:
         """The folder of its comparisons with another run, or of the comparisons over several seeds of both."""
@@ -125,11 +122,7 @@ class Places:
         return RunFolder(self.runs / run.name)
 
     def require_plain(self, scale: Scale) -> None:
-        """Refuse links and pipes in the runs of a scale, before a step reads or writes there.
-
-        Raises:
-            LabError: a folder of the scale, of a corpus, of a system or of the tables has one.
-        """
+        """Refuse links and pipes in the runs of a scale by a LabError, before a step reads or writes there."""
         folder = self.runs / scale.name
         systems = sorted(folder.glob("*/*"))  # and the files of tables
         for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
@@ -147,13 +140,6 @@ class Places:
     def user_dir(self, run: Run) -> Optional[Path]:
         """The plugin that defines the model of a run; None for this package."""
         return Path(os.path.abspath(self.here / run.user_dir)) if run.user_dir else self.plugin
-
-    def given(self, run: Run) -> Run:
-        """The given baseline for the scale and corpus of `run`."""
-        return Run(run.scale, run.setting, GIVEN, (), 0)
-
-    def has_given(self, run: Run) -> bool:
-        return self.checkpoint(self.given(run)).is_symlink()
 
 
 def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:
@@ -175,16 +161,11 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         overrides = _without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
         run = Run(scale.name, setting, config, overrides, seed, baseline, teacher, user_dir)
         # A teacher may have any size.
-        starts = not words and any(other.on == row.label for other in table.rows)
-        teaches = any(other.teacher == row.label for other in table.rows)
-        if (
-            (starts or teaches)
-            and config == BASELINE
-            and not run.has_other_architecture
-            and (given or places.has_given(run))
-        ):
-            return places.given(run)
-        return run
+        is_needed = any((not words and other.on == row.label) or other.teacher == row.label for other in table.rows)
+        replacement = Run(scale.name, setting, GIVEN, (), 0)
+        has_given = given or places.checkpoint(replacement).is_symlink()
+        is_baseline = config == BASELINE and not run.has_other_architecture
+        return replacement if is_needed and is_baseline and has_given else run
 
     return build(row)
 
@@ -207,8 +188,7 @@ def compared_runs(
 
 def composed_of(run: Run) -> DictConfig:
     """The composed configuration of a run; a given baseline has the Transformer's."""
-    config = BASELINE if run.config == GIVEN else run.config
-    return composed(run.setting.configs, config, run.all_overrides)
+    return composed(run.setting.configs, BASELINE if run.config == GIVEN else run.config, run.all_overrides)
 
 
 def task_of(run: Run) -> DictConfig:
@@ -219,11 +199,7 @@ def task_of(run: Run) -> DictConfig:
 
 @cache
 def composed(configs: str, config: str, overrides: Words) -> DictConfig:
-    """Compose a configuration.
-
-    Raises:
-        LabError: it does not exist, or an override is not one of its settings.
-    """
+    """Compose a configuration; raises a LabError if it does not exist, or an override is not one of its settings."""
     try:
         with initialize_config_dir(str(CONFIGS / configs), version_base="1.1"):
             return compose(config, list(overrides))
@@ -232,19 +208,14 @@ def composed(configs: str, config: str, overrides: Words) -> DictConfig:
 
 
 def _without_defaults(configs: str, config: str, others: Words, overrides: Words) -> Words:
-    """The `overrides` that change a setting of the configuration with `others`.
-
-    Raises:
-        LabError: as `composed`.
-    """
-    groups = tuple(word for word in overrides if not _is_setting(word))
-    settings = composed(configs, config, (*others, *groups))
-
-    def changes(word: str) -> bool:
-        name, _, value = word.partition("=")
-        return not _is_setting(word) or OmegaConf.select(settings, name) != yaml.safe_load(value)
-
-    return tuple(word for word in overrides if changes(word))
+    """The `overrides` that change a setting of the configuration with `others`; raises a LabError as `composed`."""
+    settings = composed(configs, config, (*others, *(word for word in overrides if not _is_setting(word))))
+    named = ((word, *word.partition("=")[::2]) for word in overrides)
+    return tuple(
+        word
+        for word, name, value in named
+        if not _is_setting(word) or OmegaConf.select(settings, name) != yaml.safe_load(value)
+    )
 
 
 def _is_setting(word: str) -> bool:

@@ -29,13 +29,10 @@ class Setting:
     """The settings of a paper's runs on one corpus at one scale.
 
     Attributes:
-        configs: the folder under configs/.
-        data: the folder under --data.
+        configs, data: the folders under configs/ and under --data.
         licensed: the folder of a corpus that needs a licence; its path replaces `{licensed}` in `prepare`.
         prepare: the command that prepares the data.
-        splits: the test sets.
-        decode: options of evaluate.sh.
-        distill, throughput, latency: options of distill.sh and of the benchmarks.
+        decode, distill, throughput, latency: options of evaluate.sh, distill.sh and the benchmarks.
         words: values for `{name}` in a definition.
         memory: of a training, in GB; an estimate.
         stands_in: whether another corpus replaces the paper's. It has one direction of translation.
@@ -73,7 +70,8 @@ class Scale:
         for entry in self.entries:
             fits = paper in entry.get("papers", [paper]) and corpus in entry.get("corpora", [corpus])
             if fits and (big or "big" not in entry):
-                merged = _merged(merged, entry)
+                both = {key: {**merged[key], **entry[key]} for key in merged if isinstance(entry.get(key), dict)}
+                merged = {**merged, **entry, **both}
         configs = merged.get("configs", corpus)
         merged = {"configs": configs, "data": configs, "prepare": f"scripts/prepare-{configs}.sh", **merged}
         read = {item.name: _READ[item.type](merged[item.name]) for item in fields(Setting) if item.name in merged}
@@ -86,11 +84,6 @@ def load_scale(name: str) -> Scale:
         raise LabError(f"no scale {name!r}; there are: {', '.join(SCALES)}")
     entries: List[Mapping[str, Any]] = read_yaml(CONFIGS / "scales" / f"{name}.yaml")["settings"]
     return Scale(name, tuple(entries))
-
-
-def _merged(first: Mapping[str, Any], second: Mapping[str, Any]) -> Dict[str, Any]:
-    both = {key: {**first[key], **second[key]} for key in first if isinstance(second.get(key), dict)}
-    return {**first, **second, **both}
 
 
 def _regime(spec: Mapping[str, str]) -> Regime:

@@ -27,11 +27,9 @@ class Work:
     Attributes:
         gpus: how many there are; None for no limit.
         cores: of one training.
-        runs: all runs, by name; those that others need come first.
-        trained: those that have a checkpoint.
-        evaluated: pairs of a run's name and a test set.
+        runs, trained: all runs, by name, those that others need first; and those of them that have a checkpoint.
+        evaluated, measured: pairs of a run's name and a test set, or a source of `measures`.
         compared: for each file of a comparison, the runs that are compared, a pair for each seed.
-        measured: pairs of a run's name and a source of `measures`.
         cells: the files that the table is read from.
     """
 
@@ -70,94 +68,82 @@ class Work:
     def _prepare(self, corpus: str, run: Run) -> Step:
         script, *words = run.setting.prepare
         licensed = {"licensed": str(self.places.here / run.setting.licensed)}
-        out = self.places.corpus(run)
-        return Step(
-            "prepare",
-            str(out / "manifest.tsv"),
-            [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(out)],
-            f"{run.scale}/log/prepare-{corpus}.log",
-            threads=self.cores,
-            **self._size(run, 0.2),
-        )
+        words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(self.places.corpus(run))]
+        log = f"{run.scale}/log/prepare-{corpus}.log"
+        return self._step("prepare", run, self._prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
 
     def _train(self, run: Run) -> Step:
-        gpus, tokens = self._gpus(run), run.setting.effective_tokens
+        gpus, tokens, folder = self._gpus(run), run.setting.effective_tokens, self.places.folder(run).path
         data = self.places.folder(run.teacher).path / "distilled" if run.teacher else self.places.corpus(run)
         plugin = self.places.user_dir(run)
-        words = [str(REPOSITORY / "scripts" / "train.sh"), *(["--gpus", str(gpus)] if gpus else [])]
-        words += ["--effective-tokens", str(tokens)] if tokens else []
-        words += [str(CONFIGS / run.setting.configs / f"{run.config}.yaml"), str(data / "bin")]
-        words += [str(self.places.folder(run).path), f"common.seed={run.seed}", *run.all_overrides]
+        words = [REPOSITORY / "scripts" / "train.sh", *(["--gpus", gpus] if gpus else [])]
+        words += ["--effective-tokens", tokens] if tokens else []
+        words += [CONFIGS / run.setting.configs / f"{run.config}.yaml", data / "bin", folder]
+        words += [f"common.seed={run.seed}", *run.all_overrides]
         words += [f"{plugins.KEY}={quoted(plugin)}"] if plugin else []
         needs = [self._prepared(run)]
         if run.baseline:
             words += [f"task.init_from_baseline={quoted(self.places.checkpoint(run.baseline))}"]
             needs += [_checkpoint(run.baseline)]
         needs += [f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else []
-        resources = {"threads": self.cores, "gpus": gpus, **self._size(run, 1)}
-        return Step("train", f"{run.name}/finished", words, f"{run.name}/log/train.log", needs, **resources)
+        return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus, minutes=_minutes(run, 1))
 
     def _average(self, run: Run) -> Step:
-        folder, output = self.places.folder(run).path, f"{run.name}/{run.checkpoint}"
-        words = ["fairseq-capsule", "average", str(folder), *run.regime.average, "--output"]
-        words += [str(self.places.runs / output)]
-        needs = [f"{run.name}/finished"]
-        return Step("average", output, words, f"{run.name}/log/average.log", needs, megabytes=1000 * run.setting.memory)
+        words = ["fairseq-capsule", "average", self.places.folder(run).path, *run.regime.average]
+        words += ["--output", self.places.checkpoint(run)]
+        return self._step("average", run, _checkpoint(run), words, [f"{run.name}/finished"], threads=1)
 
     def _distil(self, run: Run) -> Step:
-        folder, corpus = self.places.folder(run).path, self.places.corpus(run)
-        words = [str(REPOSITORY / "scripts" / "distill.sh"), *run.setting.distill]
-        words += [*measures.plugin_option(run, self.places), str(self.places.checkpoint(run))]
-        words += [str(corpus / "bin"), str(folder / "distilled")]
-        resources = {"threads": self.cores, "gpus": self._gpus(run), **self._size(run, 0.1)}
+        words = [REPOSITORY / "scripts" / "distill.sh", *run.setting.distill, *measures.plugin_option(run, self.places)]
+        words += [self.places.checkpoint(run), self.places.corpus(run) / "bin"]
+        words += [self.places.folder(run).path / "distilled"]
         output, needs = f"{run.name}/distilled/manifest.tsv", self._decoding(run)
-        return Step("distil", output, words, f"{run.name}/log/distil.log", needs, **resources)
+        return self._step("distil", run, output, words, needs, gpus=self._gpus(run), minutes=_minutes(run, 0.1))
 
     def _evaluate(self, run: Run, split: str) -> Step:
-        words = [str(REPOSITORY / "scripts" / "evaluate.sh"), "--split", split, "--checkpoints", run.checkpoint]
+        words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint]
         words += [*run.setting.decode, *measures.plugin_option(run, self.places)]
-        words += [str(self.places.folder(run).path), str(self.places.corpus(run))]
-        resources = {"threads": self.cores, "gpus": min(1, self._gpus(run)), **self._size(run, 0.05)}
+        words += [self.places.folder(run).path, self.places.corpus(run)]
         log, needs = f"{run.name}/log/evaluate-{split}.log", self._decoding(run)
-        return Step("evaluate", _scores(run, split), words, log, needs, **resources)
+        size: Dict[str, Any] = {"gpus": min(1, self._gpus(run)), "minutes": _minutes(run, 0.05)}
+        return self._step("evaluate", run, _scores(run, split), words, needs, log, **size)
 
     def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
         """Compare the translations of a run and another, or of several seeds of both."""
         run, split = pairs[0][0], Path(output).stem
         task = task_of(run)
         ours, theirs = (
-            [str(self.places.folder(run).evaluation(split).translations) for run in runs] for runs in zip(*pairs)
+            [self.places.folder(run).evaluation(split).translations for run in runs] for runs in zip(*pairs)
         )
         first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
-        references = [str(path) for path in (first, *sorted(first.parent.glob(f"{first.name}[0-9]*")))]
+        references = [first, *sorted(first.parent.glob(f"{first.name}[0-9]*"))]
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
         options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
         if len(ours) > 1:
             words = ["seeds", *references, "--baseline", *theirs, "--system", *ours, *options, "--json"]
         else:
             words = ["score", *ours, *references, *options, "--against", *theirs, "--json"]
-        needs = dict.fromkeys(_scores(run, split) for pair in pairs for run in pair)
+        needs = list(dict.fromkeys(_scores(run, split) for pair in pairs for run in pair))
         system, _, other = os.path.dirname(output).partition("/compared/")
         log = f"{system}/log/compare-{split}-{other}.log"
-        return Step("compare", output, ["fairseq-capsule", *words], log, list(needs), prints=True)
+        return Step("compare", output, ["fairseq-capsule", *map(str, words)], log, needs, prints=True)
 
     def _measure(self, run: Run, source: str) -> Step:
         needs = [] if source in measures.TIMED else self._decoding(run)  # an untrained model is timed
         needs += [_scores(run, "test")] if source in measures.SCORED else []
         needs += [_scores(run.baseline, "test")] if source in measures.PAIRED and run.baseline else []
-        gpus = min(1, self._gpus(run))
-        device = ["--device", "cuda"] if source in measures.TIMED and gpus else []
-        return Step(
-            "measure",
-            f"{run.name}/measures/{source}.json",
-            [*measures.command(source, run, self.places), *device],
-            f"{run.name}/log/measure-{source}.log",
-            needs,
-            prints=True,
-            threads=self.cores,
-            gpus=gpus,
-            megabytes=1000 * run.setting.memory,
-        )
+        gpus, log = min(1, self._gpus(run)), f"{run.name}/log/measure-{source}.log"
+        words = measures.command(source, run, self.places)
+        words += ["--device", "cuda"] if source in measures.TIMED and gpus else []
+        output = f"{run.name}/measures/{source}.json"
+        return self._step("measure", run, output, words, needs, log=log, gpus=gpus, prints=True)
+
+    def _step(
+        self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], log: str = "", **options: Any
+    ) -> Step:
+        """A step of a run, with all cores and the memory of a training."""
+        resources = {"threads": self.cores, "megabytes": 1000 * run.setting.memory, **options}
+        return Step(kind, output, list(map(str, words)), log or f"{run.name}/log/{kind}.log", needs, **resources)
 
     def _prepared(self, run: Run) -> str:
         return str(self.places.corpus(run) / "manifest.tsv")
@@ -167,11 +153,6 @@ class Work:
 
     def _gpus(self, run: Run) -> int:
         return run.setting.gpus if self.gpus is None else min(run.setting.gpus, self.gpus)
-
-    def _size(self, run: Run, share: float) -> Dict[str, Any]:
-        """Memory and minutes of a step that takes a share of a training's hours."""
-        minutes = MINUTES_AT_LEAST + round(120 * share * run.regime.hours)
-        return {"megabytes": 1000 * run.setting.memory, "minutes": minutes}
 
     # --- what is refused before anything runs ------------------------------------------------------------------------
 
@@ -204,6 +185,11 @@ class Work:
             if run.config == GIVEN and not self.places.checkpoint(run).exists():
                 task = task_of(run)
                 self.places.folder(run).adopt(baseline, task.source_lang, task.target_lang)
+
+
+def _minutes(run: Run, share: float) -> int:
+    """The minutes of a step that takes a share of a training's hours."""
+    return MINUTES_AT_LEAST + round(120 * share * run.regime.hours)
 
 
 def _checkpoint(run: Run) -> str:
@@ -275,15 +261,10 @@ def work_of(
             f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
             "learns from it; omit the option"
         )
-    for run in given:
-        _require_same(places.checkpoint(run), baseline)
+    for link in map(places.checkpoint, given):
+        before = link.resolve()
+        if link.is_symlink() and not before.exists():
+            raise LabError(f"{link.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")
+        if baseline and link.exists() and before != baseline.resolve():
+            raise LabError(f"{link.parent}: the baseline of an earlier call is {before}; give another --runs")
     return work
-
-
-def _require_same(given: Path, baseline: Optional[Path]) -> None:
-    """Raise a LabError if an earlier call gave another baseline here."""
-    before = given.resolve()
-    if given.is_symlink() and not before.exists():
-        raise LabError(f"{given.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")
-    if baseline and given.exists() and before != baseline.resolve():
-        raise LabError(f"{given.parent}: the baseline of an earlier call is {before}; give another --runs")

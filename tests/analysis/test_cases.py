@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 
 from fairseq_capsule_lab.analysis.cases import case_report, compare, mark, most_different
-from fairseq_capsule_lab.evaluation.translations import Outputs
+from fairseq_capsule_lab.evaluation.translations import Translations
 
 TARGETS = ["ein hund läuft im park", "zwei kinder", "eine katze schläft", "das | <b>haus</b>"]
 FIRST = ["ein hund läuft", "zwei kinder", "eine katze schläft", "ein *haus*"]
@@ -15,7 +15,7 @@ SECOND = ["ein hund läuft im park", "zwei kinder", "ein tier schläft", "das | 
 
 @pytest.fixture
 def outputs():
-    return [Outputs(Path(name), lines, True, TARGETS, TARGETS) for name, lines in (("a", FIRST), ("b", SECOND))]
+    return [Translations(Path(name), lines, True, TARGETS, TARGETS) for name, lines in (("a", FIRST), ("b", SECOND))]
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_scores_are_those_of_sacrebleu(outputs, metric, score):
 
 
 def test_lowercase_ignores_case(outputs):
-    upper = Outputs(Path("c"), [line.upper() for line in SECOND], True, TARGETS, TARGETS)
+    upper = Translations(Path("c"), [line.upper() for line in SECOND], True, TARGETS, TARGETS)
     assert compare(outputs[1], upper, "chrf")[1].difference < 0
     assert compare(outputs[1], upper, "chrf", lowercase=True)[1].difference == 0
 

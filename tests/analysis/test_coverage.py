@@ -5,7 +5,7 @@ import pytest
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.analysis import coverage
 from fairseq_capsule_lab.analysis.coverage import coverage_rates, coverage_report
-from fairseq_capsule_lab.evaluation.translations import Outputs
+from fairseq_capsule_lab.evaluation.translations import Translations
 
 
 def test_rates_equal_a_result_by_hand():
@@ -49,7 +49,7 @@ def test_a_report_has_means_over_alignments(monkeypatch):
 
     monkeypatch.setattr(coverage, "align", align)
     texts = {"whole": "a b c d", "half": "a b b"}
-    outputs = [Outputs(name, [text], True, ["a b c d"], ["a b c d"]) for name, text in texts.items()]
+    outputs = [Translations(name, [text], True, ["a b c d"], ["a b c d"]) for name, text in texts.items()]
     report = coverage_report(list(texts), outputs, (["train"], ["training"]), runs=2)
     assert runs == [4, 4]
     whole, half = report.rows

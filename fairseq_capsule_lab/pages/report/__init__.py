@@ -1,8 +1,1 @@
-"""One page that compares evaluated runs.
-
-| module | |
-|---|---|
-| `systems` | reads the runs and refuses runs that cannot be compared |
-| `comparison` | scores with intervals, by length, sentence by sentence |
-| `page` | the page as one self-contained file |
-"""
+"""One page that compares evaluated runs: `systems` reads them, `comparison` scores them, `page` shows the scores."""

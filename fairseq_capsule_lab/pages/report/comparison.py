@@ -1,13 +1,14 @@
 """Scores of several systems on one test set: with intervals, by length of the source, and by sentence."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import List, NamedTuple, Optional, Sequence
 
 from sacrebleu.metrics import CHRF
 from tqdm import tqdm
 
 from fairseq_capsule.data.rouge import CharacterRouge
-from fairseq_capsule_lab.analysis.lengths import EDGES, Groups, equal_groups, intervals, word_counts
+from fairseq_capsule_lab.analysis.coverage import CoverageRow
+from fairseq_capsule_lab.analysis.lengths import EDGES, equal_groups, intervals, word_counts
 from fairseq_capsule_lab.evaluation.scores import Measure, Moses, bootstrap, measures, plain_sentences, rouge_measures
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
 
@@ -45,17 +46,35 @@ class LengthGroup(NamedTuple):
 
 
 class SentenceScores(NamedTuple):
-    """Scores of single sentences.
-
-    Attributes:
-        label: the name of the measure.
-        texts: for each system, its detokenised sentences.
-        scores: for each system, one score per sentence.
-    """
+    """Scores of single sentences by the measure `label`; for each system its detokenised sentences and their scores."""
 
     label: str
     texts: List[List[str]]
     scores: List[List[float]]
+
+
+@dataclass(frozen=True)
+class ComparedSystems:
+    """All that a page shows. The verdict is about the first comparison.
+
+    Attributes:
+        coverage: the rows of coverage, means over `alignments`; empty if they were not requested.
+        samples, seed: of the bootstrap.
+    """
+
+    test_set: TestSet
+    systems: List[System]
+    comparisons: List[Comparison]
+    groups: List[LengthGroup]
+    sentences: SentenceScores
+    coverage: List[CoverageRow]
+    alignments: int
+    samples: int
+    seed: int
+
+    @property
+    def names(self) -> List[str]:
+        return [system.name for system in self.systems]
 
 
 def scores(
@@ -91,14 +110,10 @@ def by_length(
 ) -> List[LengthGroup]:
     """A measure by groups of source length: in words, or in characters for articles to summarise.
 
-    Args:
-        sources: the sources as the models read them, subwords joined: words and punctuation are separated.
+    The words and punctuation of the sources are separated, as the models read them, with subwords joined.
     """
-    groups: Groups
-    if test_set.summaries:
-        groups = equal_groups([len(source) for source in sources], LENGTH_GROUPS)
-    else:
-        groups = intervals(word_counts(sources), edges)
+    articles = [len(source) for source in sources]
+    groups = equal_groups(articles, LENGTH_GROUPS) if test_set.summaries else intervals(word_counts(sources), edges)
     made = []
     for words, sentences in tqdm(groups.items(), desc="by length", unit=" groups", disable=None):
         systems, references = (

@@ -11,9 +11,7 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence
 from urllib.parse import quote
 
 from fairseq_capsule_lab.analysis import charts
-from fairseq_capsule_lab.analysis.coverage import CoverageRow
-from fairseq_capsule_lab.pages.report.comparison import Comparison, Estimate, LengthGroup, SentenceScores
-from fairseq_capsule_lab.pages.report.systems import System, TestSet
+from fairseq_capsule_lab.pages.report.comparison import ComparedSystems, Estimate
 from fairseq_capsule_lab.pages.template import embedded, fill, read, script_hash
 from fairseq_capsule_lab.runs.training_log import finite, shared_measures
 
@@ -36,107 +34,89 @@ class Cell(NamedTuple):
     value: Optional[float] = None
 
 
-def write_page(
-    test_set: TestSet,
-    systems: Sequence[System],
-    comparisons: Sequence[Comparison],
-    groups: Sequence[LengthGroup],
-    sentences: SentenceScores,
-    coverage: Optional[Sequence[CoverageRow]],
-    *,
-    alignments: int,
-    samples: int,
-    seed: int,
-    folder: Path,
-) -> bytes:
-    """Build the page of a comparison.
-
-    Args:
-        comparisons: one for each measure; the verdict uses the first.
-        coverage: the rows of coverage, or None if they were not requested.
-        alignments: the number of alignments that coverage averages.
-        samples, seed: the samples and the seed of the bootstrap.
-        folder: the folder of the page; links to pages of the inspector are relative to it.
-    """
+def write_page(compared: ComparedSystems, folder: Path) -> bytes:
+    """Build the page of a comparison. Links to pages of the inspector are relative to its `folder`."""
     sections = [
-        ("scores", "Scores", _scores(systems, comparisons, samples, seed)),
-        ("by-length", "By the length of the source", _lengths(test_set, systems, groups)),
-        ("covered", "Coverage", _coverage(coverage, alignments) if coverage else ""),
-        ("curves", "Learning curves", _curves(systems)),
-        ("cost", "Parameters and speed", _speeds(systems)),
+        ("scores", "Scores", _scores(compared)),
+        ("by-length", "By the length of the source", _lengths(compared)),
+        ("covered", "Coverage", _coverage(compared) if compared.coverage else ""),
+        ("curves", "Learning curves", _curves(compared)),
+        ("cost", "Parameters and speed", _speeds(compared)),
         ("sentences", "Sentences that differ most", _template("sentences.html")),
-        ("trained", "Runs", _runs(systems)),
+        ("trained", "Runs", _runs(compared)),
     ]
     sections = [section for section in sections if section[-1]]
     script = read("table.js") + _template("report.js")
     return fill(
         _template("report.html"),
-        title=html.escape(f"{len(systems)} systems on {test_set.split}"),
+        title=html.escape(f"{len(compared.systems)} systems on {compared.test_set.split}"),
         policy=script_hash(script),
         style=_template("report.css"),
-        verdict=_verdict(test_set, systems, comparisons[0]),
+        verdict=_verdict(compared),
         links="".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections),
         sections="\n".join(
             f'<section id="{name}" aria-labelledby="{name}-title"><h2 id="{name}-title">{title}</h2>{content}</section>'
             for name, title, content in sections
         ),
-        data=embedded(_sentence_data(test_set, systems, groups, sentences, folder)),
+        data=embedded(_sentence_data(compared, folder)),
         script=script,
     ).encode(errors="replace")  # JSON of a run may have half of a surrogate pair
 
 
-def _verdict(test_set: TestSet, systems: Sequence[System], main: Comparison) -> str:
+def _verdict(compared: ComparedSystems) -> str:
     """A summary of the first table in words."""
-    label, (baseline, *others) = main.measure.label, main.estimates
-    items = [
-        f"<li><b>{html.escape(systems[0].name)}</b>: {label} {baseline.score:.2f}, the baseline of the comparison</li>"
-    ]
-    for system, estimate in zip(systems[1:], others):
-        if estimate.p is None:
-            words = "the same score"
+    label, estimates = compared.comparisons[0].measure.label, compared.comparisons[0].estimates
+    baseline, items = estimates[0].score, ""
+    for name, estimate in zip(compared.names, estimates):
+        if not items:
+            words = f"{label} {baseline:.2f}, the baseline of the comparison"
+        elif estimate.p is None:
+            words = f"{estimate.score:.2f}, the same score"
         else:
             sure = "significant" if estimate.p < SIGNIFICANT else "not significant"
-            words = f"{estimate.score - baseline.score:+.2f}, {sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
-        items.append(f"<li><b>{html.escape(system.name)}</b>: {estimate.score:.2f}, {words}</li>")
-    count = len(test_set.references[0])
-    case = ", case ignored" if test_set.lowercase else ""
-    several = f", {len(test_set.references)} references" if len(test_set.references) > 1 else ""
-    return f"<p>{count:,} sentences{several}{case}.</p><ul>{''.join(items)}</ul>"
+            p = f"{sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
+            words = f"{estimate.score:.2f}, {estimate.score - baseline:+.2f}, {p}"
+        items += f"<li><b>{html.escape(name)}</b>: {words}</li>"
+    references = compared.test_set.references
+    case = ", case ignored" if compared.test_set.lowercase else ""
+    several = f", {len(references)} references" if len(references) > 1 else ""
+    return f"<p>{len(references[0]):,} sentences{several}{case}.</p><ul>{items}</ul>"
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
 
 
-def _scores(systems: Sequence[System], comparisons: Sequence[Comparison], samples: int, seed: int) -> str:
+def _scores(compared: ComparedSystems) -> str:
     """One row per system: each score with its interval, and p against the first system."""
-    columns, rows = ["system"], [[Cell(system.name)] for system in systems]
+    names = compared.names
+    columns, rows = ["system"], [[Cell(name)] for name in names]
     drawn, signatures = [], ""
-    for comparison in comparisons:
-        measure, estimates = comparison.measure, comparison.estimates
+    for measure, estimates in compared.comparisons:
         columns += [measure.label, "p"]
         for row, estimate in zip(rows, estimates):
             row += [_score(estimate, measure.digits), _p(estimate)]
         scores, intervals = zip(*((estimate.score, estimate.interval) for estimate in estimates))
-        drawn.append(charts.scores_on_page([system.name for system in systems], scores, intervals, measure.label))
+        drawn.append(charts.scores_on_page(names, scores, intervals, measure.label))
         signature = html.escape(str(measure.metric.get_signature()))
         signatures += f"<li>{html.escape(f'{measure.label}: {measure.text}')}; <code>{signature}</code>"
-    if comparisons[0].estimates[0].length_ratio is not None:
+    main = compared.comparisons[0].estimates
+    if main[0].length_ratio is not None:
         columns.append("length ratio")
-        for row, estimate in zip(rows, comparisons[0].estimates):
+        for row, estimate in zip(rows, main):
             row.append(_number(estimate.length_ratio, 3))
-    caption = f"Scores with 95% intervals; p of the difference from {systems[0].name}, by sacrebleu's paired bootstrap."
+    caption = f"Scores with 95% intervals; p of the difference from {names[0]}, by sacrebleu's paired bootstrap."
     bootstrap = (
-        f"<p>{samples} samples, seed {seed}. An interval shows how the score varies with the choice of test sentences, "
-        "not how it varies between trainings.</p>"
+        f"<p>{compared.samples} samples, seed {compared.seed}. An interval shows how the score varies with the choice "
+        "of test sentences, not how it varies between trainings.</p>"
     )
     return f"{table('scores', caption, columns, rows)}{_charts(drawn)}<ul class=notes>{signatures}</ul>{bootstrap}"
 
 
-def _lengths(test_set: TestSet, systems: Sequence[System], groups: Sequence[LengthGroup]) -> str:
+def _lengths(compared: ComparedSystems) -> str:
     """One row per group: the score of each system with its interval, and p against the first system."""
-    unit = "source characters" if test_set.summaries else "source words"
-    names, label = [system.name for system in systems], groups[0].comparison.measure.label
-    of_groups = [group.comparison.estimates for group in groups]
+    unit = "source characters" if compared.test_set.summaries else "source words"
+    names, groups = compared.names, compared.groups
+    label, of_groups = groups[0].comparison.measure.label, [group.comparison.estimates for group in groups]
     chart = charts.groups_on_page(
         names,
         [f"{group.words}\n({len(group.sentences)})" for group in groups],
@@ -144,42 +124,40 @@ def _lengths(test_set: TestSet, systems: Sequence[System], groups: Sequence[Leng
         [[estimate.interval for estimate in estimates] for estimates in of_groups],
         (f"{unit} (sentences)", label),
     )
-    rows = []
+    rows, ratios = [], []
     for place, (group, (first, *others)) in enumerate(zip(groups, of_groups)):
-        row = [Cell(group.words, place), Cell(str(len(group.sentences)), len(group.sentences)), _score(first)]
+        words = Cell(group.words, place)
+        row = [words, Cell(str(len(group.sentences)), len(group.sentences)), _score(first)]
         rows.append(row + [cell for estimate in others for cell in (_score(estimate), _p(estimate))])
+        ratios.append([words, *(_number(estimate.length_ratio, 3) for estimate in (first, *others))])
     caption = f"{label} by the length of the source, with 95% intervals; p of the difference from {names[0]}."
     columns = [unit, "sentences", names[0], *(word for name in names[1:] for word in (name, "p"))]
-    parts = [_charts([chart]), table("lengths", caption, columns, rows)]
+    parts = _charts([chart]) + table("lengths", caption, columns, rows)
     if of_groups[0][0].length_ratio is not None:
         caption = "Words of the translations divided by words of the references, by the length of the source."
-        rows = [
-            [Cell(group.words, place), *(_number(estimate.length_ratio, 3) for estimate in estimates)]
-            for place, (group, estimates) in enumerate(zip(groups, of_groups))
-        ]
-        parts.append(table("ratios", caption, [unit, *names], rows))
-    return f'<div class="beside">{"".join(parts)}</div>'
+        parts += table("ratios", caption, [unit, *names], ratios)
+    return f'<div class="beside">{parts}</div>'
 
 
-def _coverage(rows: Sequence[CoverageRow], alignments: int) -> str:
-    shown = [
+def _coverage(compared: ComparedSystems) -> str:
+    rows = [
         [
             Cell(row.system),
-            Cell(f"{row.cdr:.4f} ± {row.cdr_spread:.4f}", row.cdr),
-            Cell(f"{row.under:.2f} ± {row.under_spread:.2f}", row.under),
-            Cell(f"{row.over:.2f} ± {row.over_spread:.2f}", row.over),
+            _spread(row.cdr, row.cdr_spread, 4),
+            _spread(row.under, row.under_spread),
+            _spread(row.over, row.over_spread),
         ]
-        for row in rows
+        for row in compared.coverage
     ]
     caption = (
         "Coverage of the source, from word alignments by eflomal (docs/analyzing.md). "
-        f"Mean of {alignments} alignments; ±: the largest distance of one alignment from the mean."
+        f"Mean of {compared.alignments} alignments; ±: the largest distance of one alignment from the mean."
     )
-    return table("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], shown)
+    return table("coverage", caption, ["system", "CDR", "under-translated, %", "over-translated, %"], rows)
 
 
-def _curves(systems: Sequence[System]) -> str:
-    logs = {system.name: system.log for system in systems}
+def _curves(compared: ComparedSystems) -> str:
+    logs = {system.name: system.log for system in compared.systems}
     drawn = [
         charts.curves_on_page(
             {name: log.validation[measure] for name, log in logs.items() if measure in log.validation},
@@ -193,16 +171,16 @@ def _curves(systems: Sequence[System]) -> str:
     return _charts(drawn) + note if drawn else ""
 
 
-def _speeds(systems: Sequence[System]) -> str:
+def _speeds(compared: ComparedSystems) -> str:
     """Parameters and speeds from logs and measurements; empty if no run has any."""
-    columns = [name for name in SPEEDS if any(name in system.speeds for system in systems)]
+    columns = [name for name in SPEEDS if any(name in system.speeds for system in compared.systems)]
     rows = [
         [
             Cell(system.name),
             *(_number(system.speeds.get(name), SPEEDS[name]) for name in columns),
             Cell(system.facts["trained on"]),
         ]
-        for system in systems
+        for system in compared.systems
     ]
     caption = (
         "From the logs of the trainings, and from RUN/measures if scripts/reproduce.sh measured them. Compare "
@@ -211,39 +189,35 @@ def _speeds(systems: Sequence[System]) -> str:
     return table("speeds", caption, ["system", *columns, "trained on"], rows) if columns else ""
 
 
-def _runs(systems: Sequence[System]) -> str:
+def _runs(compared: ComparedSystems) -> str:
     """The settings of training and translation, and a note on differences that make scores hard to compare.
 
     Columns that are empty for all runs are left out.
     """
-    columns = [name for name in systems[0].facts if any(system.facts[name] for system in systems)]
+    facts = [system.facts for system in compared.systems]
+    columns = [name for name in facts[0] if any(of_system[name] for of_system in facts)]
     rows = [
         [
             Cell(system.name),
-            *(Cell(text, finite(text.replace(",", ""))) for text in (system.facts[name] for name in columns)),
+            *(Cell(system.facts[name], finite(system.facts[name].replace(",", ""))) for name in columns),
             Cell(str(system.path)),
         ]
-        for system in systems
+        for system in compared.systems
     ]
     caption = "Settings of training and translation, from the run folders."
-    compared = ("beam", "length penalty", "batch", "updates", "data")
-    differing = [fact for fact in compared if len({system.facts[fact] for system in systems}) > 1]
+    names = ("beam", "length penalty", "batch", "updates", "data")
+    differing = [name for name in names if len({of_system[name] for of_system in facts}) > 1]
     note = f"<p>The runs differ in: {', '.join(differing)}.</p>" if differing else ""
     return table("runs", caption, ["system", *columns, "run folder"], rows) + note
 
 
-def _sentence_data(
-    test_set: TestSet,
-    systems: Sequence[System],
-    groups: Sequence[LengthGroup],
-    sentences: SentenceScores,
-    folder: Path,
-) -> Dict[str, Any]:
-    group_of = {sentence: place for place, group in enumerate(groups) for sentence in group.sentences}
+def _sentence_data(compared: ComparedSystems, folder: Path) -> Dict[str, Any]:
+    test_set, sentences = compared.test_set, compared.sentences
+    group_of = {sentence: place for place, group in enumerate(compared.groups) for sentence in group.sentences}
     return {
-        "systems": [system.name for system in systems],
+        "systems": compared.names,
         "measure": sentences.label,
-        "groups": [group.words for group in groups],
+        "groups": [group.words for group in compared.groups],
         "sentences": [
             {
                 "group": group_of[i],
@@ -251,7 +225,7 @@ def _sentence_data(
                 "references": [reference[i] for reference in test_set.references],
                 "texts": [texts[i] for texts in sentences.texts],
                 "scores": [round(scores[i], 1) for scores in sentences.scores],
-                "pages": [_link(system.page(i), folder) for system in systems],
+                "pages": [_link(system.page(i), folder) for system in compared.systems],
             }
             for i in range(len(test_set.sources))
         ],
@@ -288,7 +262,11 @@ def table(name: str, caption: str, columns: Sequence[str], rows: Sequence[Sequen
 
 
 def _score(estimate: Estimate, digits: int = 2) -> Cell:
-    return Cell(f"{estimate.score:.{digits}f} ± {estimate.interval:.{digits}f}", estimate.score)
+    return _spread(estimate.score, estimate.interval, digits)
+
+
+def _spread(value: float, spread: float, digits: int = 2) -> Cell:
+    return Cell(f"{value:.{digits}f} ± {spread:.{digits}f}", value)
 
 
 def _p(estimate: Estimate) -> Cell:

@@ -4,7 +4,7 @@ import contextlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 from fairseq.data.data_utils import infer_language_pair
@@ -14,13 +14,8 @@ from fairseq_capsule.checkpoints.readings import in_words, readings, readings_of
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.evaluation.translations import (
-    SUBWORDS,
-    TOKENISED,
-    Translations,
-    disagreements,
-    read_translations,
-)
+from fairseq_capsule_lab.evaluation import translations
+from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
 from fairseq_capsule_lab.runs import RunFolder
 from fairseq_capsule_lab.runs.folder import Evaluation
 from fairseq_capsule_lab.runs.settings import Settings
@@ -38,13 +33,30 @@ _REPORTS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
 }
 
 
+class Scoring(NamedTuple):
+    """How a run was evaluated: the names of the references, whether by ROUGE, without case, and how to read it."""
+
+    references: List[str]
+    summaries: bool
+    lowercase: bool
+    tokenised: Optional[bool]
+    remove_bpe: Optional[str]
+
+    @property
+    def in_words(self) -> Tuple[str, str, str]:
+        return (
+            f"against {' '.join(self.references)}",
+            f"by {'ROUGE' if self.summaries else 'BLEU and chrF'}",
+            f"{'without' if self.lowercase else 'with'} case",
+        )
+
+
 @dataclass(frozen=True)
 class System:
     """One run on the page.
 
     Attributes:
-        facts: settings of training and translation, by column of the table of runs.
-        speeds: measured figures, by column of the table of speeds; figures that were not measured are missing.
+        facts, speeds: columns of the tables of runs and of speeds; speeds that were not measured are missing.
         pages: the folder of `fairseq-capsule inspect`, or None.
     """
 
@@ -59,8 +71,7 @@ class System:
 
     @property
     def sources(self) -> List[str]:
-        """The source sentences as the model read them, subwords joined. `read_systems` refuses outputs without them."""
-        assert self.translations.sources is not None
+        """The source sentences as the model read them, subwords joined."""
         return self.translations.sources
 
     def page(self, sentence: int) -> Optional[Path]:
@@ -85,9 +96,7 @@ class TestSet:
     Attributes:
         language, source_language: of the references and of the sources; "" if the latter is unknown.
         sources: the sources of the test set; if it has none, those that the models read, subwords joined.
-        references: one list for each reference.
-        summaries: True if the measure is ROUGE, not BLEU.
-        lowercase: True if the evaluations ignored case.
+        summaries, lowercase: whether the measure is ROUGE, not BLEU, and whether case was ignored.
     """
 
     split: str
@@ -116,34 +125,34 @@ def read_systems(
         pages: folders of `fairseq-capsule inspect`, by name of the system.
 
     Raises:
-        LabError: the settings or the manifest of a run are damaged, or its folder has a link or a pipe.
-        LabError: a run was not evaluated on this split, or differs from the first run in test set, measure or case.
+        LabError: a run is damaged, has links or was not evaluated on this split, or differs from the first run in test
+            set, measure or case.
     """
     evaluations = [_evaluation(run, data, split, results) for run in runs]
-    scores = [_scores(run, evaluation) for run, evaluation in zip(runs, evaluations)]
-    for run, of_run in zip(runs[1:], scores[1:]):
-        for ours, first in zip(_ways(of_run), _ways(scores[0])):
-            if ours != first:
-                raise LabError(f"{run}: evaluated {ours}, but {runs[0]} {first}; evaluate both in the same way")
-    reference_names = [Path(path).name for path in scores[0]["references"]]
-    references = [_reference(data, name) for name in reference_names]
-    summaries = _of_summaries(scores[0])
+    scorings = [_scoring(run, evaluation) for run, evaluation in zip(runs, evaluations)]
+    first = scorings[0]
+    for run, scoring in zip(runs[1:], scorings[1:]):
+        for ours, theirs in zip(scoring.in_words, first.in_words):
+            if ours != theirs:
+                raise LabError(f"{run}: evaluated {ours}, but {runs[0]} {theirs}; evaluate both in the same way")
+    paths = [data / "raw" / name for name in first.references]
+    for path in paths:
+        if not path.is_file():
+            advice = "give their data folder with --data"
+            raise LabError(f"{path}: missing, but the runs were evaluated against it; {advice}")
+    references = [read_lines(path) for path in paths]
     systems = []
-    for name, run, evaluation, of_run in zip(names, runs, evaluations, scores):
-        translations = read_translations(
-            evaluation.translations,
-            of_run.get("remove_bpe"),
-            False if summaries else TOKENISED[of_run.get("tokenized", "auto")],
-            "characters" if summaries else "subword_nmt",
-        )
-        _require_same_text(run, translations, data / "raw" / reference_names[0], references)
-        systems.append(_system(name, run, split, evaluation, translations, pages.get(name)))
-    language = reference_names[0].rpartition(".")[2]
+    for name, run, evaluation, scoring in zip(names, runs, evaluations, scorings):
+        kind = (False, "characters") if first.summaries else (scoring.tokenised,)
+        output = read_translations(evaluation.translations, scoring.remove_bpe, *kind)
+        _require_same_text(run, output, paths[0], references)
+        systems.append(_system(name, run, split, evaluation, output, pages.get(name)))
+    language = paths[0].name.rpartition(".")[2]
     source_language = _source_language(runs[0], data)
     raw, sources = data / "raw" / f"{split}.{source_language}", systems[0].sources
     if source_language and raw.is_file() and len(lines := read_lines(raw)) == len(references[0]):
         sources = lines
-    return TestSet(split, language, source_language, sources, references, summaries, _without_case(scores[0])), systems
+    return TestSet(split, language, source_language, sources, references, first.summaries, first.lowercase), systems
 
 
 def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
@@ -157,57 +166,30 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
     return evaluation
 
 
-def _scores(run: Path, evaluation: Evaluation) -> Dict[str, Any]:
+def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
     scores = evaluation.scores() or {}
-    references, measures = scores.get("references"), scores.get("scores")
-    if not (
-        isinstance(references, list)
-        and references
-        and all(isinstance(path, str) for path in references)
-        and isinstance(measures, dict)
-        and all(isinstance(score, dict) for score in measures.values())
-        and scores.get("tokenized", "auto") in list(TOKENISED)
-        and scores.get("remove_bpe") in [None, *SUBWORDS]
-    ):
-        raise LabError(
-            f"{evaluation.scores_file}: missing or damaged; leave {run} out, or run scripts/evaluate.sh on it again"
-        )
-    return scores
-
-
-def _ways(scores: Mapping[str, Any]) -> Tuple[str, str, str]:
-    """How a run was evaluated, in words."""
-    return (
-        f"against {' '.join(Path(path).name for path in scores['references'])}",
-        f"by {'ROUGE' if _of_summaries(scores) else 'BLEU and chrF'}",
-        "without case" if _without_case(scores) else "with case",
+    try:
+        references, measures = [Path(path).name for path in scores["references"]], scores["scores"]
+        lowercase = any("case:lc" in str(score.get("signature")) for score in measures.values())
+        tokenised, remove_bpe = TOKENISED[scores.get("tokenized", "auto")], scores.get("remove_bpe")
+        if references and remove_bpe in [None, *translations.SUBWORDS]:
+            return Scoring(references, "rouge1" in measures, lowercase, tokenised, remove_bpe)
+    except (AttributeError, LookupError, TypeError):
+        pass
+    raise LabError(
+        f"{evaluation.scores_file}: missing or damaged; leave {run} out, or run scripts/evaluate.sh on it again"
     )
 
 
-def _of_summaries(scores: Mapping[str, Any]) -> bool:
-    return "rouge1" in scores["scores"]
-
-
-def _without_case(scores: Mapping[str, Any]) -> bool:
-    return any("case:lc" in str(score.get("signature")) for score in scores["scores"].values())
-
-
-def _reference(data: Path, name: str) -> List[str]:
-    path = data / "raw" / name
-    if not path.is_file():
-        raise LabError(f"{path}: missing, but the runs were evaluated against it; give their data folder with --data")
-    return read_lines(path)
-
-
-def _require_same_text(run: Path, translations: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
-    count = len(translations.sentences)
-    if translations.sources is None:
-        raise LabError(f"{translations.path}: no S- lines; run scripts/evaluate.sh on {run} again")
+def _require_same_text(run: Path, output: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
+    count = len(output.sentences)
+    if not output.sources:
+        raise LabError(f"{output.path}: no S- lines; run scripts/evaluate.sh on {run} again")
     if any(len(lines) != count for lines in references):
         raise LabError(
             f"{run}: {count} translations, but {path} has {len(references[0])} lines; evaluate the same test set"
         )
-    if 2 * disagreements(translations, references) > count:
+    if 2 * translations.disagreements(output, references) > count:
         raise LabError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
 
 
@@ -223,7 +205,7 @@ def _source_language(run: Path, data: Path) -> str:
 
 
 def _system(
-    name: str, run: Path, split: str, evaluation: Evaluation, translations: Translations, pages: Optional[Path]
+    name: str, run: Path, split: str, evaluation: Evaluation, output: Translations, pages: Optional[Path]
 ) -> System:
     folder = RunFolder(run)
     settings, starts = folder.settings(), folder.manifest()["starts"]
@@ -241,13 +223,13 @@ def _system(
         "started": str(first.get("start", ""))[:16].replace("T", " "),
         "beam": decoding.get("beam", ""),
         "length penalty": decoding.get("lenpen", ""),
-        "data": str(settings.origin.get("data", "")),
+        "data": settings.origin.get("data", ""),
     }
-    logged = {"parameters": log.parameters, "training, words/s": log.words_per_second}
-    reports = (measured(folder, source, read) for source, read in _REPORTS.items())
-    figures = logged | {column: figure for report in reports for column, figure in (report or {}).items()}
-    speeds = {column: float(figure) for column, figure in figures.items() if figure is not None}
-    return System(name, run, split, translations, {key: str(value) for key, value in facts.items()}, speeds, log, pages)
+    speeds = {"parameters": log.parameters, "training, words/s": log.words_per_second}
+    for source, read in _REPORTS.items():
+        speeds.update(measured(folder, source, read) or {})
+    known = {column: float(figure) for column, figure in speeds.items() if figure is not None}
+    return System(name, run, split, output, {key: str(value) for key, value in facts.items()}, known, log, pages)
 
 
 def _readings(folder: RunFolder, settings: Settings) -> str:

@@ -39,10 +39,7 @@ LIVE_FILES = {
 def application(translator: Translator, names: FrozenSet[str], waiting: int, per_minute: int) -> Starlette:
     """The server as an ASGI application.
 
-    Args:
-        names: host names of the server, besides `localhost` and addresses.
-        waiting: maximum requests in the queue, without the one in progress.
-        per_minute: maximum requests from one address in a minute.
+    Requests may use the host names in `names`. `waiting` of them may wait, and one address may send `per_minute`.
     """
     queue, rate = limits.Queue(waiting), limits.Rate(per_minute)
 

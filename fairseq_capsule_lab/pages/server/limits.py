@@ -53,14 +53,12 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except (socket.gaierror, UnicodeError):  # UnicodeError: an invalid host name, such as a very long one
-        raise LabError(
-            f"--host {host[:100]}: no such host; give an address of this computer, such as 127.0.0.1"
-        ) from None
+        advice = "give an address of this computer, such as 127.0.0.1"
+        raise LabError(f"--host {host[:100]}: no such host; {advice}") from None
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise LabError(
-            f"port {port} of {host}: {reason}; choose another, such as --port {min(port + 1, 65535)}"
-        ) from None
+        advice = f"choose another, such as --port {min(port + 1, 65535)}"
+        raise LabError(f"port {port} of {host}: {reason}; {advice}") from None
 
 
 def address(listening: socket.socket) -> str:
@@ -90,16 +88,9 @@ def run(app: Starlette, listening: socket.socket) -> None:
 
 
 def require_host(host: str, names: FrozenSet[str]) -> None:
-    """Refuse a request by another host name that resolves to this computer (DNS rebinding).
+    """Refuse, with 421, a request by another host name that resolves to this computer (DNS rebinding).
 
-    A numeric address cannot be rebound. Of host names, only the names of this computer are allowed.
-
-    Args:
-        host: the Host header of the request.
-        names: the allowed names of the server besides `localhost` and numeric addresses.
-
-    Raises:
-        Refusal: 421.
+    A numeric address cannot be rebound. Of host names, only `localhost` and the `names` of this computer are allowed.
     """
     match = re.fullmatch(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:\d{1,5})?", host)
     name = match[1].strip("[]").lower() if match else ""
@@ -108,17 +99,12 @@ def require_host(host: str, names: FrozenSet[str]) -> None:
     try:
         ipaddress.ip_address(name)
     except ValueError:
-        raise Refusal(
-            421, "unknown Host; use the numeric address of the server, or start it with --name NAME"
-        ) from None
+        advice = "use the numeric address of the server, or start it with --name NAME"
+        raise Refusal(421, f"unknown Host; {advice}") from None
 
 
 def require_own_origin(headers: Mapping[str, str]) -> None:
-    """Refuse requests that a browser sends for a page of another site.
-
-    Raises:
-        Refusal: 403.
-    """
+    """Refuse, with 403, requests that a browser sends for a page of another site."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
     own = origin is None or origin in (f"{scheme}://{headers.get('host')}" for scheme in ("http", "https"))
     if not own or site not in ("none", "same-origin"):
@@ -129,11 +115,7 @@ def require_own_origin(headers: Mapping[str, str]) -> None:
 
 
 class Queue:
-    """Runs functions one by one, in the order of the calls, in a separate thread.
-
-    Args:
-        length: the maximum number of waiting calls, without the running one.
-    """
+    """Runs functions one by one, in the order of the calls, in a separate thread; `length` calls may wait."""
 
     def __init__(self, length: int):
         self._length = length
@@ -152,36 +134,24 @@ class Queue:
             Refusal: 503 if the queue is full, 499 if the client has disconnected.
         """
         if self._inside > self._length:
-            raise Refusal(
-                503, f"{self._inside - 1} requests are already waiting; try again in a moment", {"Retry-After": "1"}
-            )
+            message = f"{self._inside - 1} requests are already waiting; try again in a moment"
+            raise Refusal(503, message, {"Retry-After": "1"})
         self._inside += 1
         try:
             async with self._turn:
                 if await gone():
                     raise Refusal(CLOSED, "the client has disconnected")
-                # After a request is cancelled, the next one must wait until the thread has finished the work.
-                return await _finished(asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments))
+                work = asyncio.get_running_loop().run_in_executor(self._thread, function, *arguments)
+                try:
+                    return await asyncio.shield(work)
+                finally:  # after a request is cancelled, the next one must wait until the thread has finished the work
+                    await asyncio.wait([work])
         finally:
             self._inside -= 1
 
 
-async def _finished(work: "asyncio.Future[Any]") -> Any:
-    """Wait until the work has ended, even if the waiting task is cancelled."""
-    try:
-        return await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await asyncio.wait([work])
-        raise
-
-
 class Rate:
-    """A limit of requests per minute for each address: a token bucket.
-
-    Args:
-        per_minute: the size of the bucket, and the tokens that are added in a minute.
-        clock: returns the time in seconds.
-    """
+    """A limit of requests per minute for each address: the size of a token bucket, and the tokens added in a minute."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic):
         self._most = per_minute
@@ -189,11 +159,7 @@ class Rate:
         self._buckets: OrderedDict[str, Tuple[float, float]] = OrderedDict()  # address → (tokens, time)
 
     def take(self, address: str) -> None:
-        """Count a request.
-
-        Raises:
-            Refusal: 429 if there are too many requests. `Retry-After` has the seconds to wait.
-        """
+        """Count a request; refuse it with 429 if there are too many. `Retry-After` has the seconds to wait."""
         now = self._clock()
         tokens, when = self._buckets.pop(address, (float(self._most), now))
         tokens = min(self._most, tokens + (now - when) * self._most / 60)
@@ -203,6 +169,5 @@ class Rate:
             self._buckets.popitem(last=False)  # the address with the oldest last request
         if not enough:
             wait = math.ceil((1 - tokens) * 60 / self._most)
-            raise Refusal(
-                429, f"more than {self._most} requests a minute; try again in {wait} s", {"Retry-After": str(wait)}
-            )
+            message = f"more than {self._most} requests a minute; try again in {wait} s"
+            raise Refusal(429, message, {"Retry-After": str(wait)})

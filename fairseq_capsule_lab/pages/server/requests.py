@@ -69,16 +69,13 @@ async def receive_body(request: "Request") -> bytes:
 
 
 def read_body(body: bytes, fields: Tuple[str, ...]) -> SentenceRequest:
-    """Read the JSON body of a request.
-
-    Args:
-        fields: the allowed names besides `text`.
+    """Read the JSON body of a request; `fields` are the allowed names besides `text`.
 
     Raises:
         Refusal: 400 if the body is not such an object, 413 if the text is too long, 422 if it is not a sentence.
     """
     try:
-        content = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
+        content = json.loads(body.decode("utf-8"), parse_constant=int)  # NaN is no JSON; int refuses it
     except UnicodeDecodeError:
         raise Refusal(400, "the body is not UTF-8; send JSON in UTF-8") from None
     except (ValueError, RecursionError):  # a number with thousands of digits also raises ValueError
@@ -92,11 +89,7 @@ def read_body(body: bytes, fields: Tuple[str, ...]) -> SentenceRequest:
 
 
 def read_query(query: Mapping[str, str]) -> SentenceRequest:
-    """Read the query parameters `text` and `beam`.
-
-    Raises:
-        Refusal: the same as for `read_body`.
-    """
+    """Read the query parameters `text` and `beam`; raises a Refusal as `read_body`."""
     content: Dict[str, Any] = dict(query)
     if not content.keys() <= {"text", "beam"}:
         raise Refusal(400, "unknown parameter; the parameters are text and beam")
@@ -122,16 +115,11 @@ def _sentence(text: Any) -> str:
     if type(text) is not str:
         raise Refusal(400, "text is not a string; send the sentence as a JSON string")
     if len(text) > MOST_CHARACTERS:
-        raise Refusal(
-            413, f"text has {len(text)} characters, more than {MOST_CHARACTERS}; send a sentence, not a document"
-        )
+        long = f"text has {len(text)} characters, more than {MOST_CHARACTERS}"
+        raise Refusal(413, f"{long}; send a sentence, not a document")
     text = " ".join(text.split())  # line ends and tabs become spaces, as in fairseq
     if not text:
         raise Refusal(422, "text is empty; type a sentence")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise Refusal(422, "text has control characters or unpaired surrogates; remove them")
     return text
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not JSON")

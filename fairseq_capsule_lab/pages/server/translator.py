@@ -6,7 +6,6 @@ from typing import Any, Dict, Optional
 
 from fairseq.hub_utils import GeneratorHubInterface
 
-from fairseq_capsule.inspection.views import NamedArray
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.pages.inspection import InspectedSentence, generate, inspect_sources
 from fairseq_capsule_lab.pages.page import page_html
@@ -18,13 +17,12 @@ DIGITS = 6  # significant digits of a number in an answer
 
 
 class Translator:
-    """Translates and inspects sentences with one or two models.
+    """Translates and inspects sentences with one or two models with the same dictionaries.
 
     The constructor inspects one word. This checks that the models are compatible, and makes the first request as fast
     as the others.
 
     Args:
-        hub, against: the model, and a second model with the same dictionaries.
         beam: the beam size of a request without one.
         longest: maximum subwords of a sentence, with end of sentence; the limit of a model may be lower.
 
@@ -43,9 +41,8 @@ class Translator:
         self.beam = beam
         self.longest = min(longest, *(loaded.models[0].max_positions()[0] for loaded in self.hubs))
         if self.longest < SHORTEST:
-            raise LabError(
-                f"--longest {longest}: a sentence has at least {SHORTEST} subwords with its end; give a larger number"
-            )
+            least = f"a sentence has at least {SHORTEST} subwords with its end"
+            raise LabError(f"--longest {longest}: {least}; give a larger number")
         self.views = tuple(view.title for view in self._inspection(SentenceRequest("a")).views)
 
     def facts(self) -> Dict[str, Any]:
@@ -54,46 +51,37 @@ class Translator:
             "systems": [_facts(hub) for hub in self.hubs],
             "beam": self.beam,
             "longest": self.longest,
-            "views": list(self.views),
+            "views": self.views,
         }
 
     def translate(self, request: SentenceRequest) -> Dict[str, Any]:
         """The n-best lists of every model, the best hypothesis first."""
-        beam = request.beam or self.beam
         source = self._source(request.text)
-        return {
-            "text": request.text,
-            "source": list(source.words),
-            "systems": [_translate(hub, source, beam) for hub in self.hubs],
-        }
+        systems = [_translate(hub, source, request.beam or self.beam) for hub in self.hubs]
+        return {"text": request.text, "source": source.words, "systems": systems}
 
     def inspect(self, request: SentenceRequest) -> Dict[str, Any]:
-        """The best translation, the views of the model, and the requested arrays.
-
-        Raises:
-            Refusal: 422 if the model does not have a requested array.
-        """
+        """The best translation, the views, and the requested arrays; refuses with 422 an array that is missing."""
         inspection = self._inspection(request)
-        names = inspection.arrays.keys() if request.arrays == (ALL,) else request.arrays
-        missing = sorted(set(names) - inspection.arrays.keys())
+        arrays = inspection.arrays
+        names = arrays.keys() if request.arrays == (ALL,) else request.arrays
+        missing = sorted(set(names) - arrays.keys())
         if missing:
-            known = ", ".join(inspection.arrays) or "none"
+            known = ", ".join(arrays) or "none"
             raise Refusal(422, f"no array {missing[0][:40]!r}; choose from: {known}")
         return {
             "text": request.text,
-            "source": list(inspection.source),
-            "target": list(inspection.target),
+            "source": inspection.source,
+            "target": inspection.target,
             "translation": inspection.translation,
             "views": [{"name": view.name, "title": view.title} for view in inspection.views],
-            "arrays": {name: _as_json(inspection.arrays[name]) for name in names},
+            "arrays": {
+                name: {"axes": arrays[name].axes, "values": _round(arrays[name].values.tolist())} for name in names
+            },
         }
 
     def page(self, request: SentenceRequest) -> str:
-        """The page of the inspector for a sentence.
-
-        Raises:
-            Refusal: 404 if the model has nothing to show.
-        """
+        """The page of the inspector for a sentence; refuses with 404 if the model has nothing to show."""
         if not self.views:
             raise Refusal(404, "this model has no attention or capsules to show; use POST /translate")
         return page_html(self._inspection(request))
@@ -109,9 +97,8 @@ class Translator:
         if len(source.tokens) < SHORTEST:
             raise Refusal(422, "the text is empty after tokenising; type a sentence")
         if len(source.tokens) > self.longest:
-            raise Refusal(
-                413, f"the sentence has {len(source.tokens)} subwords, more than {self.longest}; type a shorter one"
-            )
+            long = f"the sentence has {len(source.tokens)} subwords, more than {self.longest}"
+            raise Refusal(413, f"{long}; type a shorter one")
         return source
 
 
@@ -129,26 +116,17 @@ def _facts(hub: GeneratorHubInterface) -> Dict[str, Any]:
 
 def _translate(hub: GeneratorHubInterface, source: SourceSentence, beam: int) -> Dict[str, Any]:
     start = time.perf_counter()
-    hypotheses = [_hypothesis(hub, hypothesis) for hypothesis in generate(hub, source.tokens.to(hub.device), beam)]
+    hypotheses = [
+        {
+            "translation": text_of(hub, hypothesis["tokens"]),
+            "score": _round(float(hypothesis["score"])),
+            "subwords": [hub.tgt_dict[token] for token in hypothesis["tokens"].tolist()],
+            "log_probabilities": _round(hypothesis["positional_scores"].tolist()),
+        }
+        for hypothesis in generate(hub, source.tokens.to(hub.device), beam)
+    ]
     milliseconds = round(1000 * (time.perf_counter() - start))
     return {"name": describe_model(hub).name, "milliseconds": milliseconds, "hypotheses": hypotheses}
-
-
-def _hypothesis(hub: GeneratorHubInterface, hypothesis: Dict[str, Any]) -> Dict[str, Any]:
-    tokens = hypothesis["tokens"]
-    return {
-        "translation": text_of(hub, tokens),
-        "score": _round(float(hypothesis["score"])),
-        "subwords": [hub.tgt_dict[token] for token in tokens.tolist()],
-        "log_probabilities": _round(hypothesis["positional_scores"].tolist()),
-    }
-
-
-def _as_json(array: NamedArray) -> Dict[str, Any]:
-    return {
-        "axes": {axis: list(labels) for axis, labels in array.axes.items()},
-        "values": _round(array.values.tolist()),
-    }
 
 
 def _round(value: Any) -> Any:
