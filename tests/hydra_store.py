@@ -33,4 +33,4 @@ def loaded(text):
 ConfigStore.__deepcopy__ = lambda store, memo: store
 OverridesParser.parse_rule = lambda parser, text, rule: copy.copy(parsed(text, rule))
 OmegaConf.load = staticmethod(lambda file: copy.deepcopy(loaded(file.read())) if hasattr(file, "read") else load(file))
-hydra._internal.utils.inspect = SimpleNamespace(stack=lambda: inspect.stack(context=0))
+hydra._internal.utils.inspect = SimpleNamespace(stack=lambda: inspect.stack(context=0)[1:])
