@@ -29,7 +29,10 @@ CASES = [
     ("gdr_lstm", SMALL_LSTM, "guided_reduction", "sum", "mean"),
 ]
 each_case = pytest.mark.parametrize("arch, sizes, option, before, other", CASES, ids=[case[0] for case in CASES])
-each_form = pytest.mark.parametrize("form", ["cfg", "args"])
+FORMS = [(*case, "cfg") for case in CASES] + [(*CASES[1], "args")]
+each_form = pytest.mark.parametrize(
+    "arch, sizes, option, before, other, form", FORMS, ids=[f"{case[0]}, {case[-1]}" for case in FORMS]
+)
 
 
 def checkpoint(place, name, arch, sizes, form, **values):
@@ -65,7 +68,6 @@ def test_every_option_exists_and_marks_models_that_have_it():
 
 
 @each_form
-@each_case
 def test_an_old_checkpoint_keeps_its_reading(place, arch, sizes, option, before, other, form):
     path = old_checkpoint(place, "old.pt", arch, sizes, form, option, before)
     (model,), cfg, _ = load_model_ensemble_and_task([str(path)])
@@ -75,7 +77,6 @@ def test_an_old_checkpoint_keeps_its_reading(place, arch, sizes, option, before,
 
 
 @each_form
-@each_case
 def test_a_new_checkpoint_keeps_its_reading(place, arch, sizes, option, before, other, form):
     for value in (before, other):
         path = checkpoint(place, "new.pt", arch, sizes, form, **{option: value})
@@ -84,7 +85,6 @@ def test_a_new_checkpoint_keeps_its_reading(place, arch, sizes, option, before, 
 
 
 @each_form
-@each_case
 def test_model_overrides_can_change_the_reading_of_an_old_checkpoint(place, arch, sizes, option, before, other, form):
     """The new norm of CapsNMT has parameters, which an old checkpoint does not have."""
     path = old_checkpoint(place, "old.pt", arch, sizes, form, option, before)
@@ -117,7 +117,6 @@ def test_a_baseline_of_another_reading_is_refused(place):
 
 
 @each_form
-@each_case
 def test_a_training_does_not_continue_another_reading(place, arch, sizes, option, before, other, form):
     path = old_checkpoint(place, "old.pt", arch, sizes, form, option, before)
     state = with_readings(torch.load(path, weights_only=False))

@@ -12,7 +12,7 @@ from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown
 from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
-from fairseq_capsule_lab.tables.scales import SCALES, load_scale
+from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
 NAMES = [
@@ -44,7 +44,7 @@ def test_all_tables_are_defined():
     assert table_names() == NAMES
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", ["paper", "small", pytest.param("smoke", marks=pytest.mark.slow)])
 def test_every_run_can_start(scale, places):
     """Its configuration exists, and every override is an option of the part that it overrides.
 
