@@ -220,7 +220,7 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def _seeds(results: Results) -> str:
-    """How many seeds each row has; each column of a row if they differ."""
+    """How many seeds each row has, and in brackets the columns that have fewer."""
     rows: Dict[str, Tuple[int, List[str]]] = {}
     for row, cells in results.cells.items():
         columns: Dict[int, List[str]] = {}
@@ -229,9 +229,9 @@ def _seeds(results: Results) -> str:
             is_uniform = len(set(numbers.values())) == 1
             for point, number in [("", max(numbers.values()))] if is_uniform else numbers.items():
                 columns.setdefault(number, []).append(column.label + _point(point))
-        texts = [f"{number} in {escaped(', '.join(columns[number]))}" for number in sorted(columns, reverse=True)]
-        text = ", ".join(texts) if len(columns) > 1 else "".join(map(str, columns))
-        rows.setdefault(text, (max(columns, default=0), []))[1].append(row)
+        most, *fewer = sorted(columns, reverse=True) or [0]
+        parts = "; ".join(f"{number} in {escaped(', '.join(columns[number]))}" for number in fewer)
+        rows.setdefault(f"{most} ({parts})" if parts else f"{most}", (most, []))[1].append(row)
     legend = sorted(rows.items(), key=lambda item: item[1][0], reverse=True)
     return "".join(f"; {text} for {_quoted(labels, ', ')}" for text, (most, labels) in legend if most)
 

@@ -516,7 +516,7 @@ def test_columns_of_different_numbers_of_seeds_are_named(runs):
     for title in (TRANSFORMER, ENCODER):
         runs.report(title, "size", size, 2)
     text = markdown(runs.gathered("duan-table2"))
-    legend = "over seeds; 3 in BLEU, 1 in parameters for *Transformer*, *encoder*; 3 for *decoder*.\n"
+    legend = "over seeds; 3 (1 in parameters) for *Transformer*, *encoder*; 3 for *decoder*.\n"
     assert legend in text  # a column without a figure says why
 
 
@@ -527,8 +527,8 @@ def test_groups_of_different_numbers_of_seeds_are_named(runs):
         runs.report(TRANSFORMER, "lengths", {"rows": rows}, seed)
     text = markdown(runs.gathered("zheng-figure5"))
     columns = [column.label for column in load_table("zheng-figure5").columns]
-    two, one = (", ".join(f"{column}, {words} words" for column in columns) for words in ("≤ 10", "> 10"))
-    assert f"seeds; 2 in {escaped(two)}, 1 in {escaped(one)} for *Transformer*.\n" in text
+    fewer = ", ".join(f"{column}, > 10 words" for column in columns)
+    assert f"seeds; 2 (1 in {escaped(fewer)}) for *Transformer*.\n" in text
 
 
 IMPOSSIBLE = [-0.01, 100.01, -1e9, 1e9, 1e300, float("nan"), float("inf")]
