@@ -7,7 +7,7 @@ import itertools
 import re
 from dataclasses import Field, field, fields
 from enum import Enum
-from typing import Any, Iterable, List, Optional, Type, TypeVar
+from typing import Any, Dict, Iterable, List, Mapping, Optional, Type, TypeVar
 
 from fairseq_capsule.errors import UserError
 
@@ -112,3 +112,30 @@ def layer_set(name: str, text: str, layers: int) -> List[int]:
     if chosen is None:
         raise UserError(f"{option(name)}: {text!r} must name layers from 1 to {layers}; write all, 1-3 or 1,4-6")
     return chosen
+
+
+# Readings of the papers: options that change what the same paper means, and that older checkpoints do not have.
+# For each, an option that marks the models that have it, and the value of models trained without it.
+READINGS = {
+    "decoder_norms": ("decoder_context", "after"),
+    "guided_reduction": ("guided_heads", "sum"),
+}
+
+
+def readings(options: Any) -> Dict[str, str]:
+    """Return the readings of a model, by option; without those that have no effect in it.
+
+    Args:
+        options: of the model: a config, a mapping or a Namespace.
+    """
+    values = options if isinstance(options, Mapping) else getattr(options, "__dict__", {})
+    return {
+        name: str(values[name])
+        for name, (marker, _) in READINGS.items()
+        if name in values and str(values.get(marker)) != "none"
+    }
+
+
+def in_words(chosen: Mapping[str, str]) -> str:
+    """Return readings as options of the command line."""
+    return " ".join(f"{option(name)} {value}" for name, value in chosen.items())

@@ -10,6 +10,7 @@ from fairseq_capsule.errors import UserError
 
 MOST = 10**9  # for every count; a larger number is a mistake
 LARGEST = 1000  # for every other number
+DECIMAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)  # Python's float takes more, such as 1_0
 # ASCII characters without a special meaning in Hydra, OmegaConf or fairseq. fairseq splits paths at colons.
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 /-._+=,@%#~()[]&!")
 

@@ -35,7 +35,7 @@ def gradient_sizes(checkpoint, baseline, data, split):
         if isinstance(module, FairseqDropout):
             module.p = 0.0
     tokens = 0
-    for sample in batches(task, split, checkpoint.parent.name):
+    for sample in batches(checkpoint, task, split, checkpoint.parent.name):
         loss, size, _ = criterion(model, sample)
         loss.backward()
         tokens += size

@@ -12,7 +12,7 @@ from fairseq.tasks import TASK_DATACLASS_REGISTRY, TASK_REGISTRY
 from hydra import compose, initialize_config_dir
 from omegaconf import OmegaConf
 
-from fairseq_capsule.checkpoints.readings import readings
+from fairseq_capsule.options import readings
 from tests.zoo import make_task
 
 CONFIGS = Path(__file__).parent.parent / "configs"

@@ -26,7 +26,7 @@ ALLOWED = {
         "modules": {"routing"},
         "huggingface": {"routing", "losses", "modules"},
         "data": {"errors"},
-        "checkpoints": {"errors", "data"},
+        "checkpoints": {"errors", "options", "data"},
         "hub": {"root_logger", "checkpoints", "data"},
         "mechanisms": {"errors", "options", "routing", "losses", "modules"},
         "models": {

@@ -167,6 +167,30 @@ def test_an_archive_that_is_damaged_inside_is_refused(tmp_path, damage):
     refused(tmp_path / "a.tar.xz", tmp_path / "out", "a.tar.xz: damaged or cut short; download it again")
 
 
+@pytest.mark.parametrize("junk", [b"\0", bytes(4), b"junk", lzma.compress(b""), lzma.compress(b"x"), b"\xfd7zXZ\0"])
+def test_bytes_after_the_end_of_an_archive_are_refused(tmp_path, junk):
+    """Python's lzma.open ignores them, or adds them to the content."""
+    write_archive(tmp_path / "a.tar.xz", GOOD)
+    with open(tmp_path / "a.tar.xz", "ab") as archive:
+        archive.write(junk)
+    refused(tmp_path / "a.tar.xz", tmp_path / "out", "a.tar.xz: damaged or cut short; download it again")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "folder"])
+def test_an_archive_is_a_regular_file(tmp_path, kind):
+    place = Path(kind) if kind.startswith("/") else tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(place)
+    elif kind == "folder":
+        place.mkdir()
+    done = run("unpack", place, tmp_path / "out")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (
+        done.stderr
+        == f"share_results.py: {place}: a {'folder' if kind == 'folder' else 'pipe or a device'}; name a file\n"
+    )
+
+
 @pytest.mark.parametrize("kept", [0.0, 0.5, 0.9])
 def test_a_truncated_archive_is_refused(runs, tmp_path, kept):
     run("pack", runs, tmp_path / "a.tar.xz")

@@ -13,7 +13,7 @@ from fairseq_capsule.errors import UserError
 MOST_EXPANSION = 1000  # an archive of parameters and dictionaries shrinks to a tenth at most
 
 
-def unpack(name: str, path: str) -> None:
+def unpack(name: str, path: Path) -> None:
     """Replace a tar archive by a folder with its files. If one folder contains all files, it is that folder.
 
     Only folders and regular files are unpacked, under relative names. The archive is removed after everything else.

@@ -29,7 +29,9 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     shapes: Dict[str, str] = {}  # of the first checkpoint
     for path in tqdm(paths, desc="average", unit=" checkpoints", disable=None):
         checkpoint = load(path)
-        require_finite(path, checkpoint)
+        if not checkpoint["model"]:
+            raise UserError(f"{path}: its model has no parameters; leave it out")
+        require_finite(path, checkpoint["model"])
         own = {name: f"of shape {list(parameter.shape)}" for name, parameter in checkpoint["model"].items()}
         shapes = shapes or own
         for name in [*shapes, *own]:
@@ -45,8 +47,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     parameters = OrderedDict(checkpoint["model"])
     for name in [*sums]:
         parameters[name] = (sums.pop(name) / len(paths)).to(parameters[name].dtype)
-    dropped = ("ema", "ema_fp32_params")
-    extra_state = {key: value for key, value in checkpoint["extra_state"].items() if key not in dropped}
+    kept = {key: value for key, value in checkpoint["extra_state"].items() if key not in ("ema", "ema_fp32_params")}
     return {
         **checkpoint,
         # Converted as fairseq saves it, because a DictConfig is not plain data and would be refused when loaded. This
@@ -55,7 +56,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
         "cfg": OmegaConf.to_container(checkpoint["cfg"], resolve=True, enum_to_str=True),
         "model": _tied(parameters),
         "last_optimizer_state": None,
-        "extra_state": {**extra_state, "val_loss": None, "averaged": [path.name for path in paths]},
+        "extra_state": {**kept, "val_loss": None, "averaged": [path.name for path in paths]},
     }
 
 

@@ -16,9 +16,10 @@ from omegaconf import MISSING, DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from torch import Tensor
 
-from fairseq_capsule.checkpoints.readings import READINGS, readings
+from fairseq_capsule.checkpoints.loading import model_options
 from fairseq_capsule.data.dictionaries import refuse_other_dictionaries
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.options import READINGS, readings
 
 logger = logging.getLogger(__name__)
 
@@ -60,7 +61,7 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
     # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter with content.
     shapes = [parameter.shape for parameter in _parameters(label, state).values() if parameter.numel()]
     largest = max((side for shape in shapes for side in shape), default=0)
-    options, taken = _flat(_options(state)), {}
+    options, taken = _flat(model_options(state)), {}
     for name in list(vars(config) if isinstance(config, Namespace) else config):
         value = options.get(name)
         if name not in options:
@@ -100,7 +101,7 @@ def refuse_other_computation(
     Raises:
         UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
     """
-    options, own = _flat(_options(state)), _flat(config)
+    options, own = _flat(model_options(state)), _flat(config)
     without_effect = READINGS.keys() - readings(options)
     compared = routing_options(Namespace(**options)).union(filter(COMPUTATION.fullmatch, own)) - without_effect
     for name in sorted(compared & options.keys() & own.keys()):
@@ -132,9 +133,8 @@ def init_from_baseline(
             and of those that they removed.
 
     Raises:
-        UserError: the baseline has another dictionary, other dimensions, parameters that the model does not have, or
-            separate embeddings that the model shares. Or the model has parameters that are not in the baseline and that
-            no mechanism adds.
+        UserError: the baseline has another dictionary, other dimensions, other parameters (but for those that
+            mechanisms change), or separate embeddings that the model shares.
     """
     label = f"--init-from-baseline {path}"
     baseline = _parameters(label, state)
@@ -162,26 +162,19 @@ def init_from_baseline(
             f"{label}: it has no {_names(missing)}, which no mechanism adds; use the layers and the options of the "
             "baseline"
         )
-    _refuse_separate_embeddings(label, model, baseline)
+    first: Dict[int, str] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        other = first.setdefault(id(parameter), name) if name in baseline else name
+        if other != name and not torch.equal(baseline[name], baseline[other]):
+            raise UserError(
+                f"{label}: {other} and {name} differ there but are shared in the model; share only the embeddings "
+                "that the baseline shares"
+            )
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
     logger.info(
         f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
     )
     logger.info(f"{path}: left out, because a mechanism replaces them: {_names(absent)}")
-
-
-def _refuse_separate_embeddings(label: str, model: BaseFairseqModel, baseline: Dict[str, Tensor]) -> None:
-    """Raise a UserError if the baseline has different values for embeddings that the model shares."""
-    first: Dict[int, str] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
-        if name not in baseline:
-            continue
-        other = first.setdefault(id(parameter), name)
-        if not torch.equal(baseline[name], baseline[other]):
-            raise UserError(
-                f"{label}: {other} and {name} differ there but are shared in the model; share only the embeddings "
-                "that the baseline shares"
-            )
 
 
 def _names(names: List[str]) -> str:
@@ -195,18 +188,11 @@ def _parameters(label: str, state: Dict[str, Any]) -> Dict[str, Tensor]:
     return parameters
 
 
-def _options(state: Dict[str, Any]) -> Any:
-    return (state.get("cfg") or {}).get("model") or state.get("args")
-
-
 def _flat(options: Any) -> Dict[str, Any]:
     """Return the options of a model that have a value, under the names of this package."""
-    if isinstance(options, Namespace):
-        options = vars(options)
-    elif isinstance(options, DictConfig):
-        options = OmegaConf.to_container(options)
-    items = options.items() if isinstance(options, Mapping) else ()
-    flat = {name: value for name, value in items if isinstance(name, str) and value != MISSING}
+    options = OmegaConf.to_container(options) if isinstance(options, DictConfig) else options
+    values = options if isinstance(options, Mapping) else getattr(options, "__dict__", {})
+    flat = {name: value for name, value in values.items() if isinstance(name, str) and value != MISSING}
     for side in ("encoder", "decoder"):  # the nested config of fairseq's Transformer
         if isinstance(flat.get(side), Mapping):
             flat.update({f"{side}_{name}": value for name, value in flat[side].items()})

@@ -1,16 +1,7 @@
 """Checks of the config of a checkpoint.
 
 fairseq builds the components that the config names, evaluates some strings as Python, opens files and fetches URLs.
-Therefore a config must keep these rules, in all its parts and options:
-
-- It is small: at most `MOST_VALUES` values with `MOST_TEXT` characters together.
-- It contains only None, bools, numbers, strings, and lists, tuples, dicts and Namespaces of these.
-- No string has an interpolation (`${…}`).
-- A string is plain text or a literal. Only the name of a file or folder may be other text. No string has control
-  characters.
-- The name of a component (a model, task, tokeniser, …) is plain.
-- No option is a URL that would be fetched, except fairseq's own defaults.
-- No option names a file that would be written.
+Therefore a config must keep the rules of SECURITY.md, in all its parts and options.
 """
 
 import ast
@@ -162,8 +153,7 @@ def literal(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        shown = text if len(text) <= 60 else f"{text[:60]}…"
-        raise ValueError(f"not a literal: {shown!r}") from None
+        raise ValueError(f"not a literal: {_excerpt(text)}") from None
 
 
 def _value(node: Optional[ast.expr]) -> Any:

@@ -114,7 +114,7 @@ def rebuild(content: bytes) -> Dict[str, Any]:
         raise UserError(f"it is not a fairseq checkpoint: it contains a {type(state).__name__}")
     if sum(storage.nbytes() for storage in storages) > len(content):  # the older format can resize them
         raise UserError("its tensors are larger than the file")
-    rebuilt: Dict[str, Any] = _Rebuilding(storages).value(None, state, 0)
+    rebuilt: Dict[str, Any] = _Rebuilding(storages, len(content)).value(None, state, 0)
     _check(rebuilt)
     return rebuilt
 
@@ -127,9 +127,11 @@ class _Rebuilding:
 
     Args:
         storages: those that torch read from the file.
+        longest: the size of the file. A tensor without values could have any other dimension.
     """
 
-    def __init__(self, storages: List[Any]):
+    def __init__(self, storages: List[Any], longest: int):
+        self.longest = longest
         self.storages = {storage.data_ptr(): storage for storage in storages}
         self.copied = dict.fromkeys(self.storages, 0)
         self.tensors: Dict[Any, Tensor] = {}  # by storage and geometry
@@ -172,6 +174,8 @@ class _Rebuilding:
         if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
             kind = f"{tensor.device.type}, {'nested' if tensor.is_nested else tensor.layout}, {tensor.dtype}"
             raise UserError(f"its {_name(place)} is not a dense CPU tensor ({kind})")
+        if max(tensor.shape, default=0) > self.longest:
+            raise UserError(f"its {_name(place)} of shape {list(tensor.shape)} is larger than the file")
         size = tensor.numel() * tensor.element_size()
         if not size:
             return torch.empty(tensor.shape, dtype=tensor.dtype)
@@ -211,9 +215,11 @@ def _check(state: Dict[str, Any]) -> None:
     extra_state = state.get("extra_state", {})
     for parameters in (state.get("model"), extra_state.get("ema")):
         for name, parameter in parameters.items() if isinstance(parameters, dict) else ():
+            if type(name) is not str:
+                raise UserError(f"its parameter {name} has a name of type {type(name).__name__}, not a text")
             if not isinstance(parameter, Tensor):
                 raise UserError(f"its parameter {name} is of type {type(parameter).__name__}, not a tensor")
-            counts = str(name).rpartition(".")[2] in COUNTED and parameter.dtype in NUMBERS
+            counts = name.rpartition(".")[2] in COUNTED and parameter.dtype in NUMBERS
             if parameter.dtype not in PARAMETERS and not counts:
                 known = ", ".join(str(kind).removeprefix("torch.") for kind in PARAMETERS)
                 raise UserError(
@@ -225,14 +231,12 @@ def _check(state: Dict[str, Any]) -> None:
                 raise UserError(f"its {count} is not a whole number from 0 on: {str(owner[count])[:80]!r}")
 
 
-def require_finite(path: Union[str, Path], checkpoint: Mapping[str, Any]) -> None:
-    """Check the parameters of a checkpoint.
+def require_finite(path: Union[str, Path], parameters: Mapping[str, Tensor]) -> None:
+    """Check the parameters of a model or a criterion in a checkpoint.
 
     Raises:
-        UserError: there are none, or some are NaN or infinite.
+        UserError: some are NaN or infinite.
     """
-    if not checkpoint["model"]:
-        raise UserError(f"{path}: its model has no parameters; leave it out")
-    for name, parameter in checkpoint["model"].items():
+    for name, parameter in parameters.items():
         if not parameter.flatten().isfinite().all():  # of more than 64 dimensions, torch cannot
             raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")

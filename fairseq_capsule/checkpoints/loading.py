@@ -12,13 +12,11 @@ It reads a file once, builds its content again (`contents`), and checks its opti
 - `eval` in fairseq's modules parses only literals, in case a string arrives by another way. `utils.eval_str_list`,
   `eval_str_dict`, `eval_bool` and about twenty models, criterions and optimisers use it. Each module gets its own
   `eval`, which hides Python's, when it is there or when a checkpoint is read.
-- `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. It is the only place where
-  a training knows both the file to restore and the options of its model: fairseq gives a task no checkpoint before the
-  parameters are loaded, gives a model only its own options, and hides an error of `load_state_dict` behind another.
+- `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. Only there a training
+  knows both the file to restore and the options of its model before the parameters are loaded.
 """
 
 import contextlib
-import functools
 import os
 import pickle
 import re
@@ -27,7 +25,7 @@ import types
 from argparse import Namespace
 from collections import defaultdict
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Union
 
 import numpy as np
 import torch
@@ -42,13 +40,17 @@ from omegaconf.nodes import AnyNode
 from fairseq_capsule.checkpoints.archives import unpack
 from fairseq_capsule.checkpoints.config import check_config, literal
 from fairseq_capsule.checkpoints.contents import CODES, rebuild
-from fairseq_capsule.checkpoints.readings import refuse_other_readings, with_readings
+from fairseq_capsule.data.files import regular_file
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.options import READINGS, in_words, readings
 
 # Everything in a checkpoint that rank 0 has loaded: a config, arrays as numpy pickles them, and what holds the rest.
-CONFIG = (AnyNode, ContainerMetadata, DictConfig, ListConfig, Metadata, defaultdict, dict, int, list, Any)
-ARRAYS = (np.dtype, np.ndarray, np.empty(0).__reduce__()[0], *{type(np.dtype(code)) for code in CODES})
-BROADCAST_CLASSES: List[Any] = [*CONFIG, *ARRAYS, Namespace, distributed_utils._TensorPlaceholder]
+BROADCAST_CLASSES: List[Any] = [
+    *(AnyNode, ContainerMetadata, DictConfig, ListConfig, Metadata, defaultdict, dict, int, list, Any, Namespace),
+    *(np.dtype, np.ndarray, np.empty(0).__reduce__()[0], *{type(np.dtype(code)) for code in CODES}),
+    distributed_utils._TensorPlaceholder,
+]
+FAIRSEQ_LOAD_ARCHIVE, FAIRSEQ_LOAD_INTO_TRAINER = file_utils.load_archive_file, Trainer.load_checkpoint
 
 
 def install() -> None:
@@ -56,8 +58,8 @@ def install() -> None:
     for module, function in ((checkpoint_utils, load), (distributed_utils, _load_broadcast)):
         if not isinstance(module.torch, _StandIn):
             module.torch = _StandIn(module.torch, function)
-    _patch(file_utils, "load_archive_file", _load_archive)
-    _patch(Trainer, "load_checkpoint", _load_into_trainer)
+    file_utils.load_archive_file = _load_archive
+    Trainer.load_checkpoint = _load_into_trainer
     _replace_eval()
 
 
@@ -69,7 +71,7 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
         OSError: the path does not exist or cannot be read.
     """
     install()
-    with _naming_the_file(path):
+    with _naming_the_file(regular_file(path)):
         state: Dict[str, Any] = checkpoint_utils.load_checkpoint_to_cpu(str(path))
         return state
 
@@ -79,7 +81,7 @@ def read_options(path: Union[str, Path]) -> Dict[str, Any]:
 
     Raises: as `read_checkpoint`.
     """
-    with PathManager.open(str(path), "rb") as file:
+    with open(regular_file(path), "rb") as file:
         return load(file)
 
 
@@ -90,10 +92,56 @@ def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
         UserError: as `read_checkpoint`.
     """
     _replace_eval()
+    if isinstance(getattr(file, "name", None), str):
+        regular_file(file.name)  # opened by fairseq
     with _naming_the_file(getattr(file, "name", "checkpoint")):
         state = rebuild(file.read())
         check_config(state)
         return with_readings(state)
+
+
+def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
+    """Add the readings that an older checkpoint lacks, with the values that it was trained with.
+
+    Args:
+        state: what torch loaded from the file. It is changed in place. fairseq fills in its own defaults later, and
+            ignores `--model-overrides` of options that are missing.
+    """
+    for options in _all_options(state):
+        values = vars(options) if isinstance(options, Namespace) else options
+        for name, (marker, before) in READINGS.items():
+            if isinstance(values, dict) and marker in values:
+                values.setdefault(name, before)
+    return state
+
+
+def model_options(state: Mapping[str, Any]) -> Any:
+    """Return the options of the model of a checkpoint: a config, a mapping or a Namespace; {} if there are none."""
+    return next(filter(None, _all_options(state)), {})
+
+
+def _all_options(state: Mapping[str, Any]) -> List[Any]:
+    config = state.get("cfg")
+    return [config.get("model") if isinstance(config, Mapping) else None, state.get("args")]
+
+
+def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> None:
+    """Refuse to continue a training with another reading. Its parameters may have the same names and shapes.
+
+    Args:
+        path, state: the file's name and content, the result of `with_readings`.
+        options: those of the model that is trained.
+
+    Raises:
+        UserError: a reading differs.
+    """
+    old, own = readings(model_options(state)), readings(options)
+    for name in sorted(old.keys() & own.keys()):
+        if old[name] != own[name]:
+            raise UserError(
+                f"{path}: it was trained with {in_words({name: old[name]})}, but the model has "
+                f"{in_words({name: own[name]})}; continue with {old[name]}, or train anew in another --save-dir"
+            )
 
 
 def _load_broadcast(file: Any, *_: Any, **__: Any) -> Any:
@@ -112,35 +160,20 @@ class _StandIn(types.ModuleType):
         return getattr(self._module, name)
 
 
-def _patch(owner: Any, name: str, replacement: Callable[..., Any]) -> None:
-    """Replace a function of fairseq by one that gets it as the first argument."""
-    original = getattr(owner, name)
-    if getattr(original, "patched_by", None) != __name__:
-
-        @functools.wraps(original)
-        def patched(*args: Any, **kwargs: Any) -> Any:
-            return replacement(original, *args, **kwargs)
-
-        vars(patched)["patched_by"] = __name__
-        setattr(owner, name, patched)
-
-
-def _load_archive(load_archive: Callable[..., Any], archive_file: str) -> Any:
+def _load_archive(archive_file: str) -> Any:
     try:
         path = file_utils.cached_path(archive_file, cache_dir=None)  # downloads a URL
     except OSError:
         raise UserError(f"{archive_file}: no such file or folder, and no URL that can be fetched") from None
     if not os.path.isdir(path):
-        unpack(archive_file, path)
-    return load_archive(archive_file)
+        unpack(archive_file, regular_file(path))
+    return FAIRSEQ_LOAD_ARCHIVE(archive_file)
 
 
-def _load_into_trainer(
-    load_into: Callable[..., Any], trainer: Trainer, filename: str, *args: Any, **kwargs: Any
-) -> Any:
+def _load_into_trainer(trainer: Trainer, filename: str, *args: Any, **kwargs: Any) -> Any:
     if PathManager.isfile(filename):
         refuse_other_readings(filename, read_options(filename), trainer.cfg.model)
-    return load_into(trainer, filename, *args, **kwargs)
+    return FAIRSEQ_LOAD_INTO_TRAINER(trainer, filename, *args, **kwargs)
 
 
 def _replace_eval() -> None:
@@ -168,10 +201,9 @@ def _reason(error: Exception) -> str:
         return text
     refused = re.search(r"(?:Unsupported global: GLOBAL|Unsupported class|GLOBAL) (\S+)", text)
     if refused:
-        name = refused.group(1).rstrip(".,")
         return (
-            f"it contains {name}, which is not allowed in a fairseq checkpoint; nothing in it was run. "
-            "If you made it yourself, save it again without that object"
+            f"it contains {refused[1].rstrip('.,')}, which is not allowed in a fairseq checkpoint; nothing in it was "
+            "run. If you made it yourself, save it again without that object"
         )
     if isinstance(error, pickle.UnpicklingError):
         return "its pickle contains more than a checkpoint's data; nothing in it was run"

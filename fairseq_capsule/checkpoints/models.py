@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib
 import inspect
 import os
@@ -13,7 +14,6 @@ from typing import Any, Dict, List, Optional, Tuple, Union
 import torch
 from fairseq import checkpoint_utils
 from fairseq.criterions import FairseqCriterion
-from fairseq.data import data_utils
 from fairseq.dataclass.configs import DatasetConfig, GenerationConfig
 from fairseq.dataclass.utils import overwrite_args_by_name
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY, BaseFairseqModel
@@ -23,10 +23,11 @@ from omegaconf import DictConfig, OmegaConf
 
 from fairseq_capsule.checkpoints.contents import require_finite
 from fairseq_capsule.checkpoints.loading import read_checkpoint
-from fairseq_capsule.data.dictionaries import read_dictionaries, refuse_other_dictionaries, trained_on
+from fairseq_capsule.data.dictionaries import require_dictionaries
 from fairseq_capsule.errors import UserError
 
 Loaded = Tuple[BaseFairseqModel, DictConfig, FairseqTask]
+LARGEST_RESULT = 2.0**16  # of a decoder; float16 has no larger number
 BUILT = ("model", "task", "tokenizer", "bpe", "generation")  # parts of a config whose files fairseq reads
 
 
@@ -50,8 +51,8 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     state = read_checkpoint(checkpoint)
     with building(checkpoint, "no model can be built from its options and parameters"):
         config = _require_parts(checkpoint, state)
-        require_finite(checkpoint, state)  # otherwise an assertion of fairseq fails in beam search
-        _require_dictionaries(checkpoint, state, data)
+        require_finite(checkpoint, state["model"])  # otherwise an assertion of fairseq fails in beam search
+        require_dictionaries(str(checkpoint), state, data)
         if isinstance(config, Namespace):
             vars(config).update(options)
         else:
@@ -62,7 +63,7 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
         for name, _ in model.named_parameters():
             if name in state["model"] and not state["model"][name].is_floating_point():
                 raise UserError(f"{checkpoint}: {name} is of type {state['model'][name].dtype}, which no parameter has")
-        _require_finite_results(checkpoint, model.eval(), task)
+        _refuse_absurd_results(checkpoint, model.eval(), task)
     return model, cfg, task
 
 
@@ -94,15 +95,12 @@ def load_with_data(checkpoint: Path, data: Path, overrides: Optional[Dict[str, A
 def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> FairseqCriterion:
     """Load the criterion that a checkpoint was trained with, with its parameters, on the GPU if there is one.
 
-    fairseq restores these parameters only in training.
-
-    Args:
-        checkpoint: the file of the model.
-        cfg, task: results of `load_model`.
+    fairseq restores these parameters only in training. `cfg` and `task` are results of `load_model`.
     """
     with building(checkpoint, "no criterion can be built from its options and parameters"):
         criterion = task.build_criterion(cfg.criterion)
         criterion.load_state_dict(read_checkpoint(checkpoint)["criterion"])
+        require_finite(checkpoint, criterion.state_dict())
     return criterion.eval().cuda() if torch.cuda.is_available() else criterion.eval()
 
 
@@ -164,8 +162,25 @@ def _require_regular_files(checkpoint: Path, config: Union[DictConfig, Namespace
 
 
 @torch.no_grad()
-def _require_finite_results(checkpoint: Path, model: BaseFairseqModel, task: FairseqTask) -> None:
-    """Refuse parameters that are finite, but so large that the model computes infinite numbers of one word."""
+def _refuse_absurd_results(checkpoint: Path, model: BaseFairseqModel, task: FairseqTask) -> None:
+    """Let a model's decoder raise a UserError if it computes numbers that no trained model computes.
+
+    Finite parameters can be too large, also those of a single word. One word is tried at once.
+    """
+    decoder = getattr(model, "decoder", model)  # some models of fairseq are an encoder
+    decode = decoder.forward
+
+    @functools.wraps(decode)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        results = decode(*args, **kwargs)
+        if isinstance(results, tuple) and not results[0].abs().max() <= LARGEST_RESULT:
+            raise UserError(
+                f"{checkpoint}: what its model computes is not finite, or absurdly large, so its parameters are "
+                "damaged; copy the file again, or train again"
+            )
+        return results
+
+    vars(decoder)["forward"] = checked  # fairseq's search calls it, without the hooks of torch
     words = task.source_dictionary
     inputs = {"src_tokens": torch.tensor([[words.unk(), words.eos()]]), "src_lengths": torch.tensor([2])}
     inputs["prev_output_tokens"] = torch.tensor([[task.target_dictionary.eos()]])
@@ -173,32 +188,9 @@ def _require_finite_results(checkpoint: Path, model: BaseFairseqModel, task: Fai
     required = {
         item.name for item in parameters if item.default is item.empty and item.kind is item.POSITIONAL_OR_KEYWORD
     }
-    if not required <= inputs.keys():  # such as a model that is not autoregressive
-        return
-    if not torch.isfinite(model(**inputs)[0]).all():
-        raise UserError(
-            f"{checkpoint}: what its model computes is not finite, so its parameters are damaged; copy the file again, "
-            "or train again"
-        )
+    if required <= inputs.keys():  # not such as a model that is not autoregressive
+        model(**inputs)
 
 
 def _name(part: Any) -> Any:
     return part.get("_name") if isinstance(part, Mapping) else getattr(part, "_name", None)
-
-
-def _require_dictionaries(checkpoint: Path, state: Dict[str, Any], data: Path) -> None:
-    """Refuse data without the dictionaries of a checkpoint's languages, or with other dictionaries."""
-    dictionaries = read_dictionaries(data)
-    _, languages = trained_on(state)
-    if None in languages:
-        languages = tuple(data_utils.infer_language_pair(str(data)))
-    known = [language for language in languages if language is not None]
-    for language in known:
-        if language not in dictionaries:
-            raise UserError(
-                f"{data}: no dict.{language}.txt, but {checkpoint} translates {'-'.join(map(str, languages))}; "
-                "name the data that it was trained on"
-            )
-    if len(known) == 2:
-        source, target = (dictionaries[language] for language in known)
-        refuse_other_dictionaries(str(checkpoint), state, source, target)

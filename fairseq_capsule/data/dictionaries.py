@@ -81,6 +81,28 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
             )
 
 
+def require_dictionaries(label: str, state: Dict[str, Any], data: Path) -> None:
+    """Refuse data without the dictionaries of a checkpoint's languages, or with other dictionaries.
+
+    Raises:
+        UserError: as `read_dictionaries` and `refuse_other_dictionaries`, or a dictionary is missing.
+    """
+    dictionaries = read_dictionaries(data)
+    _, languages = trained_on(state)
+    if None in languages:
+        languages = tuple(data_utils.infer_language_pair(str(data)))
+    known = [language for language in languages if language is not None]
+    for language in known:
+        if language not in dictionaries:
+            raise UserError(
+                f"{data}: no dict.{language}.txt, but {label} translates {'-'.join(map(str, languages))}; "
+                "name the data that it was trained on"
+            )
+    if len(known) == 2:
+        source, target = (dictionaries[language] for language in known)
+        refuse_other_dictionaries(label, state, source, target)
+
+
 def keep_digests(task: FairseqTask) -> None:
     """Add digests of a task's dictionaries to its state, and refuse a checkpoint with other digests.
 

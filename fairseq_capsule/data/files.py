@@ -1,9 +1,24 @@
-"""Reading of texts."""
+"""Reading of files that users name."""
 
+import os
+import stat
 from pathlib import Path
 from typing import List, Union
 
 from fairseq_capsule.errors import UserError
+
+
+def regular_file(path: Union[str, Path]) -> Path:
+    """Return the path of an input. A pipe or a device may never end, and several inputs are read twice.
+
+    Raises:
+        UserError: it is a folder, a pipe or a device.
+        OSError: it does not exist.
+    """
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        raise UserError(f"{path}: a {'folder' if stat.S_ISDIR(mode) else 'pipe or a device'}; name a file")
+    return Path(path)
 
 
 def read_lines(path: Union[str, Path]) -> List[str]:

@@ -194,7 +194,7 @@ def assignment_rows(
     model, _, task = load_with_data(checkpoint, data, overrides or {})
     rates: Dict[str, List[Rates]] = {}
     number = 0
-    for sample in batches(task, split, f"assignment {name}"):
+    for sample in batches(checkpoint, task, split, f"assignment {name}"):
         source, target = sample["net_input"]["src_tokens"], sample["target"]
         sides = [_words(task.source_dictionary, source), _words(task.target_dictionary, target)]
         systems_of = assignments(model, source, sample["net_input"]["prev_output_tokens"], sides[0])

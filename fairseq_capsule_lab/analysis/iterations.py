@@ -116,7 +116,7 @@ def iteration_report(
     for name, path, (setting, trained) in zip(names, checkpoints, options):
         for number in numbers:
             model, _, task = load_with_data(path, data, {setting: number})
-            samples = batches(task, split, f"{name}, {number} iterations")
+            samples = batches(path, task, split, f"{name}, {number} iterations")
             figures = quality(model, task, samples, **decoding)
             rows.append(IterationRow(name, option(setting), number, trained, *figures))
     panels = series(rows, {"tokenised BLEU": "bleu", "NLL per token, base 2": "nll"})

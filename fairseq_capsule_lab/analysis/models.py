@@ -11,6 +11,7 @@ from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
 from tqdm import tqdm
 
+from fairseq_capsule.checkpoints.models import building
 from fairseq_capsule.data.binarised import require_whole
 from fairseq_capsule_lab.errors import LabError
 
@@ -39,14 +40,18 @@ def load_split(task: FairseqTask, split: str) -> None:
         raise empty
 
 
-def batches(task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
-    """Yield all batches of a split with a progress bar, on the GPU if there is one; errors as in `load_split`."""
-    load_split(task, split)
-    dataset = task.dataset(split)
-    tokens = max(TOKENS, int(dataset.sizes.max()))
-    samples = task.get_batch_iterator(dataset, max_tokens=tokens, max_sentences=200).next_epoch_itr(shuffle=False)
-    for sample in tqdm(samples, desc=description, disable=None, leave=False):
-        yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample
+def batches(checkpoint: Path, task: FairseqTask, split: str, description: str) -> Iterator[Dict[str, Any]]:
+    """Yield all batches of a split with a progress bar, on the GPU if there is one; errors as in `load_split`.
+
+    It is also a UserError if the options of the checkpoint allow no batches.
+    """
+    with building(checkpoint, f"no batches of {split} can be made with its options"):
+        load_split(task, split)
+        dataset = task.dataset(split)
+        tokens = max(TOKENS, int(dataset.sizes.max()))
+        samples = task.get_batch_iterator(dataset, max_tokens=tokens, max_sentences=200).next_epoch_itr(shuffle=False)
+        for sample in tqdm(samples, desc=description, disable=None, leave=False):
+            yield utils.move_to_cuda(sample) if torch.cuda.is_available() else sample
 
 
 @torch.no_grad()

@@ -70,7 +70,7 @@ def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[Ov
         raise LabError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
     totals = OverlapMean(), OverlapMean()
     padding = task.target_dictionary.pad()
-    for sample in batches(task, split, f"overlap {name}"):
+    for sample in batches(checkpoint, task, split, f"overlap {name}"):
         rates = bag_overlap_by_step(*bag_inputs(model, sample, padding))
         for total, of_content in zip(totals, rates):
             total.add(of_content, sample["target"].eq(padding))

@@ -78,7 +78,7 @@ def routing_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[Ro
     """
     model, _, task = load_with_data(checkpoint, data)
     sums: Statistics = {}
-    for sample in batches(task, split, f"routing {name}"):
+    for sample in batches(checkpoint, task, split, f"routing {name}"):
         words = sample["net_input"]
         for key, mean in routing_statistics(model, words["src_tokens"], words["prev_output_tokens"]).items():
             sums[key] = sums[key] + mean if key in sums else mean

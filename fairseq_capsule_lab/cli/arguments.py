@@ -14,16 +14,16 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Optional
 
+from fairseq_capsule.data.files import regular_file
 from fairseq_capsule.errors import one_line
 from fairseq_capsule.options import number_ranges
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.errors import DECIMAL, LabError
 
 if TYPE_CHECKING:
     from fairseq_capsule.hub import CapsuleHub
 
 MOST = 10**9  # for a number that has no smaller bound
 MOST_SEED = 2**32 - 1  # the largest seed of numpy
-DECIMAL = r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
@@ -43,7 +43,7 @@ def number(least: float, most: float) -> Callable[[str], float]:
     """An argparse type: a number from `least` to `most`; not NaN."""
 
     def parse(text: str) -> float:
-        value = float(text) if re.fullmatch(DECIMAL, text, re.ASCII) else math.nan
+        value = float(text) if DECIMAL.fullmatch(text) else math.nan
         if not least <= value <= most:
             raise ArgumentTypeError(f"{text[:40]!r} is not a number from {least:g} to {most:g}")
         return value
@@ -133,10 +133,8 @@ def _is_printable(text: str) -> bool:
 
 
 def input_file(text: str) -> Path:
-    """An argparse type: a file or pipe."""
-    path = _existing(text)
-    if not path.is_file() and not path.is_fifo():
-        raise LabError(f"{path}: a {'folder' if path.is_dir() else 'device'}; name a file")
+    """An argparse type: a readable file."""
+    path = regular_file(_existing(text))
     return _allowed(os.R_OK, path, path)
 
 
@@ -254,8 +252,6 @@ def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":
     from fairseq_capsule.data.merges import bpe_options
     from fairseq_capsule.hub import load
 
-    if args.codes and not args.codes.is_file():
-        raise LabError(f"{args.codes}: a pipe, and codes are read twice; name a file")
     bpe = bpe_options(args.codes) if args.codes else {}
     return load(checkpoint, args.data, tokenizer=args.tokenizer, **bpe)
 

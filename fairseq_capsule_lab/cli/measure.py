@@ -17,8 +17,8 @@ from fairseq.modules import LearnedPositionalEmbedding
 from torch import nn
 
 from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
-from fairseq_capsule.checkpoints.readings import in_words, readings
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS, BagOfWordsProbe
+from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
 from fairseq_capsule_lab.cli.arguments import input_file, input_folder, label
 from fairseq_capsule_lab.errors import LabError
@@ -45,7 +45,7 @@ def _likelihood(path: Path, data: Path, split: str) -> Row:
     """The mean over the target tokens, end-of-sentence included, with teacher forcing, in bits."""
     model, _, task = load_with_data(path, data)
     nll, tokens = 0.0, 0
-    for sample in batches(task, split, f"nll {path.name}"):
+    for sample in batches(path, task, split, f"nll {path.name}"):
         bits, number = negative_log_likelihood(model, sample, task.target_dictionary.pad())
         nll += bits
         tokens += number
@@ -106,7 +106,7 @@ def _recall(path: Path, data: Path, split: str) -> Row:
     criterion: BagOfWordsProbe = load_criterion(path, cfg, task)
     totals = dict.fromkeys((f"bag_recall_{top}" for top in TOPS), 0.0)
     sentences = 0
-    for sample in batches(task, split, f"probe {path.name}"):
+    for sample in batches(path, task, split, f"probe {path.name}"):
         with torch.no_grad():
             _, size, log = criterion(model, sample)
         sentences += size

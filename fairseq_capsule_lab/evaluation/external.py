@@ -4,10 +4,10 @@ The score of a system is the mean over its sentences. So every test that samples
 """
 
 import json
-import math
 from pathlib import Path
 from typing import Any, List, Sequence
 
+from fairseq_capsule.data.files import regular_file
 from fairseq_capsule.data.rouge import ROUGE_TYPES
 from fairseq_capsule_lab import errors
 from fairseq_capsule_lab.errors import LabError
@@ -82,13 +82,14 @@ def read_scores(name: str, file: Path) -> List[float]:
 def _lists(file: Path) -> List[List[Any]]:
     """The entries of each system."""
     try:
-        content = file.read_text(encoding="utf-8")
+        content = regular_file(file).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise LabError(f"{file}: not UTF-8; give JSON or TSV") from error
     except OSError as error:
         raise LabError(f"{file}: {error.strerror}; name the file of the scores") from error
     if content.lstrip()[:1] not in ("{", "["):
-        rows = [line.split("\t") for line in content.splitlines()]
+        lines = content.removesuffix("\n").split("\n") if content else []
+        rows = [line.split("\t") for line in lines]
         if len({len(row) for row in rows}) != 1:
             raise LabError(f"{file}: its lines have different numbers of columns; give one for each output")
         return [list(column) for column in zip(*rows)]
@@ -120,10 +121,9 @@ def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
     numbers = []
     for place, entry in enumerate(entries, 1):
         value: Any = entry.get(name) if isinstance(entry, dict) else entry
-        try:
-            numbers.append(math.nan if isinstance(value, bool) else float(value))
-        except (TypeError, ValueError, OverflowError):
-            numbers.append(math.nan)
-        if not abs(numbers[-1]) <= LARGEST:
+        is_decimal = isinstance(value, str) and errors.DECIMAL.fullmatch(value)
+        score = float(value) if is_decimal else value
+        if type(score) not in (int, float) or not abs(score) <= LARGEST:
             raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
+        numbers.append(float(score))
     return numbers

@@ -10,7 +10,7 @@ from typing import List
 from fairseq.models import BaseFairseqModel
 
 from fairseq_capsule import __version__
-from fairseq_capsule.checkpoints.readings import in_words, readings
+from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.export.transformer import mechanisms_in
 from fairseq_capsule_lab.runs.prepared import Preparation, settings_of

@@ -26,7 +26,10 @@ from fairseq_capsule_lab.files import replace_file, replacing, require_plain
 from fairseq_capsule_lab.runs.settings import Settings
 
 LAST = "checkpoint_last.pt"
-LARGEST = 1e100  # of a figure; matplotlib fails close to the largest float
+LARGEST = 1e100  # of a figure in a log; matplotlib fails close to the largest float
+MOST = 1e12  # of a figure in a report, such as a number of parameters
+BEST_SCORE = 100.0
+ROUNDING = 1e-6  # sacrebleu's best BLEU is 100.00000000000004
 EPOCH, UPDATE, BEST = "checkpointE.pt", "checkpoint_E_U.pt", "checkpoint.best_METRIC_VALUE.pt"
 KINDS = {
     EPOCH: re.compile(r"checkpoint(?P<epoch>\d+)\.pt"),
@@ -50,8 +53,8 @@ class Evaluation:
         return self.path / "external" / f"{metric}.json"
 
     def scores(self) -> dict[str, Any] | None:
-        """The scores; None if the file is missing. Raises a LabError as `read_report`."""
-        return read_report(self.scores_file)
+        """The scores; None if the file is missing. Raises a LabError as `read_score_report`."""
+        return read_score_report(self.scores_file)
 
 
 class RunFolder:
@@ -235,6 +238,22 @@ def read_report(path: Path) -> dict[str, Any] | None:
         return report
 
 
+def read_score_report(path: Path) -> dict[str, Any] | None:
+    """The scores that `fairseq-capsule score --json` printed; None if the file is missing.
+
+    Raises:
+        LabError: as `read_report`, or a score, a difference or a p is impossible.
+    """
+    report = read_report(path)
+    with reading(path):
+        for score in report["scores"].values() if report is not None else ():
+            possible(score.get("score", 0), 0, BEST_SCORE)
+            if against := score.get("against"):
+                possible(against["difference"], -BEST_SCORE, BEST_SCORE)
+                possible(0 if against["p"] is None else against["p"], 0, 1)
+    return report
+
+
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Read figures of a report. A report without them is a LabError, never left out in silence."""
@@ -242,13 +261,13 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         remedy = "delete it: then it is left out, and made again by scripts/reproduce.sh or evaluate.sh"
-        raise LabError(f"{path}: damaged, a figure in it cannot be read; {remedy}") from error
+        raise LabError(f"{path}: damaged, a figure in it is unreadable or impossible; {remedy}") from error
 
 
-def finite_number(value: Any) -> float:
-    """Return a figure of a report; raise a ValueError if it is not a finite number, or too large to draw."""
-    if type(value) not in (int, float) or not abs(value) <= LARGEST:
-        raise ValueError(f"no figure: {value!r}")
+def possible(value: Any, low: float = 0.0, high: float = MOST) -> float:
+    """Return a figure of a report; raise a ValueError if it is not a number from `low` to `high`."""
+    if type(value) not in (int, float) or not low - ROUNDING <= value <= high + ROUNDING:
+        raise ValueError(f"no figure from {low:g} to {high:g}: {value!r}")
     return value
 
 

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from fairseq_capsule.data.files import regular_file
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.errors import LabError, shown
 from fairseq_capsule_lab.files import replace_file, replacing
@@ -151,10 +152,15 @@ def unpack(archive: Path, runs: Path, data: Path | None) -> None:
 def _read(archive: Path) -> dict[str, bytes]:
     """Return {name: content}, or refuse the archive."""
     try:
-        with lzma.open(archive) as packed:
-            content = packed.read((MOST_MIB << 20) + 1)
+        # Not lzma.open: it takes several streams for one, and ignores what follows the last.
+        decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ)
+        with open(regular_file(archive), "rb") as packed:
+            content = decompressor.decompress(packed.read(MOST_MIB << 20), (MOST_MIB << 20) + 1)
+            rest = decompressor.unused_data or packed.read(1)
         if len(content) > MOST_MIB << 20:
             raise LabError(f"{archive}: over {MOST_MIB} MiB after decompression; no archive of results is so large")
+        if rest or not decompressor.eof:
+            raise lzma.LZMAError("cut short, or bytes after its end")
         files: dict[str, bytes] = {}
         with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as tar:
             for number, member in enumerate(tar):

@@ -18,6 +18,7 @@ TEXT_LOADER: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # libyaml is f
 PAPERS = CONFIGS / "papers.yaml"
 MOST_LEVELS = 20  # of nested lists and keys
 MOST_ROWS = 1000  # of a table; each is a training for every seed
+MOST_CHAINED = 20  # rows that need one another; the name of a run's folder has the names of all that it starts from
 
 Words = Tuple[str, ...]
 
@@ -160,8 +161,7 @@ def load_table(name: str) -> Table:
         _figure(path, content.get("figure"), columns, rows),
         tuple(content.get("notes") or ()),
     )
-    for row in rows:
-        _require_an_end(table, row, ())
+    _require_short_chains(table)
     for key, parts in (("columns", columns), ("rows", rows)):
         if not parts:
             raise LabError(f"{path}: the table has no {key}; add one")
@@ -274,14 +274,31 @@ def _figure(path: Path, spec: Any, columns: Tuple[Column, ...], rows: Tuple[Row,
     return figure
 
 
-def _require_an_end(table: Table, row: Row, above: Words) -> None:
-    """Raise a LabError if rows need each other in a circle, or a row that does not exist."""
-    if row.label in above:
-        raise LabError(f"{table.name}: {' needs '.join((*above, row.label))}: the rows need each other in a circle")
-    for label in filter(None, (row.on, row.teacher, row.against)):
-        if table.row(label).run is None:
-            raise LabError(f"{table.name}: {row.label} needs {label}, which has no 'run'; add it")
-        _require_an_end(table, table.row(label), (*above, row.label))
+def _require_short_chains(table: Table) -> None:
+    """Raise a LabError if rows need each other in a circle or a long chain, or a row that does not exist."""
+    lengths: Dict[str, int] = {}  # of the longest chain from a row on
+
+    def length(row: Row, above: Words) -> int:
+        if row.label in above:
+            raise LabError(f"{table.name}: {' needs '.join((*above, row.label))}: the rows need each other in a circle")
+        if len(above) + lengths.get(row.label, 1) > MOST_CHAINED:
+            first = (*above, row.label)[0]
+            raise LabError(
+                f"{table.name}: {first} needs a chain of more than {MOST_CHAINED} rows; let it start from, learn from "
+                "or be compared with an earlier one"
+            )
+        if row.label not in lengths:
+            longest = 0
+            for label in filter(None, (row.on, row.teacher, row.against)):
+                needed = table.row(label)
+                if needed.run is None:
+                    raise LabError(f"{table.name}: {row.label} needs {label}, which has no 'run'; add it")
+                longest = max(longest, length(needed, (*above, row.label)))
+            lengths[row.label] = longest + 1
+        return lengths[row.label]
+
+    for row in table.rows:
+        length(row, ())
 
 
 def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:

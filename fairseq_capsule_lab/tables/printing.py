@@ -218,11 +218,20 @@ def _notes(results: Results) -> Iterator[str]:
 
 
 def _seeds(results: Results) -> str:
-    """How many seeds each row has."""
-    rows: Dict[int, List[str]] = {}
+    """How many seeds each row has, and in brackets the columns that have fewer."""
+    rows: Dict[str, Tuple[int, List[str]]] = {}
     for row, cells in results.cells.items():
-        rows.setdefault(max(len(figures.values) for points in cells for figures in points.values()), []).append(row)
-    return "".join(f"; {seeds} for {_quoted(rows[seeds], ', ')}" for seeds in sorted(rows, reverse=True) if seeds)
+        columns: Dict[int, List[str]] = {}
+        for column, of_column in zip(results.table.columns, cells):
+            numbers = {point: len(figures.values) for point, figures in of_column.items() if figures.values}
+            is_uniform = len(set(numbers.values())) == 1
+            for point, number in [("", max(numbers.values()))] if is_uniform else numbers.items():
+                columns.setdefault(number, []).append(column.label + _point(point))
+        most, *fewer = sorted(columns, reverse=True) or [0]
+        parts = "; ".join(f"{number} in {escaped(', '.join(columns[number]))}" for number in fewer)
+        rows.setdefault(f"{most} ({parts})" if parts else f"{most}", (most, []))[1].append(row)
+    legend = sorted(rows.items(), key=lambda item: item[1][0], reverse=True)
+    return "".join(f"; {text} for {_quoted(labels, ', ')}" for text, (most, labels) in legend if most)
 
 
 def _reports(results: Results) -> str:

@@ -11,10 +11,11 @@ import numpy as np
 
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.analysis.reports import escaped
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import scores as scoring
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
-from fairseq_capsule_lab.runs import RunFolder, finite_number, read_report, reading
+from fairseq_capsule_lab.runs import RunFolder, possible, read_report, read_score_report, reading
 from fairseq_capsule_lab.tables.definitions import Column, Table
 from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
@@ -104,18 +105,19 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     places.require_plain(scale)
     trained = trained_seeds(scale, places)
     cells: Dict[str, Tuple[Points, ...]] = {}
-    labels: List[Optional[str]] = [None] * len(table.columns)
+    labels: List[Dict[str, Tuple[str, Path]]] = [{} for _ in table.columns]
     for row in table.to_run():
         points = []
         for number, column in enumerate(table.columns):
             pairs = list(dict.fromkeys(compared_runs(table, row, column, scale, seed, places) for seed in trained))
             points.append(_points(pairs, column, places))
-            labels[number] = labels[number] or _label(pairs, column, places)
+            _add_labels(labels[number], pairs, column, places)
         cells[row.label] = tuple(points)
     for number in range(len(table.columns)):
         _correct(cells, number)
     stands_in = tuple(_stand_in(table.paper, column, scale) for column in table.columns)
-    return Results(table, scale, cells, tuple(labels), stands_in)
+    firsts = tuple(next((label for label, _ in of_splits.values()), None) for of_splits in labels)
+    return Results(table, scale, cells, firsts, stands_in)
 
 
 def trained_seeds(scale: Scale, places: Places) -> List[int]:
@@ -135,7 +137,7 @@ def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], An
     if report is None:
         return None
     with reading(path):
-        return {name: finite_number(figure) for name, figure in read(report).items()}
+        return {name: possible(figure) for name, figure in read(report).items()}
 
 
 def _stand_in(paper: str, column: Column, scale: Scale) -> Optional[str]:
@@ -192,8 +194,8 @@ def _effect(pairs: List[Pair], column: Column, places: Places) -> Optional[seeds
         with reading(path):
             theirs, ours = report["scores"][measure.score]
             both = zip(ours["scores"], theirs["scores"], strict=True)
-            of_seeds = [finite_number(our) - finite_number(their) for our, their in both]
-            errors.append(finite_number(ours["effect"]["error_over_sentences"]))
+            of_seeds = [measure.figure(our) - measure.figure(their) for our, their in both]
+            errors.append(possible(ours["effect"]["error_over_sentences"], 0, measure.most))
         if len(of_seeds) != len(pairs):
             return None
         differences.append(of_seeds)
@@ -222,7 +224,7 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sa
             reason = _untrained(run, places) or _reason(folder.path, f"evaluate-{split}")
             raise Missing(reason or f"{split} is not scored")
         path = places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json" if other else Path()
-        compared = read_report(path) if other else None
+        compared = read_score_report(path) if other else None
         if measure.external:
             both = _external([run, other], split, column, places) if other else None
             external = both or _external([run], split, column, places)
@@ -233,12 +235,11 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sa
             scores = {"scores": {measure.score: asdict(score)}}
             compared = scores if score.against else None
         with reading(evaluation.scores_file):
-            values.append(finite_number(measure.read(scores)))
+            values.append(measure.figure(measure.read(scores)))
         if compared is not None:
             with reading(path):
                 test = compared["scores"][measure.score]["against"]
-                p = test["p"]  # None if both scores are equal
-                tests.append((finite_number(test["difference"]), None if p is None else finite_number(p)))
+                tests.append((test["difference"], test["p"]))  # p is None if both scores are equal
     whole = len(tests) == len(values)
     difference = statistics.mean(difference for difference, _ in tests) if whole else None
     return Sample({"": statistics.mean(values)}, difference, tests[0][1] if whole and len(tests) == 1 else None)
@@ -295,8 +296,15 @@ def _reason(folder: Path, step: str) -> Optional[str]:
     return next((line.strip() for line in reversed(lines) if line.strip()), None)
 
 
-def _label(pairs: List[Pair], column: Column, places: Places) -> Optional[str]:
-    """The name, text kind and signature of a column's scores, as the score files state them."""
+def _add_labels(labels: Dict[str, Tuple[str, Path]], pairs: List[Pair], column: Column, places: Places) -> None:
+    """Add the name, text kind and signature of a column's scores, as the score files state them.
+
+    Args:
+        labels: for each split, the label and the first file that states it.
+
+    Raises:
+        LabError: a file states another one. Then no mean or difference has a meaning.
+    """
     measure = measure_of(column.measure)
     for run, _ in pairs if measure.score and not measure.external else ():
         for split in column.splits if applies(column.measure, run) else ():
@@ -307,5 +315,10 @@ def _label(pairs: List[Pair], column: Column, places: Places) -> Optional[str]:
             with reading(evaluation.scores_file):
                 score = scores["scores"][measure.score]
                 label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
-            return f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
-    return None
+            stated = f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
+            first, file = labels.setdefault(split, (stated, evaluation.scores_file))
+            if stated != first:
+                raise LabError(
+                    f"{evaluation.scores_file}: {stated}, but {file}: {first}; score both in the same way, or delete "
+                    "one: then it is left out"
+                )

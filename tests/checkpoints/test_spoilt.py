@@ -1,6 +1,8 @@
 """A real checkpoint with one changed value at any place: it loads, or one line reports the reason."""
 
 import math
+import os
+from pathlib import Path
 
 import pytest
 import torch
@@ -64,6 +66,27 @@ def test_a_parameter_that_is_not_a_tensor_is_refused(place, way, name):
         getattr(place, way)(place.write("corrupted.pt", state))
 
 
+@pytest.mark.parametrize("name", [0, -1, 10**30, 5])
+@pytest.mark.parametrize("part", ["model", "ema"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_name_of_a_parameter_that_is_no_text_is_refused(place, way, part, name):
+    state = place.state()
+    (state if part == "model" else state["extra_state"])[part][name] = torch.zeros(1)
+    with pytest.raises(UserError, match=f"its parameter {name} has a name of type int, not a text"):
+        getattr(place, way)(place.write("corrupted.pt", state))
+
+
+@pytest.mark.parametrize("shape", [(0, 2**62), (2**62, 0), (2**40, 0, 2**40), (1, 0, 2**25), (0,) * 3 + (2**30,)])
+@pytest.mark.parametrize("part", ["model", "criterion", "extra_state"])
+@pytest.mark.parametrize("way", ["size", "average", "baseline"])
+def test_a_dimension_that_is_larger_than_the_file_is_refused(place, way, part, shape):
+    """A tensor without values needs no bytes for it."""
+    state = place.state()
+    state[part] = {**(state[part] or {}), "new": torch.zeros(shape)}
+    with pytest.raises(UserError, match=f"its {part}.new of shape .* is larger than the file"):
+        getattr(place, way)(place.write("corrupted.pt", state))
+
+
 @pytest.mark.parametrize(
     "value", [-1, "x", [], torch.tensor(1.0), torch.zeros(0), torch.zeros(2**60, 0), torch.zeros(1, 1, 1)]
 )
@@ -74,6 +97,25 @@ def test_a_wrong_embedding_is_refused(place, way, value):
     checkpoint = place.write("corrupted.pt", state)
     with pytest.raises(UserError):
         getattr(place, way)(checkpoint)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "link", "/dev/zero"])
+@pytest.mark.parametrize("way", ["size", "picture", "against", "average", "average_best", "baseline", "hub_load"])
+def test_a_checkpoint_is_a_regular_file(place, tmp_path, way, kind):
+    """A pipe without a writer waits without end, and a device may have no end."""
+    checkpoint = Path(kind) if kind.startswith("/") else tmp_path / kind
+    if kind == "pipe":
+        os.mkfifo(checkpoint)
+    elif kind == "link":
+        checkpoint.symlink_to("/dev/zero")
+    with pytest.raises(UserError, match=": a pipe or a device; name a file"):
+        getattr(place, way)(checkpoint)
+
+
+@pytest.mark.parametrize("way", ["generate", "generate_ensemble", "validate", "ema_seed_model"])
+def test_fairseq_reads_no_device(place, way):
+    with pytest.raises(UserError, match="/dev/zero: a pipe or a device; name a file"):
+        getattr(place, way)("/dev/zero")
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

@@ -95,6 +95,15 @@ def made(function):
     return make
 
 
+def linked(function):
+    def make(place, valid):
+        function(place.with_name("target"))
+        place.symlink_to("target")
+        return place
+
+    return make
+
+
 MISSING = made(lambda place: None)
 FOLDER = made(lambda place: place.mkdir())
 DANGLING = made(lambda place: place.symlink_to("nothing"))
@@ -115,6 +124,7 @@ INPUT_FILE = {
     **{name: (refused, bytes_of(change)) for name, (refused, change) in CONTENTS.items()},
     **{"missing": (True, MISSING), "a folder": (True, FOLDER), "a link to nothing": (True, DANGLING)},
     **{"/dev/full": DEVICE, "/dev/zero": (True, lambda place, valid: "/dev/zero"), **NO_NAMES},
+    **{"a pipe": (True, made(os.mkfifo)), "a link to a pipe": (True, linked(os.mkfifo))},
 }
 INPUT_FOLDER = {
     **{

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 import os
 import shutil
 import time
@@ -11,11 +12,12 @@ from typing import Optional
 
 import pytest
 import torch
-from fairseq.dataclass.configs import GenerationConfig
+from fairseq.dataclass.configs import DatasetConfig, GenerationConfig
 
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import load
 from fairseq_capsule.models import CapsuleTransformerModel
+from fairseq_capsule.tasks.capsule_translation import CapsuleTranslationConfig
 from tests.cli.world import make_world
 
 
@@ -201,16 +203,73 @@ def test_options_of_another_type_are_refused(refused_model, name):
     assert "no model can be built from its options and parameters" in line and name in line
 
 
-@pytest.mark.parametrize("program", ["nll", "picture"])
-def test_parameters_that_are_too_large_for_some_words_only(world, tmp_path, command, program):
-    """Each may be seen when such a word is read. Then an assertion of fairseq's search fails."""
-    for name, parameter in torch.load(world / "model.pt", weights_only=True)["model"].items():
-        large = torch.full_like(parameter, 3e38)
+SCHEMAS = {"dataset": DatasetConfig, "generation": GenerationConfig, "task": CapsuleTranslationConfig}
+NUMBERS = [
+    (part, item.name)
+    for part, schema in SCHEMAS.items()
+    for item in dataclasses.fields(schema)
+    if item.type in (int, float, Optional[int], Optional[float]) or "dataset." in str(item.default)
+]
+IMPOSSIBLE = itertools.cycle([0, -1, -(10**9), math.nan, 0])
+
+
+@pytest.mark.parametrize("start, program", enumerate(["nll", "picture", "iterations"]))
+def test_numbers_of_a_config_that_no_training_has(world, tmp_path, command, start, program):
+    """Each has an effect or one line. What fails while a command uses a model is an error of the checkpoint."""
+    for (part, name), value in list(zip(NUMBERS, IMPOSSIBLE))[start::3]:
+        checkpoint = change_checkpoint(world, tmp_path, option(part, name, value=value))
+        places = {"model": checkpoint, "data": world / "data/bin", "out": tmp_path / "out"}
+        done = command(*COMMANDS[program].format(**places).split())
+        last = done.err.splitlines()[-1] if done.status else ""
+        assert (done.status == 0 and "nan" not in done.out) or (done.status == 1 and str(checkpoint) in last), last
+        assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("program", ["nll", "probe", "overlap", "iterations"])
+def test_batches_that_cannot_be_made_are_named(refused_model, program):
+    line = refused_model(program, option("task", "required_seq_len_multiple", value=0))
+    split = "valid" if program == "iterations" else "test"
+    assert f"changed.pt: no batches of {split} can be made with its options (ZeroDivisionError" in line
+
+
+@pytest.mark.parametrize("start, program", enumerate(["nll", "picture", "probe", "iterations"]))
+def test_parameters_that_are_too_large_for_some_words_only(world, tmp_path, command, start, program):
+    """They are seen when such a word is read. The line names the reason, not what fails because of it."""
+    parameters = torch.load(world / "model.pt", weights_only=True)["model"]
+    for (name, parameter), value in list(zip(parameters.items(), itertools.cycle([3e38, 1e37, 1e20, 1e6, 3e38])))[
+        start::4
+    ]:
+        large = torch.full_like(parameter, value)
         checkpoint = change_checkpoint(world, tmp_path, lambda state: replaced(state["model"], name, value=large))
         places = {"model": checkpoint, "data": world / "data/bin", "out": tmp_path / "out"}
         done = command(*COMMANDS[program].format(**places).split())
         assert "Traceback" not in done.err and "nan" not in done.out
-        assert done.status == 0 or str(checkpoint) in done.err.splitlines()[-1]
+        if done.status:
+            line = done.err.splitlines()[-1]
+            assert f"{checkpoint}: what its model computes is not finite, or absurdly large, so its parameters" in line
+        elif program == "nll":
+            assert float(done.out.split()[0]) < 2**17
+
+
+@pytest.mark.parametrize("word", range(4, 9))
+@pytest.mark.parametrize("program, value", [("nll", 3e38), ("picture", -1e30)])
+def test_an_embedding_that_is_too_large(world, tmp_path, refused, program, word, value):
+    def change(state):
+        for side in ("encoder", "decoder"):
+            state["model"][f"{side}.embed_tokens.weight"][word, ::2] = value
+
+    checkpoint = change_checkpoint(world, tmp_path, change)
+    places = {"model": checkpoint, "data": world / "data/bin", "out": tmp_path / "out.png"}
+    text = refused(*COMMANDS[program].format(**places).replace("--text a", "--text=abcde").split())
+    assert text.startswith(f"{checkpoint}: what its model computes is not finite, or absurdly large")
+
+
+def test_parameters_of_a_criterion_are_finite(refused_model):
+    def change(state):
+        for parameter in state["criterion"].values():
+            parameter.fill_(math.nan)
+
+    assert "is not finite (NaN or infinite); leave this checkpoint out" in refused_model("probe", change)
 
 
 def test_a_search_that_fails_is_one_line(world):
@@ -242,7 +301,7 @@ class TestNames:
     def test_codes_are_no_pipe(self, refused, world, tmp_path):
         os.mkfifo(tmp_path / "codes")
         places = [world / "model.pt", world / "data/bin", "--text", "a", "--out", tmp_path / "a.png"]
-        assert "a pipe, and codes are read twice" in refused("picture", *places, "--codes", tmp_path / "codes")
+        assert "codes: a pipe or a device; name a file" in refused("picture", *places, "--codes", tmp_path / "codes")
 
     def test_a_colon_in_the_name_of_the_data_is_refused(self, refused, world, tmp_path):
         shutil.copytree(world / "data/bin", tmp_path / "a:b")

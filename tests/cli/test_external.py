@@ -75,6 +75,31 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
     assert f"{expected.difference:+.4f} ({expected.low:+.4f} to {expected.high:+.4f})" in result.out
 
 
+# Python's float accepts most of these.
+NO_DECIMALS = [
+    *(
+        "1_0",
+        "1e1_0",
+        "infinity",
+        "-Inf",
+        "nan",
+        "1e999",
+        "٠.٥",
+        "１",
+        "0x1",
+        "1,5",
+        " 1",
+        "1 ",
+        "",
+        ".",
+        "+-1",
+        "1e",
+        "½",
+    ),
+    *("1\x0b2", "1\u2028"),
+]
+
+
 @pytest.mark.parametrize(
     "content, message",
     [
@@ -86,6 +111,9 @@ def test_seeds_have_an_interval_over_seeds_and_sentences(command, tmp_path, text
         ("[1, 2, NaN, 4]", "sentence 3 has no score COMET: nan; give a number"),
         ('[1, 2, {"BLEURT": 3}, 4]', "sentence 3 has no score COMET: None; give a number"),
         ("[1, true, 3, 4]", "sentence 2 has no score COMET: True; give a number"),
+        ("[Infinity, 2, 3, 4]", "sentence 1 has no score COMET: inf; give a number"),
+        *((f"{text}\n2\n3\n4\n", "sentence 1 has no score COMET: .*; give a number") for text in NO_DECIMALS),
+        *((json.dumps([1, text, 3, 4]), "sentence 2 has no score COMET: .*; give a number") for text in NO_DECIMALS),
         ("1\n2\nthree\n4\n", "sentence 3 has no score COMET: three; give a number"),
         ("1\t2\n3\n", "its lines have different numbers of columns; give one for each output"),
         ("", "its lines have different numbers of columns; give one for each output"),

@@ -99,10 +99,12 @@ def test_a_run_without_a_log_or_a_manifest_is_accepted(command, words, place):
     assert "No validation in the log of: a." in (place / "out/report.html").read_text()
 
 
-@pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "[1]", '"1"', "null", "{}", ""])
+@pytest.mark.parametrize("ratio", ["1" * 401, "NaN", "1e308", "-0.1", "1e13", "[1]", '"1"', "null", "{}", ""])
 def test_damaged_measures_are_named(refused, words, place, ratio):
     (place / "b/measures/throughput-train.json").write_text(f'{{"ratio": {ratio}}}')
-    assert "b/measures/throughput-train.json: damaged, a figure in it cannot be read; delete it" in refused(*words)
+    assert "b/measures/throughput-train.json: damaged, a figure in it is unreadable or impossible; delete" in refused(
+        *words
+    )
 
 
 def test_measures_that_are_missing_are_left_out(command, words, place, undrawn):
@@ -144,16 +146,28 @@ class TestRefusals:
             "b/evaluation/test/scores.json: (damaged, .*; delete it|missing or damaged; leave)", refused(*words)
         )
 
+    @pytest.mark.parametrize("wrong", [-1, 101, 1e300, float("nan"), "30", None, True])
+    @pytest.mark.parametrize("place_of", ["score", "p"])
+    def test_impossible_scores_are_named(self, refused, words, place, wrong, place_of):
+        if (wrong, place_of) != (None, "p"):  # nothing to test
+            path = place / "b/evaluation/test/scores.json"
+            entry = {"score": 1.0, "signature": "case:mixed", "against": {"difference": 1.0, "p": 0.5}}
+            (entry if place_of == "score" else entry["against"])[place_of] = wrong
+            change(path, scores={**json.loads(path.read_text())["scores"], "chrf": entry})
+            assert "b/evaluation/test/scores.json: damaged, a figure in it is unreadable or impossible" in refused(
+                *words
+            )
+
     def test_other_references_are_refused(self, refused, words, place):
         change(place / "b/evaluation/test/scores.json", references=["elsewhere/newstest.de"])
         assert "evaluated against newstest.de" in refused(*words)
 
     def test_another_measure_is_refused(self, refused, words, place):
-        change(place / "b/evaluation/test/scores.json", scores={"rouge1": {"signature": "case:mixed"}})
+        change(place / "b/evaluation/test/scores.json", scores={"rouge1": {"score": 30.0, "signature": "case:mixed"}})
         assert "evaluated by ROUGE" in refused(*words)
 
     def test_a_run_that_was_evaluated_without_case_is_refused(self, refused, words, place):
-        change(place / "b/evaluation/test/scores.json", scores={"tokenised_bleu": {"signature": "case:lc"}})
+        change(place / "b/evaluation/test/scores.json", scores={"chrf": {"score": 30.0, "signature": "case:lc"}})
         assert "evaluated without case" in refused(*words)
 
     def test_another_test_set_is_refused(self, refused, words, place):

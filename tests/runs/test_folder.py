@@ -283,6 +283,6 @@ def test_missing_scores_are_none_and_damaged_ones_are_named(folder, content):
     evaluation.path.mkdir(parents=True)
     evaluation.scores_file.write_text(content)
     with pytest.raises(
-        LabError, match="evaluation/test/scores.json: damaged, a figure in it cannot be read; delete it"
+        LabError, match="evaluation/test/scores.json: damaged, a figure in it is unreadable or impossible; delete it"
     ):
         evaluation.scores()

@@ -1,5 +1,6 @@
 """The tables of configs/tables, at every scale: their runs can start, and their figures are those of the papers."""
 
+import time
 from dataclasses import fields
 
 import pytest
@@ -11,7 +12,7 @@ from fairseq_capsule_lab.tables.definitions import CONFIGS, REPOSITORY, filled, 
 from fairseq_capsule_lab.tables.measures import MEASURES
 from fairseq_capsule_lab.tables.printing import markdown
 from fairseq_capsule_lab.tables.results import gather
-from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of
+from fairseq_capsule_lab.tables.runs import compared_runs, composed, composed_of, run_of
 from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
@@ -311,3 +312,40 @@ def test_the_number_of_rows_is_bounded(tmp_path, rows, message):
     (tmp_path / "mine.yaml").write_text(f"title: T\ncolumns: {{{column}}}\nrows:\n  {rows}\n")
     with pytest.raises(UserError, match=message):
         load_table(str(tmp_path / "mine.yaml"))
+
+
+HEAD = "title: T\ncolumns: {B: {corpus: multi30k, measure: bleu}}\nrows:\n"
+
+
+@pytest.mark.parametrize("key", ["on", "teacher", "against"])
+@pytest.mark.parametrize("order", [1, -1])
+@pytest.mark.parametrize("number", [22, 900])
+def test_a_long_chain_of_rows_is_refused(tmp_path, key, order, number):
+    """The name of a run has the names of all that it starts from, and each row is built with all that it needs."""
+    rows = [f"  r{n}: {{run: transformer{f', {key}: r{n - 1}' if n else ''}}}\n" for n in range(number)]
+    (tmp_path / "chain.yaml").write_text(HEAD + "".join(rows[::order]))
+    start = time.process_time()
+    with pytest.raises(UserError, match=r"chain: r\d+ needs a chain of more than 20 rows; let it start from"):
+        load_table(str(tmp_path / "chain.yaml"))
+    assert time.process_time() - start < 20
+
+
+@pytest.mark.parametrize("keys", [["on"], ["teacher"], ["on", "teacher"]])
+def test_a_run_whose_name_is_too_long_is_refused(tmp_path, keys, places):
+    """With both, the length doubles with each row."""
+    rows = "".join(
+        f"  r{n}: {{run: transformer model.dropout=0.{n}, {', '.join(f'{key}: r{n - 1}' for key in keys)}}}\n"
+        for n in range(1, 20)
+    )
+    (tmp_path / "chain.yaml").write_text(f"{HEAD}  r0: {{run: transformer}}\n{rows}")
+    table = load_table(str(tmp_path / "chain.yaml"))
+    with pytest.raises(UserError, match="chain: r.* the name of its run's folder is longer than 255 bytes"):
+        run_of(table, table.rows[-1], table.columns[0], load_scale("small"), 1, places)
+
+
+def test_rows_that_need_one_row_in_several_ways_are_no_chain(tmp_path):
+    rows = "".join(
+        f"  r{n}: {{run: transformer, on: r{n - 1}, teacher: r{n - 1}, against: r{n - 1}}}\n" for n in range(1, 20)
+    )
+    (tmp_path / "chain.yaml").write_text(f"{HEAD}  r0: {{run: transformer}}\n{rows}")
+    assert len(load_table(str(tmp_path / "chain.yaml")).rows) == 20

@@ -9,9 +9,11 @@ import pytest
 from scipy import stats
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.analysis.reports import escaped
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.tables.curves import curves
 from fairseq_capsule_lab.tables.definitions import load_table
+from fairseq_capsule_lab.tables.measures import MEASURES, TIMED
 from fairseq_capsule_lab.tables.printing import csv_lines, markdown, plot, write
 from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.scales import load_scale
@@ -503,6 +505,120 @@ def test_rows_of_different_numbers_of_seeds_are_named(runs):
     runs.score(ENCODER, 31.0, 1)
     text = markdown(runs.gathered("duan-table2"))
     assert "the standard deviation over seeds; 3 for *Transformer*; 1 for *encoder*." in text
+
+
+def test_columns_of_different_numbers_of_seeds_are_named(runs):
+    size = {"models": [{"parameters": 9, "embeddings": 1}]}
+    for seed in (1, 2, 3):
+        runs.score(TRANSFORMER, 30.0, seed)
+        runs.score(ENCODER, 31.0, seed)
+        runs.report(DECODER, "size", size, seed)
+    for title in (TRANSFORMER, ENCODER):
+        runs.report(title, "size", size, 2)
+    text = markdown(runs.gathered("duan-table2"))
+    legend = "over seeds; 3 (1 in parameters) for *Transformer*, *encoder*; 3 for *decoder*.\n"
+    assert legend in text  # a column without a figure says why
+
+
+def test_groups_of_different_numbers_of_seeds_are_named(runs):
+    """A seed may lack the longest sentences."""
+    for seed, words in ((1, ("≤ 10", "> 10")), (2, ("≤ 10",))):
+        rows = [{"words": of_group, "bleu": 30.0 + seed, "length_ratio": 1.0} for of_group in words]
+        runs.report(TRANSFORMER, "lengths", {"rows": rows}, seed)
+    text = markdown(runs.gathered("zheng-figure5"))
+    columns = [column.label for column in load_table("zheng-figure5").columns]
+    fewer = ", ".join(f"{column}, > 10 words" for column in columns)
+    assert f"seeds; 2 (1 in {escaped(fewer)}) for *Transformer*.\n" in text
+
+
+IMPOSSIBLE = [-0.01, 100.01, -1e9, 1e9, 1e300, float("nan"), float("inf")]
+
+
+@pytest.mark.parametrize("wrong", IMPOSSIBLE)
+def test_an_impossible_score_is_an_error_that_names_it(runs, wrong):
+    for seed in (1, 2, 3):
+        runs.score(TRANSFORMER, wrong if seed == 2 else 30.0, seed)
+    with pytest.raises(LabError, match=r"transformer/seed2/evaluation/test/scores.json: damaged, .*; delete it: then"):
+        runs.gathered("duan-table2")
+
+
+@pytest.mark.parametrize(
+    "part, wrong", [("p", p) for p in (-0.01, 1.01, 7, *IMPOSSIBLE[4:])] + [("difference", -101.0)]
+)
+def test_an_impossible_comparison_is_an_error_that_names_it(runs, part, wrong):
+    runs.score(TRANSFORMER, 30.0)
+    runs.score(ENCODER, 31.0, against=TRANSFORMER, **{"difference": 1.0, "p": 0.5, part: wrong})
+    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it: then it is left out"):
+        runs.gathered("duan-table2")
+
+
+@pytest.mark.parametrize("wrong", IMPOSSIBLE)
+@pytest.mark.parametrize("place", ["theirs", "ours", "error"])
+def test_an_impossible_comparison_of_seeds_is_an_error_that_names_it(runs, place, wrong):
+    compare(runs, ENCODER, [30.0, 31.0], [30.9, 31.2], [wrong if place == "error" else 0.1])
+    file = runs.root / ENCODER / "seeds1-2/compared/transformer/test.json"
+    content = json.loads(file.read_text())
+    system = content["scores"]["tokenised_bleu"][place == "ours"]
+    if place != "error":
+        system["scores"][1] = wrong
+    put(file, content)
+    with pytest.raises(LabError, match=r"compared/transformer/test.json: damaged, .*; delete it: then it is left out"):
+        runs.gathered("duan-table2")
+
+
+REPORTS = {
+    "size": lambda figure: {"models": [{"parameters": figure, "embeddings": 0}]},
+    "nll": lambda figure: {"rows": [{"nll": figure}]},
+    "throughput-train": lambda figure: {"arch": "x", "ratio": figure, "ratios": {}},
+    "throughput-generate": lambda figure: {"ratio": figure},
+    "overlap": lambda figure: {"rows": [{"past": figure, "future": figure}]},
+    "coverage": lambda figure: {"rows": [dict.fromkeys(("cdr", "under", "over"), figure)]},
+    "lengths": lambda figure: {"rows": [{"words": "1", "bleu": figure, "length_ratio": 1.0}]},
+}
+
+
+@pytest.mark.parametrize("wrong", [-0.01, 1e13, 1e300, float("nan")])
+@pytest.mark.parametrize("source", REPORTS)
+def test_an_impossible_figure_of_a_report_is_an_error_that_names_it(runs, source, wrong):
+    of_table1 = {"size", "throughput-train", "throughput-generate"}
+    tables = {"nll": "comparison", "lengths": "zheng-figure5", **dict.fromkeys(of_table1, "zheng-table1")}
+    for title in (GDR_SUM, GDR):
+        runs.report(title, source, REPORTS[source](wrong))
+    with pytest.raises(LabError, match=f"measures/{source}.json: damaged, .*; delete it: then it is left out"):
+        runs.gathered(tables.get(source, "zheng-table3"))
+
+
+def test_every_share_and_percentage_has_its_largest_value():
+    for name, measure in MEASURES.items():
+        figures = measure.most if "ratio" not in name else None
+        assert figures in (None, 1, 100) or measure.source in ("size", "nll", "latency", *TIMED), name
+        assert measure.figure(measure.most) == measure.most and measure.figure(0) == 0
+        for wrong in (-0.01, measure.most * 1.001):
+            with pytest.raises(ValueError, match="no figure from 0 to "):
+                measure.figure(wrong)
+
+
+@pytest.mark.parametrize("part", ["label", "text", "signature"])
+@pytest.mark.parametrize("title", [TRANSFORMER, ENCODER])
+def test_scores_that_were_computed_in_another_way_are_refused(runs, part, title):
+    """Seeds of one row, or rows of one column: neither a mean nor a difference of them has a meaning."""
+    for seed in (1, 2, 3):
+        runs.score(TRANSFORMER, 30.0, seed)
+        runs.score(ENCODER, 31.0, seed)
+    path = runs.folder(title, 3) / "evaluation/test/scores.json"
+    scores = json.loads(path.read_text())
+    scores["scores"]["tokenised_bleu"][part] = "another"
+    put(path, scores)
+    with pytest.raises(
+        LabError, match=rf"{title.replace('+', '.')}/seed3/.*scores.json: .*another.*, but .*delete one: then"
+    ):
+        runs.gathered("duan-table2")
+
+
+def test_the_best_score_may_be_rounded_up(runs):
+    """Such is sacrebleu's BLEU of equal texts."""
+    runs.score(TRANSFORMER, 100.00000000000004)
+    assert "| Transformer | 24.28 | 100.00 |" in markdown(runs.gathered("duan-table2"))
 
 
 def test_labels_are_escaped(runs):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_capsule.checkpoints.readings import readings
+from fairseq_capsule.options import readings
 from fairseq_capsule_lab.tables.definitions import load_table, table_names
 from fairseq_capsule_lab.tables.runs import Places, composed_of, run_of
 from fairseq_capsule_lab.tables.scales import load_scale

@@ -9,10 +9,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 import numpy as np
 from fairseq.data.data_utils import infer_language_pair
 
-from fairseq_capsule.checkpoints.loading import read_options
-from fairseq_capsule.checkpoints.readings import in_words, readings, readings_of
+from fairseq_capsule.checkpoints.loading import model_options, read_options
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.errors import UserError
+from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation import translations
 from fairseq_capsule_lab.evaluation.translations import TOKENISED, Translations, read_translations
@@ -235,7 +235,7 @@ def _system(
 def _readings(folder: RunFolder, settings: Settings) -> str:
     """The readings of the run's checkpoint as options; without a checkpoint, those that its settings name."""
     with contextlib.suppress(OSError, UserError):
-        return in_words(readings_of(read_options(str(folder.last_checkpoint))))
+        return in_words(readings(model_options(read_options(folder.last_checkpoint))))
     model = settings.get("model")
     return in_words(readings(model)) if isinstance(model, dict) else ""
 
