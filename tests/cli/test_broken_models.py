@@ -252,16 +252,16 @@ def test_parameters_that_are_too_large_for_some_words_only(world, tmp_path, comm
 
 
 @pytest.mark.parametrize("word", range(4, 9))
-@pytest.mark.parametrize("program, value", [("nll", 3e38), ("picture", -1e30)])
-def test_an_embedding_that_is_too_large(world, tmp_path, refused, program, word, value):
+@pytest.mark.parametrize("program", ["nll", "picture"])
+def test_an_embedding_that_is_too_large(world, tmp_path, refused, program, word):
     def change(state):
         for side in ("encoder", "decoder"):
-            state["model"][f"{side}.embed_tokens.weight"][word, ::2] = value
+            state["model"][f"{side}.embed_tokens.weight"][word, ::2] = 3e38
 
     checkpoint = change_checkpoint(world, tmp_path, change)
-    places = {"model": checkpoint, "data": world / "data/bin", "out": tmp_path / "out.png"}
-    text = refused(*COMMANDS[program].format(**places).replace("--text a", "--text=abcde").split())
-    assert text.startswith(f"{checkpoint}: what its model computes is not finite, or absurdly large")
+    words = COMMANDS[program].format(model=checkpoint, data=world / "data/bin", out=tmp_path / "out").split()
+    line = refused(*("a b c d e" if argument == "a" else argument for argument in words))
+    assert line.startswith(f"{checkpoint}: what its model computes is not finite, or absurdly large")
 
 
 def test_parameters_of_a_criterion_are_finite(refused_model):
