@@ -26,8 +26,8 @@ def shown(value: Any, most: int = 80) -> str:
 
 
 def whole(name: str, value: Any, low: int = 1, high: int = MOST) -> int:
-    """A whole number from low to high, from an int or decimal digits without leading zeros, or a LabError."""
-    written = isinstance(value, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,3999}", value, re.ASCII)
+    """A whole number from low to high, from an int or decimal digits. Another value is a LabError."""
+    written = isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,4000}", value, re.ASCII)
     count = int(value) if written else value
     if type(count) is int and low <= count <= high:
         return count
