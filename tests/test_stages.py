@@ -90,12 +90,15 @@ def start(tmp_path):
         process.communicate()
 
 
-def is_running(number):
-    try:
-        os.kill(number, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def has_ended(number, seconds=10):
+    """Whether a process ends soon: it also exists until its parent, for an orphan the first process, reads its status."""
+    for _ in range(100 * seconds):
+        try:
+            os.kill(number, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def test_what_has_its_name_is_complete_and_stays(capsys):
@@ -181,7 +184,7 @@ def test_a_signal_ends_the_process_of_a_stage(start, place, number):
     process.send_signal(number)
     process.communicate(timeout=60)
     assert process.returncode not in (0, None)
-    assert not is_running(int((place / "child").read_text()))
+    assert has_ended(int((place / "child").read_text()))
     assert "texts" not in names()
     made(Stage("texts", text("")), settings=[])
     assert names() == ["settings", "texts"]
