@@ -91,7 +91,7 @@ def start(tmp_path):
 
 
 def has_ended(number, seconds=10):
-    """Whether a process ends soon: it also exists until its parent, for an orphan the first process, reads its status."""
+    """Whether a process ends soon. It exists until its parent reads its status: of an orphan, the first process."""
     for _ in range(100 * seconds):
         try:
             os.kill(number, 0)
