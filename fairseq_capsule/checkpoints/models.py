@@ -77,7 +77,9 @@ def building(
     """
     try:
         yield
-    except UserError:
+    except UserError as error:
+        if str(error).startswith("--"):  # an option of the checkpoint, as if the user had given it
+            raise UserError(f"{checkpoint}: {error}") from error
         raise
     except (Exception, SystemExit) as error:
         if isinstance(error, OSError) and error.filename:  # its message names a file
@@ -168,19 +170,8 @@ def _refuse_absurd_results(checkpoint: Path, model: BaseFairseqModel, task: Fair
     Finite parameters can be too large, also those of a single word. One word is tried at once.
     """
     decoder = getattr(model, "decoder", model)  # some models of fairseq are an encoder
-    decode = decoder.forward
-
-    @functools.wraps(decode)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        results = decode(*args, **kwargs)
-        if isinstance(results, tuple) and not results[0].abs().max() <= LARGEST_RESULT:
-            raise UserError(
-                f"{checkpoint}: what its model computes is not finite, or absurdly large, so its parameters are "
-                "damaged; copy the file again, or train again"
-            )
-        return results
-
-    vars(decoder)["forward"] = checked  # fairseq's search calls it, without the hooks of torch
+    # fairseq's search calls it, without the hooks of torch. A partial, which can be copied with its decoder.
+    vars(decoder)["forward"] = functools.partial(_checked_results, decoder, str(checkpoint))
     words = task.source_dictionary
     inputs = {"src_tokens": torch.tensor([[words.unk(), words.eos()]]), "src_lengths": torch.tensor([2])}
     inputs["prev_output_tokens"] = torch.tensor([[task.target_dictionary.eos()]])
@@ -190,6 +181,16 @@ def _refuse_absurd_results(checkpoint: Path, model: BaseFairseqModel, task: Fair
     }
     if required <= inputs.keys():  # not such as a model that is not autoregressive
         model(**inputs)
+
+
+def _checked_results(decoder: Any, checkpoint: str, *args: Any, **kwargs: Any) -> Any:
+    results = type(decoder).forward(decoder, *args, **kwargs)
+    if isinstance(results, tuple) and not results[0].abs().max() <= LARGEST_RESULT:
+        raise UserError(
+            f"{checkpoint}: what its model computes is not finite, or absurdly large, so its parameters are damaged; "
+            "copy the file again, or train again"
+        )
+    return results
 
 
 def _name(part: Any) -> Any:
