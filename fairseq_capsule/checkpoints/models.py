@@ -185,7 +185,10 @@ def _refuse_absurd_results(checkpoint: Path, model: BaseFairseqModel, task: Fair
 
 def _checked_results(decoder: Any, checkpoint: str, *args: Any, **kwargs: Any) -> Any:
     results = type(decoder).forward(decoder, *args, **kwargs)
-    if isinstance(results, tuple) and not results[0].abs().max() <= LARGEST_RESULT:
+    if not isinstance(results, tuple):  # of some models of fairseq
+        return results
+    low, high = results[0].aminmax()
+    if not (low >= -LARGEST_RESULT and high <= LARGEST_RESULT):  # also of NaN
         raise UserError(
             f"{checkpoint}: what its model computes is not finite, or absurdly large, so its parameters are damaged; "
             "copy the file again, or train again"
