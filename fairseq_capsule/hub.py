@@ -41,12 +41,9 @@ def load(checkpoint: Union[str, Path], data: Union[str, Path], **options: Any) -
     """Load a trained model of this package or of fairseq, with the dictionaries of binarised data.
 
     Args:
-        checkpoint: the file of the model.
-        data: the folder that fairseq-preprocess wrote.
+        checkpoint: the file of the model. A UserError says if it is broken.
+        data: the folder that fairseq-preprocess wrote. Dictionaries of another model raise a UserError.
         options: fairseq's options, such as `tokenizer`, `bpe` and `bpe_codes`.
-
-    Raises:
-        UserError: a file is broken, or the dictionaries do not belong to the checkpoint.
     """
     checkpoint = Path(checkpoint)
     # Not hub_utils.from_pretrained: it splits names at a colon into several files. It also reads a file `code` next to

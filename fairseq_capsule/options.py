@@ -1,7 +1,4 @@
-"""Options of models and commands: their names, allowed ranges, and sets of whole numbers such as `1-3` or `1,4-6`.
-
-The module imports neither torch nor fairseq, because commands that work without torch use it for their arguments.
-"""
+"""Options of models and commands, without torch: names, allowed ranges, sets of whole numbers (`1-3`, `1,4-6`)."""
 
 import itertools
 import re
@@ -17,7 +14,7 @@ MOST_ITERATIONS = 100  # of a routing
 def number_ranges(text: str, lowest: int, highest: int) -> Optional[List[range]]:
     """Parse a text such as `1-3` or `1,4-6` into ranges, which are not expanded because they may be long.
 
-    The result is None if the text has another form or names a number outside `lowest` to `highest`.
+    The result is None for another form, or a number outside `lowest` to `highest`.
     """
     ranges = []
     for part in text.split(","):
@@ -53,43 +50,40 @@ SIZES = re.compile(r".*_(layers|positions|dim|size|heads|capsules|sublayers)")
 MAY_BE_0 = ("base_layers",)  # other options set "lowest" in their metadata
 
 
-def _check_range(item: "Field[Any]", value: Any) -> None:
+def _range_of(item: "Field[Any]", value: float) -> Optional[str]:
+    """Return what the value of an option must be, or None if it is allowed."""
     name = item.name
-    if item.type is int and isinstance(value, float):
-        raise UserError(f"{option(name)} must be a whole number, not {value}")
-    if value is None or isinstance(value, bool) or not isinstance(value, (int, float)):
-        return
     if PROBABILITIES.fullmatch(name) and not 0 <= value < 1:
-        raise UserError(f"{option(name)} must be at least 0 and below 1, not {value}")
+        return "at least 0 and below 1"
     lowest = 0 if name in MAY_BE_0 else item.metadata.get("lowest", 1)
     if (SIZES.fullmatch(name) or ITERATIONS.fullmatch(name)) and not value >= lowest:
-        raise UserError(f"{option(name)} must be at least {lowest}, not {value}")
-    if ITERATIONS.fullmatch(name) and value > MOST_ITERATIONS:
-        raise UserError(f"{option(name)} must be at most {MOST_ITERATIONS}, not {value}")
+        return f"at least {lowest}"
+    return f"at most {MOST_ITERATIONS}" if ITERATIONS.fullmatch(name) and value > MOST_ITERATIONS else None
 
 
 def validated(config: Any, dataclass_type: Type[Config]) -> Config:
     """Check a config (a DictConfig, a namespace or a preset's object) and convert it to `dataclass_type`.
 
     Choices and other values of text options become plain strings. Ranges of probabilities, sizes and iterations follow
-    from the names of the options. `__post_init__` of the dataclass checks dependencies between options.
-
-    Raises:
-        UserError: a value is not allowed.
+    from the names of the options. `__post_init__` of the dataclass checks dependencies between options. A value that is
+    not allowed raises a UserError.
     """
     values = {}
     for item in fields(dataclass_type):  # type: ignore[arg-type]
-        if hasattr(config, item.name):
-            value = getattr(config, item.name)
-            if isinstance(item.type, type) and issubclass(item.type, Enum):
-                allowed = [member.value for member in item.type]
-                if str(value) not in allowed:
-                    raise UserError(f"{option(item.name)} must be one of {', '.join(allowed)}, not {value!s}")
-                value = str(value)
-            _check_range(item, value)
-            if item.type in (str, Optional[str]) and value is not None:
-                value = str(value)  # a set of layers may be one number
-            values[item.name] = value
+        if not hasattr(config, item.name):
+            continue
+        value, needed = getattr(config, item.name), None
+        if isinstance(item.type, type) and issubclass(item.type, Enum):
+            allowed, value = [member.value for member in item.type], str(value)
+            needed = None if value in allowed else f"one of {', '.join(allowed)}"
+        elif item.type is int and isinstance(value, float):
+            needed = "a whole number"
+        elif isinstance(value, (int, float)) and not isinstance(value, bool):
+            needed = _range_of(item, value)
+        if needed is not None:
+            raise UserError(f"{option(item.name)} must be {needed}, not {value}")
+        as_text = item.type in (str, Optional[str]) and value is not None  # a set of layers may be one number
+        values[item.name] = str(value) if as_text else value
     return dataclass_type(**values)
 
 
@@ -104,10 +98,7 @@ def option(name: str) -> str:
 
 
 def layer_set(name: str, text: str, layers: int) -> List[int]:
-    """Parse a set of layers, such as `all`, `1-3` or `1,4-6`, into layer numbers from 1 to `layers`.
-
-    Raises a UserError if the text has another form, or names another layer.
-    """
+    """Parse a set of layers, `all`, `1-3` or `1,4-6`, into numbers from 1 to `layers`; raise a UserError for others."""
     chosen = number_set("1-" + str(layers) if text == "all" else text, 1, layers)
     if chosen is None:
         raise UserError(f"{option(name)}: {text!r} must name layers from 1 to {layers}; write all, 1-3 or 1,4-6")
@@ -116,24 +107,14 @@ def layer_set(name: str, text: str, layers: int) -> List[int]:
 
 # Readings of the papers: options that change what the same paper means, and that older checkpoints do not have.
 # For each, an option that marks the models that have it, and the value of models trained without it.
-READINGS = {
-    "decoder_norms": ("decoder_context", "after"),
-    "guided_reduction": ("guided_heads", "sum"),
-}
+READINGS = {"decoder_norms": ("decoder_context", "after"), "guided_reduction": ("guided_heads", "sum")}
 
 
 def readings(options: Any) -> Dict[str, str]:
-    """Return the readings of a model, by option; without those that have no effect in it.
-
-    Args:
-        options: of the model: a config, a mapping or a Namespace.
-    """
+    """Return the readings in a model's options (a config, a mapping or a Namespace); without those of no effect."""
     values = options if isinstance(options, Mapping) else getattr(options, "__dict__", {})
-    return {
-        name: str(values[name])
-        for name, (marker, _) in READINGS.items()
-        if name in values and str(values.get(marker)) != "none"
-    }
+    markers = {name: marker for name, (marker, _) in READINGS.items() if name in values}
+    return {name: str(values[name]) for name, marker in markers.items() if str(values.get(marker)) != "none"}
 
 
 def in_words(chosen: Mapping[str, str]) -> str:

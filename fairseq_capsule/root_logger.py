@@ -1,4 +1,4 @@
-"""The root logger, which fairseq sets to DEBUG when it is imported. Then every library would log how it works."""
+"""The root logger, which fairseq sets to DEBUG when it is imported: every library would log how it works."""
 
 import logging
 from contextlib import contextmanager

@@ -16,15 +16,8 @@ MOST_EXPANSION = 1000  # an archive of parameters and dictionaries shrinks to a 
 def unpack(name: str, path: Path) -> None:
     """Replace a tar archive by a folder with its files. If one folder contains all files, it is that folder.
 
-    Only folders and regular files are unpacked, under relative names. The archive is removed after everything else.
-
-    Args:
-        name: how messages call the archive.
-        path: the archive's file.
-
-    Raises:
-        UserError: it is no tar archive, contains something else, or unpacks to more than `MOST_EXPANSION` times its
-            size. The archive is unchanged, and nothing is left of what was unpacked.
+    Only folders and regular files are unpacked, under relative names. Anything else, or more than `MOST_EXPANSION`
+    times the archive's size, raises a UserError: the archive, called `name`, is unchanged, and nothing else is left.
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=os.path.dirname(os.path.abspath(path))) as beside:
@@ -50,10 +43,8 @@ def _write_members(name: str, archive: tarfile.TarFile, folder: Path, most: int)
         place = PurePosixPath(member.name)
         plain = member.name.isprintable() and not place.is_absolute() and ".." not in place.parts
         if not (plain and (member.isdir() or member.isreg() and member.sparse is None)):
-            raise UserError(
-                f"{name}: not unpacked: {member.name[:80]!r} in it is not a file or folder inside the archive; "
-                "unpack it yourself and name the folder"
-            )
+            problem = f"{member.name[:80]!r} in it is not a file or folder inside the archive"
+            raise UserError(f"{name}: not unpacked: {problem}; unpack it yourself and name the folder")
         most -= member.size
         if most < 0:
             raise UserError(f"{name}: not unpacked: it would be more than {MOST_EXPANSION} times as large")

@@ -19,11 +19,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
 
     The mean is computed in float64 and cast back to the type of each tensor. Everything else, including parameters that
     are not floating-point tensors, comes from the last file. Its optimiser state, average over updates (EMA) and
-    validation score are dropped, because they do not belong to the mean.
-
-    Raises:
-        UserError: a file is not a checkpoint, has no parameters, has parameters that are not finite, or differs from
-            the first file in the names or shapes of the parameters.
+    validation score are dropped, because they do not belong to the mean. A file that is not a checkpoint, has no or
+    infinite parameters, or differs from the first in their names or shapes raises a UserError.
     """
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}  # of the first checkpoint
@@ -37,10 +34,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
         for name in [*shapes, *own]:
             shape, first = own.get(name, "missing"), shapes.get(name, "missing")
             if shape != first:
-                raise UserError(
-                    f"{path}: parameter {name} is {shape}, in {paths[0]} it is {first}; "
-                    "average checkpoints of one model"
-                )
+                problem = f"parameter {name} is {shape}, in {paths[0]} it is {first}"
+                raise UserError(f"{path}: {problem}; average checkpoints of one model")
         for name, tensor in checkpoint["model"].items():
             if tensor.is_floating_point():
                 sums[name] = sums[name] + tensor if name in sums else tensor.double()
@@ -50,9 +45,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
     kept = {key: value for key, value in checkpoint["extra_state"].items() if key not in ("ema", "ema_fp32_params")}
     return {
         **checkpoint,
-        # Converted as fairseq saves it, because a DictConfig is not plain data and would be refused when loaded. This
-        # resolves only interpolations that fairseq adds to configs of older options. A checkpoint with other ones is
-        # not loaded.
+        # As fairseq saves it: a DictConfig would be refused when loaded. The only interpolations are those that fairseq
+        # adds to configs of older options.
         "cfg": OmegaConf.to_container(checkpoint["cfg"], resolve=True, enum_to_str=True),
         "model": _tied(parameters),
         "last_optimizer_state": None,
@@ -61,11 +55,7 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
 
 
 def load(path: Path) -> Dict[str, Any]:
-    """Read a fairseq checkpoint to the CPU.
-
-    Raises:
-        UserError: the file is not a checkpoint of a training.
-    """
+    """Read a fairseq checkpoint to the CPU. A file that is not a checkpoint of a training raises a UserError."""
     checkpoint = read_checkpoint(path)
     if not all(isinstance(checkpoint.get(part), Mapping) for part in ("cfg", "model", "extra_state")):
         raise UserError(f"{path}: damaged, or not a checkpoint of fairseq-train; leave it out")
@@ -73,10 +63,7 @@ def load(path: Path) -> Dict[str, Any]:
 
 
 def _tied(parameters: "OrderedDict[str, Tensor]") -> "OrderedDict[str, Tensor]":
-    """Let equal matrices share one storage, so that it is saved once.
-
-    A training on a GPU saves tied embeddings once for each name.
-    """
+    """Let equal matrices share one storage. A training on a GPU saves tied embeddings once for each name."""
     first: Dict[Tuple[torch.Size, torch.dtype, float], Tensor] = {}
     for name, tensor in parameters.items():
         if tensor.dim() > 1:

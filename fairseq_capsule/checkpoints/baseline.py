@@ -1,7 +1,4 @@
-"""A model that starts from the checkpoint of a trained baseline: its architecture, its computation, its parameters.
-
-The checkpoint is read once, by `read_checkpoint`, and handed to each function.
-"""
+"""A model that starts from the checkpoint of a trained baseline: its architecture, its computation, its parameters."""
 
 import logging
 import re
@@ -49,26 +46,21 @@ NEEDED = re.compile(r"(encoder|decoder)_(layers|embed_dim|hidden_size|attention_
 def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
     """Copy the sizes, the layer options and the sharing of embeddings from a baseline to a model's config.
 
-    Args:
-        config: the options that fairseq passes to `build_model`. It is changed in place, so that the checkpoints of the
-            training contain the options that the model was built with.
-        path, state: the name and the content of a checkpoint of a Transformer or an LSTM.
-
-    Raises:
-        UserError: the checkpoint has another kind of model, or an option with an impossible value.
+    `config` has the options that fairseq passes to `build_model`. It is changed in place, so that the checkpoints of
+    the training contain the options that the model was built with. Another kind of model in the checkpoint `state`, or
+    an option with an impossible value, raises a UserError.
     """
     label = f"--like-baseline {path}"
     # A forged size could fill the memory. No real size exceeds the largest dimension of a parameter with content.
     shapes = [parameter.shape for parameter in _parameters(label, state).values() if parameter.numel()]
     largest = max((side for shape in shapes for side in shape), default=0)
-    options, taken = _flat(model_options(state)), {}
+    options, taken = _flat(model_options(state)), []
     for name in list(vars(config) if isinstance(config, Namespace) else config):
         value = options.get(name)
         if name not in options:
             if NEEDED.fullmatch(name):
-                raise UserError(
-                    f"{label}: it has no option {name}; name a baseline of the model's kind, Transformer or LSTM"
-                )
+                remedy = "name a baseline of the model's kind, Transformer or LSTM"
+                raise UserError(f"{label}: it has no option {name}; {remedy}")
             continue
         if CHOICE.fullmatch(name):
             allowed = type(value) is bool or (isinstance(value, str) and re.fullmatch(r"\w{1,20}", value, re.ASCII))
@@ -76,14 +68,14 @@ def take_architecture(config: Any, path: str, state: Dict[str, Any]) -> None:
             allowed = type(value) is int and 1 <= value <= (len(shapes) if name.endswith("_layers") else largest)
         else:
             continue
-        taken[name] = value
+        taken.append(f"{name}={value}")
         try:
             if not allowed and value is not None:  # None leaves the option to fairseq
                 raise ValueError(name)
             setattr(config, name, value)
         except (OmegaConfBaseException, ValueError) as error:
             raise UserError(f"{label}: its {name} cannot be {str(value)[:40]!r}") from error
-    logger.info(f"{path}: took {', '.join(f'{name}={value}' for name, value in taken.items())}")
+    logger.info(f"{path}: took {', '.join(taken)}")
 
 
 def refuse_other_computation(
@@ -91,15 +83,9 @@ def refuse_other_computation(
 ) -> None:
     """Refuse a baseline that computes something else with the same parameters, such as another number of heads.
 
-    Options that a checkpoint does not have, or that have no value, are not compared.
-
-    Args:
-        config: the options of the model.
-        path, state: the name and the content of the baseline's checkpoint.
-        routing_options: returns the names of the options that a config's mechanisms set.
-
-    Raises:
-        UserError: an option that determines the computation differs, or one of a mechanism that the baseline contains.
+    An option that determines the computation of the model with options `config`, or one of a mechanism in the baseline,
+    must not differ; otherwise a UserError is raised. Options without a value are not compared. `routing_options`
+    returns the names of the options that a config's mechanisms set.
     """
     options, own = _flat(model_options(state)), _flat(config)
     without_effect = READINGS.keys() - readings(options)
@@ -107,73 +93,54 @@ def refuse_other_computation(
     for name in sorted(compared & options.keys() & own.keys()):
         theirs, ours = options[name], own[name]
         if theirs is not None and ours is not None and str(theirs) != str(ours):
-            raise UserError(
-                f"--init-from-baseline {path}: its {name} is {str(theirs)[:40]!r}, but that of the model is "
-                f"{str(ours)[:40]!r}; use the options of the baseline"
-            )
+            values = f"is {str(theirs)[:40]!r}, but that of the model is {str(ours)[:40]!r}"
+            raise UserError(f"--init-from-baseline {path}: its {name} {values}; use the options of the baseline")
 
 
 def init_from_baseline(
     model: BaseFairseqModel,
     path: str,
     state: Dict[str, Any],
-    source_dictionary: Dictionary,
-    target_dictionary: Dictionary,
+    source: Dictionary,
+    target: Dictionary,
     added: Collection[str],
     removed: Collection[str],
 ) -> None:
     """Copy all parameters of a baseline into a model. The other parameters of the model keep their initialisation.
 
-    The names of those that the baseline does not have, and of those that the model does not have, are logged.
-
-    Args:
-        path, state: the name and the content of the baseline's checkpoint. The names of its parameters are updated.
-        source_dictionary, target_dictionary: the dictionaries of the data.
-        added, removed: the names of the parameters that the model's mechanisms added to those of the baseline's kind,
-            and of those that they removed.
-
-    Raises:
-        UserError: the baseline has another dictionary, other dimensions, other parameters (but for those that
-            mechanisms change), or separate embeddings that the model shares.
+    The names of the others on both sides are logged. The checkpoint's `state` gets the present names of parameters.
+    `added` and `removed` are the names of parameters that mechanisms added to those of the baseline's kind or removed.
+    Another dictionary, other dimensions, other parameters than these, and separate embeddings that the model shares
+    raise a UserError.
     """
     label = f"--init-from-baseline {path}"
     baseline = _parameters(label, state)
-    refuse_other_dictionaries(label, state, source_dictionary, target_dictionary)
+    refuse_other_dictionaries(label, state, source, target)
     model.upgrade_state_dict(baseline)
-    own = model.state_dict()
-    parameters = [name for name, _ in model.named_parameters(remove_duplicate=False)]
+    own, parameters = model.state_dict(), dict(model.named_parameters(remove_duplicate=False))
     absent = [name for name in baseline if name not in own and not name.endswith(WITHOUT_MEANING)]
     strangers = [name for name in absent if name not in removed]
     if strangers:
-        raise UserError(
-            f"{label}: the model has no {_names(strangers)}; use the architecture, the layers and the options of the "
-            "baseline"
-        )
+        remedy = "use the architecture, the layers and the options of the baseline"
+        raise UserError(f"{label}: the model has no {_names(strangers)}; {remedy}")
     for name, value in baseline.items():
         if name in own and own[name].shape != value.shape:
-            raise UserError(
-                f"{label}: {name} has the shape {tuple(value.shape)} there and {tuple(own[name].shape)} in the model; "
-                "use the dimensions of the baseline"
-            )
+            shapes = f"{tuple(value.shape)} there and {tuple(own[name].shape)} in the model"
+            raise UserError(f"{label}: {name} has the shape {shapes}; use the dimensions of the baseline")
     new = [name for name in parameters if name not in baseline]
     missing = [name for name in new if name not in added]
     if missing:
-        raise UserError(
-            f"{label}: it has no {_names(missing)}, which no mechanism adds; use the layers and the options of the "
-            "baseline"
-        )
+        remedy = "use the layers and the options of the baseline"
+        raise UserError(f"{label}: it has no {_names(missing)}, which no mechanism adds; {remedy}")
     first: Dict[int, str] = {}
-    for name, parameter in model.named_parameters(remove_duplicate=False):
+    for name, parameter in parameters.items():
         other = first.setdefault(id(parameter), name) if name in baseline else name
         if other != name and not torch.equal(baseline[name], baseline[other]):
-            raise UserError(
-                f"{label}: {other} and {name} differ there but are shared in the model; share only the embeddings "
-                "that the baseline shares"
-            )
+            remedy = "share only the embeddings that the baseline shares"
+            raise UserError(f"{label}: {other} and {name} differ there but are shared in the model; {remedy}")
     model.load_state_dict({**own, **{name: value for name, value in baseline.items() if name in own}})
-    logger.info(
-        f"{path}: took {len(parameters) - len(new)} of the model's {len(parameters)} parameters; new: {_names(new)}"
-    )
+    number = len(parameters)
+    logger.info(f"{path}: took {number - len(new)} of the model's {number} parameters; new: {_names(new)}")
     logger.info(f"{path}: left out, because a mechanism replaces them: {_names(absent)}")
 
 
@@ -182,9 +149,9 @@ def _names(names: List[str]) -> str:
 
 
 def _parameters(label: str, state: Dict[str, Any]) -> Dict[str, Tensor]:
-    if not isinstance(state.get("model"), dict):
+    parameters = state.get("model")
+    if not isinstance(parameters, dict):
         raise UserError(f"{label}: it contains no model")
-    parameters: Dict[str, Tensor] = state["model"]
     return parameters
 
 

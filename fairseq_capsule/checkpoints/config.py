@@ -51,14 +51,7 @@ LOGGING = "job_logging_cfg."
 
 
 def check_config(state: Dict[str, Any]) -> None:
-    """Check that the config of a checkpoint keeps the rules.
-
-    Args:
-        state: new objects, as `contents` builds them.
-
-    Raises:
-        UserError: it breaks a rule. The message names the option.
-    """
+    """Raise a UserError that names the option if the config of a checkpoint, built by `contents`, breaks a rule."""
     for part, kinds in (("cfg", (type(None), dict)), ("args", (type(None), Namespace))):
         if type(state.get(part)) not in kinds:
             raise UserError(f"its {part} is of type {type(state[part]).__name__}, which is not a config")
@@ -71,9 +64,8 @@ def check_config(state: Dict[str, Any]) -> None:
     for count, (name, key, value) in enumerate(values):
         characters += len(value) if isinstance(value, str) else 0
         if count > MOST_VALUES or characters > MOST_TEXT:
-            raise UserError(
-                f"its config has more than {MOST_VALUES} values, or more than {MOST_TEXT} characters of text"
-            )
+            most = f"{MOST_VALUES} values, or more than {MOST_TEXT} characters of text"
+            raise UserError(f"its config has more than {most}")
         if key in WRITTEN and value is not None:
             raise UserError(f"its option {name} would write a file: {_excerpt(value)}")
         if not isinstance(value, str):
@@ -91,10 +83,7 @@ def check_config(state: Dict[str, Any]) -> None:
 
 
 def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, str, Any]]:
-    """Yield each value and container of nested options, as (dotted name, option name, value).
-
-    What a literal contains is among them, also if it names a file, because fairseq parses such options as literals too.
-    """
+    """Yield each value and container of nested options, and of literals, as (dotted name, option name, value)."""
     if depth > DEEPEST:
         raise UserError(f"its option {name} has more than {DEEPEST} levels of nesting")
     yield name or key, key, value
@@ -116,15 +105,12 @@ def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, 
         except ValueError:
             if FREE_TEXT.fullmatch(key):
                 return
-            raise UserError(
-                f"its option {name} is neither plain text nor a literal, so fairseq could run it: {_excerpt(value)}"
-            ) from None
+            problem = "neither plain text nor a literal, so fairseq could run it"
+            raise UserError(f"its option {name} is {problem}: {_excerpt(value)}") from None
         yield from _values(name or key, key, content, depth + 1)
     elif kind not in (type(None), bool, int, float, str):
-        raise UserError(
-            f"its option {name or key} is of type {kind.__module__}.{kind.__qualname__}; "
-            "options must be numbers, strings, lists or dicts"
-        )
+        allowed = "options must be numbers, strings, lists or dicts"
+        raise UserError(f"its option {name or key} is of type {kind.__module__}.{kind.__qualname__}; {allowed}")
 
 
 def _excerpt(value: Any) -> str:
@@ -135,12 +121,9 @@ def _excerpt(value: Any) -> str:
 def literal(text: str) -> Any:
     """Return the value of a Python or JSON literal: None, bools, numbers, strings, and lists, tuples and dicts of them.
 
-    Sums of lists and products of a list and a number are allowed too. The layers of fairseq's convolutional models are
-    written this way: `[(512, 3)] * 9 + [(1024, 3)] * 4`.
-
-    Raises:
-        TypeError: `text` is not a string. fairseq's `eval_bool` expects this error from `eval`.
-        ValueError: `text` is not such a literal.
+    Sums of lists and products of a list and a number are allowed too, for the layers of fairseq's convolutional models:
+    `[(512, 3)] * 9 + [(1024, 3)] * 4`. Other texts raise a ValueError, and what is no text a TypeError, which fairseq's
+    `eval_bool` expects from `eval`.
     """
     if not isinstance(text, str):
         raise TypeError(f"a literal must be a string, not {type(text).__name__}")

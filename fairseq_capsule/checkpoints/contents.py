@@ -66,28 +66,17 @@ class Numbers(NumberType):
             raise UserError(f"it contains a damaged array ({str(error)[:80]})") from error
 
 
-# What torch's unpickler calls for the names in a pickle, in addition to its own. The second name is that of numpy 1.
-CLASSES: List[Any] = [
-    Namespace,
-    (Numbers, "numpy._core.multiarray._reconstruct"),
-    (Numbers, "numpy.core.multiarray._reconstruct"),
-    (Numbers, "numpy.ndarray"),
-    (NumberType, "numpy.dtype"),
-]
+# What torch's unpickler calls for the names in a pickle, in addition to its own. `core` is the name in numpy 1.
+CLASSES: List[Any] = [Namespace, (NumberType, "numpy.dtype"), (Numbers, "numpy.ndarray")]
+CLASSES += [(Numbers, f"numpy.{core}.multiarray._reconstruct") for core in ("_core", "core")]
 
 
 def rebuild(content: bytes) -> Dict[str, Any]:
-    """Return what a checkpoint contains, in new objects.
+    """Return what the content of a checkpoint's file stands for, in new objects.
 
     They are plain data, `argparse.Namespace`s, arrays of numbers in the metrics, and dense tensors. Tensors that are
-    one in the file share a storage, which has no other bytes.
-
-    Args:
-        content: the file.
-
-    Raises:
-        UserError: it is not an archive as torch writes it, contains something else, or is not a checkpoint of fairseq.
-        pickle.UnpicklingError, RuntimeError, …: torch refuses it.
+    one in the file share a storage, which has no other bytes. Anything else raises a UserError, or the error with which
+    torch refuses it.
     """
     archive = content.startswith(FIRST)
     if archive:
@@ -123,15 +112,10 @@ Place = Optional[Tuple[Any, Any]]  # the place of a container, and the key of an
 
 
 class _Rebuilding:
-    """Builds values again. What is one object in the file, is one object again.
-
-    Args:
-        storages: those that torch read from the file.
-        longest: the size of the file. A tensor without values could have any other dimension.
-    """
+    """Builds values again. What is one object in the file, is one object again."""
 
     def __init__(self, storages: List[Any], longest: int):
-        self.longest = longest
+        self.longest = longest  # the size of the file: a tensor without values could have any dimension
         self.storages = {storage.data_ptr(): storage for storage in storages}
         self.copied = dict.fromkeys(self.storages, 0)
         self.tensors: Dict[Any, Tensor] = {}  # by storage and geometry
@@ -145,7 +129,6 @@ class _Rebuilding:
             return self.values[id(value)]
         if depth > DEEPEST:
             raise UserError(f"its {_name(place)} has more than {DEEPEST} levels of nesting")
-        new: Any
         if kind in (Tensor, nn.Parameter):
             new = self.tensor(place, torch.Tensor.detach(value))
         elif kind is Numbers and _name(place).split(".")[:2] == ["extra_state", "metrics"]:
@@ -160,16 +143,15 @@ class _Rebuilding:
                     raise UserError(f"its {_name(place)} has an entry whose name is not a number or a short text")
                 entries[key] = self.value((place, key), item, depth + 1)
         else:
-            kind_name = f"{kind.__module__}.{kind.__qualname__}"
-            raise UserError(f"its {_name(place)} is of type {kind_name}, which is not plain data")
+            full = f"{kind.__module__}.{kind.__qualname__}"
+            raise UserError(f"its {_name(place)} is of type {full}, which is not plain data")
         self.values[id(value)] = new
         return new
 
     def tensor(self, place: Place, tensor: Tensor) -> Tensor:
         """Return a dense tensor with the values of another one, which must have no attributes of its own.
 
-        A storage that is exactly the tensor is taken over without a copy. torch allocated it for the file, filled it,
-        and gave it to nothing but the tensors of the file, which nobody uses afterwards.
+        A storage that is exactly the tensor is taken over: only tensors of the file, which nobody uses, have it too.
         """
         if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
             kind = f"{tensor.device.type}, {'nested' if tensor.is_nested else tensor.layout}, {tensor.dtype}"
@@ -221,10 +203,8 @@ def _check(state: Dict[str, Any]) -> None:
                 raise UserError(f"its parameter {name} is of type {type(parameter).__name__}, not a tensor")
             counts = name.rpartition(".")[2] in COUNTED and parameter.dtype in NUMBERS
             if parameter.dtype not in PARAMETERS and not counts:
-                known = ", ".join(str(kind).removeprefix("torch.") for kind in PARAMETERS)
-                raise UserError(
-                    f"its parameter {name} is of type {parameter.dtype}; the types of parameters are {known}"
-                )
+                known = "the types of parameters are " + ", ".join(str(kind)[len("torch.") :] for kind in PARAMETERS)
+                raise UserError(f"its parameter {name} is of type {parameter.dtype}; {known}")
     for owner in (extra_state.get("train_iterator") or {}, *(state.get("optimizer_history") or ())):
         for count in COUNTS:
             if count in owner and not (type(owner[count]) is int and owner[count] >= 0):
@@ -232,11 +212,7 @@ def _check(state: Dict[str, Any]) -> None:
 
 
 def require_finite(path: Union[str, Path], parameters: Mapping[str, Tensor]) -> None:
-    """Check the parameters of a model or a criterion in a checkpoint.
-
-    Raises:
-        UserError: some are NaN or infinite.
-    """
+    """Raise a UserError if parameters of a model or a criterion in a checkpoint are NaN or infinite."""
     for name, parameter in parameters.items():
         if not parameter.flatten().isfinite().all():  # of more than 64 dimensions, torch cannot
             raise UserError(f"{path}: parameter {name} is not finite (NaN or infinite); leave this checkpoint out")

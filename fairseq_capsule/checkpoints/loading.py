@@ -3,14 +3,11 @@
 It reads a file once, builds its content again (`contents`), and checks its options before fairseq sees them
 (`config`), because fairseq evaluates several options as Python. Only this module patches fairseq:
 
-- In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours, whatever arguments it gets. torch
-  itself stays as it is.
+- In `checkpoint_utils` the name `torch` becomes a stand-in whose `load` is ours. torch itself stays as it is.
 - In `distributed.utils` too: there, `load` reads the checkpoint that rank 0 has built and broadcasts when several
   processes resume. fairseq has made a config of its options, whose classes are allowed only for this call.
-- `file_utils.load_archive_file` unpacks tar archives for the hub. `archives` does so instead, because fairseq's code
-  writes wherever an archive says.
-- `eval` in fairseq's modules parses only literals, in case a string arrives by another way. `utils.eval_str_list`,
-  `eval_str_dict`, `eval_bool` and about twenty models, criterions and optimisers use it. Each module gets its own
+- `file_utils.load_archive_file` unpacks tar archives for the hub with `archives`; fairseq would write anywhere.
+- `eval` in fairseq's modules parses only literals, in case a string arrives by another way. Each module gets its own
   `eval`, which hides Python's, when it is there or when a checkpoint is read.
 - `Trainer.load_checkpoint` refuses to continue a checkpoint with another reading of a paper. Only there a training
   knows both the file to restore and the options of its model before the parameters are loaded.
@@ -66,9 +63,7 @@ def install() -> None:
 def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
     """Read a checkpoint to the CPU, as fairseq does.
 
-    Raises:
-        UserError: the file is damaged, or contains something other than a checkpoint's data.
-        OSError: the path does not exist or cannot be read.
+    A UserError says if it is damaged, or contains something other than a checkpoint's data.
     """
     install()
     with _naming_the_file(regular_file(path)):
@@ -77,20 +72,13 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
 
 
 def read_options(path: Union[str, Path]) -> Dict[str, Any]:
-    """Read a checkpoint as it is in the file, with its options in plain dicts and Namespaces.
-
-    Raises: as `read_checkpoint`.
-    """
+    """Read a checkpoint as it is in the file, with its options in plain dicts and Namespaces."""
     with open(regular_file(path), "rb") as file:
         return load(file)
 
 
 def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
-    """Read a checkpoint from an open file, in place of `torch.load`. Options that it lacks are those it had.
-
-    Raises:
-        UserError: as `read_checkpoint`.
-    """
+    """Read a checkpoint from an open file, in place of `torch.load`. Options that it lacks are those it had."""
     _replace_eval()
     if isinstance(getattr(file, "name", None), str):
         regular_file(file.name)  # opened by fairseq
@@ -101,11 +89,9 @@ def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
 
 
 def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
-    """Add the readings that an older checkpoint lacks, with the values that it was trained with.
+    """Add the readings that an older checkpoint lacks to it, with the values that it was trained with.
 
-    Args:
-        state: what torch loaded from the file. It is changed in place. fairseq fills in its own defaults later, and
-            ignores `--model-overrides` of options that are missing.
+    fairseq fills in its own defaults later, and ignores `--model-overrides` of options that are missing.
     """
     for options in _all_options(state):
         values = vars(options) if isinstance(options, Namespace) else options
@@ -126,22 +112,16 @@ def _all_options(state: Mapping[str, Any]) -> List[Any]:
 
 
 def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> None:
-    """Refuse to continue a training with another reading. Its parameters may have the same names and shapes.
+    """Raise a UserError if the model's `options` have another reading than a checkpoint, the result of `with_readings`.
 
-    Args:
-        path, state: the file's name and content, the result of `with_readings`.
-        options: those of the model that is trained.
-
-    Raises:
-        UserError: a reading differs.
+    The parameters may have the same names and shapes.
     """
     old, own = readings(model_options(state)), readings(options)
-    for name in sorted(old.keys() & own.keys()):
-        if old[name] != own[name]:
-            raise UserError(
-                f"{path}: it was trained with {in_words({name: old[name]})}, but the model has "
-                f"{in_words({name: own[name]})}; continue with {old[name]}, or train anew in another --save-dir"
-            )
+    for name, value in old.items():
+        if own.get(name, value) != value:
+            trained, present = (in_words({name: reading}) for reading in (value, own[name]))
+            remedy = f"continue with {value}, or train anew in another --save-dir"
+            raise UserError(f"{path}: it was trained with {trained}, but the model has {present}; {remedy}")
 
 
 def _load_broadcast(file: Any, *_: Any, **__: Any) -> Any:
@@ -183,7 +163,7 @@ def _replace_eval() -> None:
 
 
 @contextlib.contextmanager
-def _naming_the_file(path: Union[str, Path]) -> Iterator[None]:
+def _naming_the_file(path: Any) -> Iterator[None]:
     """Raise errors of a checkpoint again, with the name of the file and the reason."""
     try:
         yield

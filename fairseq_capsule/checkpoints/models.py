@@ -34,15 +34,8 @@ BUILT = ("model", "task", "tokenizer", "bpe", "generation")  # parts of a config
 def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]] = None) -> Loaded:
     """Load a checkpoint's model in eval mode on the CPU, its config, and its task with binarised data.
 
-    Args:
-        checkpoint: the file of the model.
-        data: the folder that fairseq-preprocess wrote.
-        overrides: options that replace those of the checkpoint, as in fairseq's `--model-overrides`.
-
-    Raises:
-        UserError: the checkpoint or a dictionary is broken, a dictionary belongs to another run, or the options do not
-            fit the checkpoint's parameters.
-        OSError: a path does not exist.
+    `overrides` replace options of the checkpoint, as in fairseq's `--model-overrides`. A broken checkpoint or
+    dictionary, a dictionary of another run, or options that do not fit the parameters raise a UserError.
     """
     if os.pathsep in str(data):
         raise UserError(f"{data}: fairseq would read it as several folders, because of the {os.pathsep!r}; rename it")
@@ -107,24 +100,19 @@ def load_criterion(checkpoint: Path, cfg: DictConfig, task: FairseqTask) -> Fair
 
 
 def _require_parts(checkpoint: Path, state: Mapping[str, Any]) -> Union[DictConfig, Namespace]:
-    """Return the options of a checkpoint.
-
-    Raises:
-        UserError: there are no parameters or options, or the architecture or the task is missing or unknown.
-    """
+    """Return the options of a checkpoint, which must have parameters and name a known architecture and task."""
     parameters = state.get("model")
     if not isinstance(parameters, Mapping) or not parameters:
         raise UserError(f"{checkpoint}: it has no model parameters; name a checkpoint that a training wrote")
     config = state.get("args") or state.get("cfg")
     if isinstance(config, Namespace):
-        names = getattr(config, "arch", None), getattr(config, "task", None)
+        architecture, task = getattr(config, "arch", None), getattr(config, "task", None)
     elif isinstance(config, DictConfig):
-        names = _name(config.get("model")), _name(config.get("task"))
+        architecture, task = _name(config.get("model")), _name(config.get("task"))
     else:
         raise UserError(f"{checkpoint}: it has no model options; name a checkpoint that a training wrote")
-    known = (("architecture", {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY}), ("task", TASK_REGISTRY))
-    for name, (what, registry) in zip(names, known):
-        _require_known(checkpoint, what, name, registry)
+    _require_known(checkpoint, "architecture", architecture, {**MODEL_REGISTRY, **ARCH_MODEL_REGISTRY})
+    _require_known(checkpoint, "task", task, TASK_REGISTRY)
     return config
 
 
@@ -175,11 +163,9 @@ def _refuse_absurd_results(checkpoint: Path, model: BaseFairseqModel, task: Fair
     words = task.source_dictionary
     inputs = {"src_tokens": torch.tensor([[words.unk(), words.eos()]]), "src_lengths": torch.tensor([2])}
     inputs["prev_output_tokens"] = torch.tensor([[task.target_dictionary.eos()]])
-    parameters = inspect.signature(model.forward).parameters.values()
-    required = {
-        item.name for item in parameters if item.default is item.empty and item.kind is item.POSITIONAL_OR_KEYWORD
-    }
-    if required <= inputs.keys():  # not such as a model that is not autoregressive
+    parameters = [item for item in inspect.signature(model.forward).parameters.values() if item.default is item.empty]
+    # Others need more, such as a model that is not autoregressive.
+    if {item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD} <= inputs.keys():
         model(**inputs)
 
 
@@ -189,10 +175,8 @@ def _checked_results(decoder: Any, checkpoint: str, *args: Any, **kwargs: Any) -
         return results
     low, high = results[0].aminmax()
     if not (low >= -LARGEST_RESULT and high <= LARGEST_RESULT):  # also of NaN
-        raise UserError(
-            f"{checkpoint}: what its model computes is not finite, or absurdly large, so its parameters are damaged; "
-            "copy the file again, or train again"
-        )
+        problem = "what its model computes is not finite, or absurdly large, so its parameters are damaged"
+        raise UserError(f"{checkpoint}: {problem}; copy the file again, or train again")
     return results
 
 

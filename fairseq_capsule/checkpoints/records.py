@@ -21,8 +21,7 @@ END = struct.Struct("<4sQ2H2I4Q4sIQI4s4H2IH")  # for large archives, where it is
 def check_records(content: bytes) -> None:
     """Check that a file is an archive as torch writes it: records from its first byte on, and one list of them.
 
-    Raises:
-        UserError: it is not, a record is compressed, its checksum is wrong, or two records have one name.
+    A compressed record, a wrong checksum, a name that occurs twice, and anything else raise a UserError.
     """
     view = memoryview(content)
     try:
@@ -42,11 +41,9 @@ def check_records(content: bytes) -> None:
 
 
 def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[bytes, bytes, int]:
-    """Check a record. Return its name in lower case, as torch looks it up; its entry in the list; and its end.
+    """Check the record at `position`, with an entry in the list at `entry`; all records end at `most`.
 
-    Args:
-        position, entry: where the record, and its entry in the list, begin.
-        most: where all records end.
+    Return its name in lower case, as torch looks it up; its entry in the list; and its end.
     """
     _, _, _, _, method, time, date, checksum, size, _, length, more, *_ = ENTRY.unpack_from(view, entry)
     entry += ENTRY.size
@@ -56,11 +53,9 @@ def _record(view: memoryview, position: int, entry: int, most: int) -> Tuple[byt
     if size == LARGE:
         size = struct.unpack_from("<Q", view, entry + length + 4)[0]
     extra, in_header = (_large(size, packed, position) for packed in (size, 0))  # torch writes a header before the data
-    if more != len(extra):
-        raise _foreign(f"record {_excerpt(name)}")
     common = 0x808 if size else 0x800, 0, time, date
     padding = HEADER.unpack_from(view, position)[-1] - len(extra) - 4
-    if padding < 0:
+    if more != len(extra) or padding < 0:
         raise _foreign(f"record {_excerpt(name)}")
     header = HEADER.pack(FIRST, 0, *common, 0, 0, 0, length, len(extra) + 4 + padding)
     header += name + in_header + struct.pack("<2sH", b"FB", padding)

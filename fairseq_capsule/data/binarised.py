@@ -6,7 +6,7 @@ tokens, in 4 bytes; then for each sentence its first byte in the `.bin` file, in
 
 import struct
 from pathlib import Path
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Tuple
 
 import numpy as np
 
@@ -31,27 +31,18 @@ class BrokenFile(UserError):
 
 
 class BinarisedText:
-    """One language of a split.
+    """One language of a split: its files `index` and `data`, and its numbers of `sentences` and `tokens`.
 
-    Attributes:
-        index, data: its two files.
-        sentences: the number of sentences.
-        tokens: the number of tokens, with the end-of-sentence tokens.
+    The end-of-sentence tokens count too.
     """
 
     def __init__(self, index: Path):
-        """Check that the two files are complete and belong together, in constant memory.
-
-        Raises:
-            BrokenFile: a file is missing or broken, or the two do not belong together.
-        """
+        """Check in constant memory that the files are complete and belong together; otherwise raise a BrokenFile."""
         self.index, self.data = index, index.with_suffix(".bin")
         for path in (self.index, self.data):
             if not path.is_file():
                 raise BrokenFile(path, f"missing: {REMEDY}")
-        with open(index, "rb") as stream:
-            header = stream.read(HEADER.size)
-        self.sentences, self._type = self._read(header, index.stat().st_size)
+        self.sentences, self._type = self._read_header()
         self.tokens = self._sum_of_sizes()
         size, needed = self.data.stat().st_size, self.tokens * self._type.itemsize
         if size != needed:
@@ -71,13 +62,15 @@ class BinarisedText:
         for start in range(0, self.tokens, PIECE):
             tokens = self.piece(start, PIECE)
             for place in np.flatnonzero((tokens < 0) | (tokens >= size)):
-                problem = (
-                    f"token {start + place + 1} has the number {tokens[place]}, but the dictionary has 0 to {size - 1}"
-                )
-                raise BrokenFile(self.data, f"{problem}: {REMEDY} with the dictionary in its folder")
+                problem = f"token {start + place + 1} has the number {tokens[place]}"
+                remedy = f"but the dictionary has 0 to {size - 1}: {REMEDY} with the dictionary in its folder"
+                raise BrokenFile(self.data, f"{problem}, {remedy}")
 
-    def _read(self, header: bytes, size: int) -> Tuple[int, np.dtype]:
-        """Return the number of sentences and the type of a token, from the header of an index of `size` bytes."""
+    def _read_header(self) -> Tuple[int, np.dtype]:
+        """Return the number of sentences and the type of a token."""
+        size = self.index.stat().st_size
+        with open(self.index, "rb") as stream:
+            header = stream.read(HEADER.size)
         if header[: len(MAGIC)] != MAGIC[: len(header)] or not header:
             raise BrokenFile(self.index, f"not an index of fairseq-preprocess (--dataset-impl mmap): {REMEDY}")
         if len(header) < HEADER.size:
@@ -107,13 +100,11 @@ class BinarisedText:
 
 
 def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[str, BinarisedText]:
-    """Return the two texts of a split, by language, and check that all their files are complete.
+    """Return the two texts of a split, by language.
 
     Files in fairseq's older format (--dataset-impl cached) are skipped and left to fairseq. The folder may also have
-    other pairs of languages; if it has files of both directions, those of this one are read.
-
-    Raises:
-        BrokenFile: a file is incomplete, or the languages have different numbers of sentences.
+    other pairs of languages; if it has files of both directions, those of this one are read. An incomplete file, or
+    other numbers of sentences in the two languages, raise a BrokenFile.
     """
     texts: Dict[str, BinarisedText] = {}
     files = binarised_texts(folder, split)
@@ -131,21 +122,17 @@ def require_whole(folder: Path, split: str, source: str, target: str) -> Dict[st
     return texts
 
 
-def binarised_texts(folder: Path, split: Optional[str] = None) -> List[Path]:
+def binarised_texts(folder: Path, split: str = "*") -> List[Path]:
     """Return the indices `SPLIT.SOURCE-TARGET.LANGUAGE.idx` of a split or of all, without those of word alignments."""
-    files = [path for path in sorted(folder.glob("*.*-*.*.idx")) if split in (None, _split_of(path))]
+    files = (path for path in sorted(folder.glob("*.*-*.*.idx")) if split in ("*", path.name.partition(".")[0]))
     return [path for path in files if language_of(path) in path.name.split(".")[-3].split("-")]
 
 
 def splits_of(folder: Path) -> List[str]:
     """Return the splits that have an index in a folder."""
-    return sorted(set(map(_split_of, binarised_texts(folder))))
+    return sorted({index.name.partition(".")[0] for index in binarised_texts(folder)})
 
 
 def language_of(index: Path) -> str:
     """Return the language of an index: `de` for `test.en-de.de.idx`."""
     return index.name.split(".")[-2]
-
-
-def _split_of(index: Path) -> str:
-    return index.name.partition(".")[0]

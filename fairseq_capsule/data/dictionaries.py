@@ -15,13 +15,14 @@ from fairseq_capsule.errors import UserError
 
 ENTRY = re.compile(r"(?P<symbol>[^\r]+) \d{1,18}(?P<overwrite> #fairseq:overwrite)?\s*", re.ASCII)
 REMEDY = "copy the dictionary again from the run that made it"
+BINARISE = "binarise the data with the checkpoint's dictionary"
 DIGESTS = "dictionary_digests"  # key in the state of a task
 
 
 def read_dictionary(path: Union[str, Path]) -> Dictionary:
     """Read a dictionary of fairseq-preprocess. Raises a UserError if it is no UTF-8 text of lines `SYMBOL COUNT`.
 
-    A byte order mark, a symbol twice and an empty file are refused too.
+    It also refuses a byte order mark, a symbol that occurs twice and an empty file.
     """
     try:
         lines = read_lines(path)
@@ -66,27 +67,19 @@ def refuse_other_dictionaries(label: str, state: Dict[str, Any], source: Diction
         if not embeddings.dim():
             raise UserError(f"{label}: its {side}.embed_tokens.weight is not a matrix; train or copy it again")
         if len(embeddings) != len(dictionary):
-            raise UserError(
-                f"{label}: its {side}'s dictionary has {len(embeddings)} entries, but the data's has "
-                f"{len(dictionary)}; binarise the data with the checkpoint's dictionary"
-            )
+            sizes = f"has {len(embeddings)} entries, but the data's has {len(dictionary)}"
+            raise UserError(f"{label}: its {side}'s dictionary {sizes}; {BINARISE}")
     _refuse_other_digests(f"{label}: it", state.get("task_state"), source, target)
     for dictionary, language in zip((source, target), languages):
         file = os.path.join(folder, f"dict.{language}.txt")
         former = read_dictionary(file) if os.path.isfile(file) else dictionary
         if len(former) == len(dictionary) and former.symbols != dictionary.symbols:
-            raise UserError(
-                f"{label}: it was trained with the words of {file}, which differ from those of the data; "
-                "binarise the data with the checkpoint's dictionary"
-            )
+            problem = f"it was trained with the words of {file}, which differ from those of the data"
+            raise UserError(f"{label}: {problem}; {BINARISE}")
 
 
 def require_dictionaries(label: str, state: Dict[str, Any], data: Path) -> None:
-    """Refuse data without the dictionaries of a checkpoint's languages, or with other dictionaries.
-
-    Raises:
-        UserError: as `read_dictionaries` and `refuse_other_dictionaries`, or a dictionary is missing.
-    """
+    """Raise a UserError if data lacks a dictionary of a checkpoint's languages, or has other or broken ones."""
     dictionaries = read_dictionaries(data)
     _, languages = trained_on(state)
     if None in languages:
@@ -94,13 +87,10 @@ def require_dictionaries(label: str, state: Dict[str, Any], data: Path) -> None:
     known = [language for language in languages if language is not None]
     for language in known:
         if language not in dictionaries:
-            raise UserError(
-                f"{data}: no dict.{language}.txt, but {label} translates {'-'.join(map(str, languages))}; "
-                "name the data that it was trained on"
-            )
+            problem = f"no dict.{language}.txt, but {label} translates {'-'.join(map(str, languages))}"
+            raise UserError(f"{data}: {problem}; name the data that it was trained on")
     if len(known) == 2:
-        source, target = (dictionaries[language] for language in known)
-        refuse_other_dictionaries(label, state, source, target)
+        refuse_other_dictionaries(label, state, *(dictionaries[language] for language in known))
 
 
 def keep_digests(task: FairseqTask) -> None:
@@ -124,10 +114,8 @@ def _refuse_other_digests(what: str, task_state: Any, source: Dictionary, target
         return
     for side, digest in _digests(source, target).items():
         if former.get(side, digest) != digest:
-            raise UserError(
-                f"{what} was trained with other words than those of the data's {side} dictionary; "
-                "binarise the data with the checkpoint's dictionary"
-            )
+            problem = f"was trained with other words than those of the data's {side} dictionary"
+            raise UserError(f"{what} {problem}; {BINARISE}")
 
 
 def refuse_other_languages(label: str, state: Dict[str, Any], source: str, target: str) -> None:

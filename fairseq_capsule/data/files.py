@@ -9,12 +9,7 @@ from fairseq_capsule.errors import UserError
 
 
 def regular_file(path: Union[str, Path]) -> Path:
-    """Return the path of an input. A pipe or a device may never end, and several inputs are read twice.
-
-    Raises:
-        UserError: it is a folder, a pipe or a device.
-        OSError: it does not exist.
-    """
+    """Return the path of an input. A folder, a pipe or a device, which may never end, raises a UserError."""
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         raise UserError(f"{path}: a {'folder' if stat.S_ISDIR(mode) else 'pipe or a device'}; name a file")
@@ -22,21 +17,17 @@ def regular_file(path: Union[str, Path]) -> Path:
 
 
 def read_lines(path: Union[str, Path]) -> List[str]:
-    """Read the lines of a UTF-8 text.
+    """Read the lines of a UTF-8 text. An empty file, or one that is not UTF-8, raises a UserError that names the line.
 
     Only line feeds separate lines, because a sentence may contain other separators of Unicode.
-
-    Raises:
-        UserError: the file is empty, or is not UTF-8. Then the message names the line.
     """
     content = Path(path).read_bytes()
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{path}, line {line}: not UTF-8 ({error.reason}); convert it: iconv -f LATIN1 -t UTF-8"
-        ) from None
+        remedy = "convert it: iconv -f LATIN1 -t UTF-8"
+        raise UserError(f"{path}, line {line}: not UTF-8 ({error.reason}); {remedy}") from None
     if not text.strip():
         raise UserError(f"{path}: empty; give a file with one sentence on each line")
     return [line.rstrip("\r") for line in text.removesuffix("\n").split("\n")]

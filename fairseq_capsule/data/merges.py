@@ -13,22 +13,18 @@ MERGE = re.compile(r"[^ ]+ [^ ]+")
 
 def require_codes(path: Union[str, Path]) -> None:
     """Refuse codes that subword-nmt cannot read, with a UserError. subword-nmt itself would end the process."""
-    lines = read_lines(path)
+    lines, remedy = read_lines(path), "give the codes of subword-nmt that the data was prepared with"
     if lines[0].startswith("#version:") and len(lines) == 1:
-        raise UserError(f"{path}: it has no merges; give the codes of subword-nmt that the data was prepared with")
+        raise UserError(f"{path}: it has no merges; {remedy}")
     for number, line in enumerate(lines, start=1):
         names_version = number == 1 and line.startswith("#version:")
         if not (VERSION if names_version else MERGE).fullmatch(line):
-            raise UserError(
-                f"{path}, line {number}: {line[:40]!r} is not two pieces of a word; give the codes of subword-nmt that "
-                "the data was prepared with"
-            )
+            raise UserError(f"{path}, line {number}: {line[:40]!r} is not two pieces of a word; {remedy}")
 
 
 def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
-    """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece.
-
-    A file that is neither raises a UserError, also a model if SentencePiece is not installed.
+    """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece; raise a UserError if
+    it is neither, or SentencePiece is needed and not installed.
     """
     with open(path, "rb") as file:
         first = file.read(1)
@@ -42,7 +38,6 @@ def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
     try:
         SentencePieceProcessor(model_file=str(path))
     except RuntimeError as error:
-        raise UserError(
-            f"{path}: neither codes of subword-nmt nor a model of SentencePiece; name one of them"
-        ) from error
+        problem = "neither codes of subword-nmt nor a model of SentencePiece; name one of them"
+        raise UserError(f"{path}: {problem}") from error
     return {"bpe": "sentencepiece", "sentencepiece_model": str(path)}
