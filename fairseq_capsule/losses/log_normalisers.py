@@ -23,10 +23,9 @@ def weighted_log_normalisers(features: Tensor, embeddings: Tensor, weights: Tens
     device = features.device.type
     # Inside the autograd function, autocast would cast some of the products only.
     dtype = autocast_dtype(device) or features.dtype
+    features, embeddings = features[rows].to(dtype), embeddings.to(dtype)
     with without_autocast(device):
-        return _WeightedLogNormalisers.apply(
-            features[rows].to(dtype), embeddings.to(dtype), weights[rows], torch.is_grad_enabled()
-        )
+        return _WeightedLogNormalisers.apply(features, embeddings, weights[rows], torch.is_grad_enabled())
 
 
 class _WeightedLogNormalisers(torch.autograd.Function):
@@ -59,8 +58,6 @@ class _WeightedLogNormalisers(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], Optional[Tensor], None, None]:
-        features_gradient, embeddings_gradient = (
-            None if kept is None else (kept * gradient).to(ctx.dtype) for kept in ctx.saved_tensors
-        )
-        return features_gradient, embeddings_gradient, None, None
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
+        kept = ctx.saved_tensors  # the gradients of features and embeddings
+        return *(None if part is None else (part * gradient).to(ctx.dtype) for part in kept), None, None

@@ -11,13 +11,15 @@ from torch import Tensor
 from fairseq_capsule.losses.log_normalisers import weighted_log_normalisers
 from fairseq_capsule.routing.precision import without_autocast
 
+Mask = Optional[Tensor]
+
 
 def bag_of_words_loss(
     past: Tensor,
     future: Tensor,
     embeddings: Tensor,
     target: Tensor,
-    padding_mask: Optional[Tensor] = None,
+    padding_mask: Mask = None,
     *,
     reduction: str = "mean",
     steps: float = 1.0,
@@ -39,24 +41,20 @@ def bag_of_words_loss(
         embeddings: `E` `[V, C]`.
         target: `y` `[B, T]`.
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
-        reduction: "mean" or "sum".
+        reduction: "mean" or "sum"; another one raises a ValueError.
         steps: the share of target steps from which the loss is estimated, without bias. The steps are drawn in each
-            call; 1 uses all of them.
+            call; 1 uses all of them. A share outside (0, 1] raises a ValueError.
 
     Returns:
         A scalar of at least float32.
-
-    Raises:
-        ValueError: `steps` outside (0, 1], or another reduction.
     """
     _check(reduction)
     valid = _valid(target, padding_mask)
     step_weights, sizes = _step_weights(valid, steps, past.dtype), _bag_sizes(valid)
     word_weights = step_weights.expand_as(sizes) if reduction == "sum" else step_weights / sizes.clamp(min=1)
     # L is Σ_t w^P_t Σ_{τ<t} −log p_pre(y_τ | t) + w^F_t Σ_{τ≥t} −log p_sub(y_τ | t), with the weight w of each word.
-    normalisers = weighted_log_normalisers(
-        torch.stack([past, future]).flatten(0, -2), embeddings, (word_weights * sizes).flatten()
-    )
+    features = torch.stack([past, future]).flatten(0, -2)
+    normalisers = weighted_log_normalisers(features, embeddings, (word_weights * sizes).flatten())
     words = torch.nn.functional.embedding(target.masked_fill(~valid, 0), embeddings).to(word_weights.dtype)
     words = words.masked_fill(~valid.unsqueeze(-1), 0)
     until = words.cumsum(1)
@@ -73,7 +71,7 @@ def _check(reduction: str) -> None:
         raise ValueError(f"reduction must be mean or sum, not {reduction}")
 
 
-def _valid(target: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+def _valid(target: Tensor, padding_mask: Mask) -> Tensor:
     return torch.ones_like(target, dtype=torch.bool) if padding_mask is None else ~padding_mask
 
 
@@ -100,12 +98,7 @@ def _bag_sizes(valid: Tensor) -> Tensor:
 
 @torch.no_grad()
 def bag_overlap_by_step(
-    past: Tensor,
-    future: Tensor,
-    embeddings: Tensor,
-    target: Tensor,
-    padding_mask: Optional[Tensor] = None,
-    top: int = 5,
+    past: Tensor, future: Tensor, embeddings: Tensor, target: Tensor, padding_mask: Mask = None, top: int = 5
 ) -> Tuple[Tensor, Tensor]:
     """Compute the share of each bag's words that are among the most probable words (Zheng et al. 2019, §4.3).
 
@@ -129,10 +122,8 @@ def bag_overlap_by_step(
     dtype = torch.promote_types(past.dtype, torch.float32)  # in half precision many words would share the k-th place
     embeddings = embeddings.to(dtype)
     rates = []
-    for features, sizes, bags in (
-        (past, before, earlier & first.unsqueeze(1)),
-        (future, after, ~earlier & last.unsqueeze(1)),
-    ):
+    of_past, of_future = earlier & first.unsqueeze(1), ~earlier & last.unsqueeze(1)
+    for features, sizes, bags in ((past, before, of_past), (future, after, of_future)):
         probable = torch.zeros_like(bags)
         for i in range(len(target)):
             logits = features[i].to(dtype) @ embeddings.t()
@@ -171,7 +162,7 @@ def content_agreement_loss(
     state: Tensor,
     past_weight: Tensor,
     future_weight: Tensor,
-    padding_mask: Optional[Tensor] = None,
+    padding_mask: Mask = None,
     *,
     reduction: str = "mean",
 ) -> Tensor:
@@ -189,13 +180,10 @@ def content_agreement_loss(
         state: `z` `[B, T, C]`.
         past_weight, future_weight: `W^P` and `W^F`, `[C, P]`, or `[P, C]` with "sum".
         padding_mask: `[B, T]`, True marks padding of the target, on either side.
-        reduction: "mean" or "sum".
+        reduction: "mean" or "sum"; another one raises a ValueError.
 
     Returns:
         A scalar of at least float32.
-
-    Raises:
-        ValueError: another reduction.
     """
     _check(reduction)
     # In float16 a sum over a sentence, or a squared distance, may overflow.

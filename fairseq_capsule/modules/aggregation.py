@@ -5,7 +5,7 @@ from typing import Optional
 import torch
 from torch import Tensor, nn
 
-from fairseq_capsule.modules.layers import by_output, cast_votes, check_positive, feed_forward, sinusoids, xavier
+from fairseq_capsule.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, sinusoids, xavier
 from fairseq_capsule.routing import RoutingResult, dot_product_agreement, dynamic_routing
 
 
@@ -14,7 +14,7 @@ class CapsuleAggregation(nn.Module):
 
     Children vote with `f(h_i, θ_j) = ReLU(h_i W_j)`. The coupling of a child is a softmax over the parents. The
     agreement is `g(c_j) · g(h_i)` with one network `g` for both (separable composition and scoring, Eq. 14), or
-    `c_j · f(h_i, θ_j)` (Eq. 12).
+    `c_j · f(h_i, θ_j)` (Eq. 12). A number below 1 raises a ValueError.
 
     Args:
         embed_dim: size `d` of a child and of a parent.
@@ -32,9 +32,6 @@ class CapsuleAggregation(nn.Module):
     Parameters:
         vote_weight: `W_j^t`, `[r, M, d, d]`, or `[1, M, d, d]` if it is shared.
         score: `g`, `d → d → d`; only for separable scoring.
-
-    Raises:
-        ValueError: a number below 1.
     """
 
     AGREEMENTS = ("score",)  # exists with separable scoring and more than one iteration
@@ -62,9 +59,7 @@ class CapsuleAggregation(nn.Module):
         self.vote_weight = xavier(1 if share_weights else iterations, num_capsules, embed_dim, embed_dim)
         self.score = feed_forward(embed_dim, embed_dim, embed_dim) if separable_scoring and iterations > 1 else None
 
-    def forward(
-        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
-    ) -> RoutingResult:
+    def forward(self, hidden: Tensor, padding_mask: Mask = None, iterations: Optional[int] = None) -> RoutingResult:
         """Aggregate a sentence.
 
         Args:
@@ -74,10 +69,7 @@ class CapsuleAggregation(nn.Module):
 
         Returns:
             `RoutingResult(capsules [B, M, d], coupling [B, I, M])`; coupling is 0 at padding. The capsules are scaled
-            and may have positions; `squashed` removes both.
-
-        Raises:
-            ValueError: the routing does not have this number of iterations.
+            and may have positions; `squashed` removes both. Another number of iterations raises a ValueError.
         """
         if iterations is not None and not 1 <= iterations <= self.iterations:
             raise ValueError(f"iterations must be from 1 to {self.iterations}, not {iterations}")
@@ -98,9 +90,8 @@ class CapsuleAggregation(nn.Module):
             scored = self.score(capsules.to(self.vote_weight.dtype))
             return children.to(capsules.dtype) @ scored.to(capsules.dtype).transpose(1, 2)
 
-        routed = dynamic_routing(
-            votes, len(votes), padding_mask=padding_mask, competition=self.competition, agreement=agreement
-        )
+        count, competition = len(votes), self.competition
+        routed = dynamic_routing(votes, count, padding_mask=padding_mask, competition=competition, agreement=agreement)
         scaled = self.capsule_scale * routed.capsules
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
 
@@ -124,9 +115,7 @@ class SimpleAggregation(nn.Module):
     num_capsules = 4
     capsule_scale = 1.0
 
-    def forward(
-        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
-    ) -> RoutingResult:
+    def forward(self, hidden: Tensor, padding_mask: Mask = None, iterations: Optional[int] = None) -> RoutingResult:
         """Aggregate a sentence as `CapsuleAggregation.forward`. `M` is 4, the coupling is None."""
         if padding_mask is None:
             padding_mask = hidden.new_zeros(hidden.shape[:2], dtype=torch.bool)

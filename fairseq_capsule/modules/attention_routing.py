@@ -1,11 +1,13 @@
 """Capsule routing of the logits of self-attention, the addition of the capsule-Transformer to a layer."""
 
-from typing import Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
 
 from fairseq_capsule.routing import horizontal_routing, in_float32, route_last_token, vertical_routing
+
+Factors = Optional[Tuple[Tensor, Tensor]]
 
 
 class AttentionRouting(nn.Module):
@@ -16,17 +18,14 @@ class AttentionRouting(nn.Module):
     Args:
         num_heads: the number of heads `H`.
         vertical: whether heads are routed to positions.
-        horizontal: whether positions are routed to heads.
-        iterations: routing iterations.
-        causal: whether a query cannot attend to later keys, as in a decoder.
+        horizontal: whether positions are routed to heads. If both parts are off, a ValueError is raised.
+        iterations: routing iterations; fewer than 1 raise a ValueError.
+        causal: whether a query cannot attend to later keys, as in a decoder. The vertical part would reveal later words
+            (§3.4.3), which raises a ValueError.
 
     Parameters:
         acceptance: `W†` and `b` of Eq. 11, `H·H + H` numbers; only with the vertical part. They start at 0, so that
             each head accepts the same share.
-
-    Raises:
-        ValueError: fewer than 1 iteration, neither part, or the vertical part with a causal mask, which would reveal
-            later words (§3.4.3).
     """
 
     ATTACHED_AS = "routing"
@@ -57,7 +56,7 @@ class AttentionRouting(nn.Module):
             nn.init.zeros_(self.acceptance.bias)
 
     def capsules(
-        self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
+        self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None
     ) -> Tuple[Optional[Tensor], Optional[Tensor]]:
         """Compute the capsules of a whole sentence, `Ω↑` and `Ω↔` `[B, H, L, L]`. A part that is off is None.
 
@@ -70,9 +69,7 @@ class AttentionRouting(nn.Module):
         return vertical, self._horizontal(logits, padding_mask, factors)
 
     @in_float32  # converts half precision once for both parts, and casts the sum back once
-    def forward(
-        self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Optional[Tuple[Tensor, Tensor]] = None
-    ) -> Tensor:
+    def forward(self, logits: Tensor, padding_mask: Optional[Tensor] = None, factors: Factors = None) -> Tensor:
         """Compute `E + Ω↑ + Ω↔` `[B, H, L, L]`. Arguments as in `capsules`."""
         routed = logits
         if self.acceptance is not None:
@@ -95,14 +92,9 @@ class AttentionRouting(nn.Module):
         acceptance = nn.functional.linear(weights.sum(2), weight, bias).softmax(dim=-1)
         return acceptance[:, :, None, None], omega.unsqueeze(1)
 
-    def _horizontal(
-        self, logits: Tensor, padding_mask: Optional[Tensor], factors: Optional[Tuple[Tensor, Tensor]]
-    ) -> Optional[Tensor]:
-        if not self.horizontal:
-            return None
-        return horizontal_routing(
-            logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
-        )
+    def _horizontal(self, logits: Tensor, padding_mask: Optional[Tensor], factors: Factors) -> Optional[Tensor]:
+        options: Dict[str, Any] = {"padding_mask": padding_mask, "causal": self.causal, "factors": factors}
+        return horizontal_routing(logits, self.iterations, **options) if self.horizontal else None
 
     def forward_last(
         self, row: Tensor, queries: Optional[Tensor], keys: Optional[Tensor], logits: Tensor, scale: float

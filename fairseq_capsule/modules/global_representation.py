@@ -1,7 +1,6 @@
 """One vector for a sequence: words are routed to capsules, and the capsules are pooled (Weng et al. 2020, §2.1).
 
-The vectors of several layers do not depend on each other. `together` computes them in batched products, with as many
-kernels as for one layer. Each layer has a module with its own parameters.
+The vectors of several layers do not depend on each other: `together` computes them with as many kernels as for one.
 """
 
 from typing import Any, Iterable, Optional, Sequence
@@ -10,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_capsule.modules import layers
+from fairseq_capsule.modules.layers import Mask
 from fairseq_capsule.routing import RoutingResult, dynamic_routing
 
 POOLINGS = ("attentive", "mean", "concat")
@@ -27,16 +27,13 @@ class CapsulePooling(nn.Module):
         embed_dim: size `d` of a word and of the vector.
         num_capsules: `K`.
         capsule_dim: `d_c`, by default `d / K`, and at least 1.
-        iterations: routing iterations `r`.
-        pooling: "attentive", "mean" or "concat".
+        iterations: routing iterations `r`. A number or a size below 1 raises a ValueError.
+        pooling: "attentive", "mean" or "concat"; another one raises a ValueError.
 
     Parameters:
         vote_weight: `W_k` of Eq. 3, `[K, d, d_c]`.
         query: `FFN_q`, `d_c → d_c → d_c`; only for the attentive pooling.
         output: `FFN_o`, `d_c → d → d`, or `K·d_c → d → d` for concatenated capsules.
-
-    Raises:
-        ValueError: a number below 1, or an unknown pooling.
     """
 
     def __init__(
@@ -60,15 +57,12 @@ class CapsulePooling(nn.Module):
         pooled_dim = num_capsules * capsule_dim if pooling == "concat" else capsule_dim
         self.output = layers.feed_forward(pooled_dim, embed_dim, embed_dim, zero=True)
 
-    def capsules(
-        self, hidden: Tensor, padding_mask: Optional[Tensor] = None, iterations: Optional[int] = None
-    ) -> RoutingResult:
+    def capsules(self, hidden: Tensor, padding_mask: Mask = None, iterations: Optional[int] = None) -> RoutingResult:
         """Route the words of `forward`, with `iterations` instead of all iterations.
 
         Returns:
             `RoutingResult(capsules [B, K, d_c], coupling [B, I, K])`.
         """
-        iterations = self.iterations if iterations is None else iterations
         routed = _route([self], hidden.unsqueeze(0), padding_mask, iterations)
         return RoutingResult(routed.capsules[0], routed.coupling[0])
 
@@ -78,7 +72,7 @@ class CapsulePooling(nn.Module):
             raise ValueError(f"pooling {self.pooling} has no weights")
         return _weights([self], capsules.unsqueeze(0))[0]
 
-    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+    def forward(self, hidden: Tensor, padding_mask: Mask = None) -> Tensor:
         """Pool a sequence.
 
         Args:
@@ -91,27 +85,24 @@ class CapsulePooling(nn.Module):
         return self.together([self], [hidden], padding_mask)[0]
 
     @staticmethod
-    def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Optional[Tensor]) -> Tensor:
-        """Compute the vectors `[M, B, d]` of `M` layers, with `M` poolings that differ only in their parameters.
-
-        `states` are those of each layer, `[B, I, d]`.
-        """
-        first = poolings[0]
-        capsules = _route(poolings, layers.stacked(states), padding_mask, first.iterations).capsules
-        if first.pooling == "concat":
+    def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Mask) -> Tensor:
+        """Compute `[M, B, d]` for the states `[B, I, d]` of `M` layers, with poolings of other parameters alone."""
+        capsules = _route(poolings, layers.stacked(states), padding_mask).capsules
+        if poolings[0].pooling == "concat":
             pooled = capsules.flatten(2)
-        elif first.pooling == "mean":
+        elif poolings[0].pooling == "mean":
             pooled = capsules.mean(2)
         else:
             pooled = (_weights(poolings, capsules).unsqueeze(2) @ capsules).squeeze(2)
         return layers.feed_forward_together([pooling.output for pooling in poolings], pooled)
 
 
-def _route(poolings: Sequence[Any], hidden: Tensor, mask: Optional[Tensor], iterations: int) -> RoutingResult:
+def _route(poolings: Sequence[Any], hidden: Tensor, mask: Mask, iterations: Optional[int] = None) -> RoutingResult:
     """Compute the capsules `[M, B, K, d_c]` and couplings `[M, B, I, K]` of states `[M, B, I, d]`."""
     weight = layers.stacked([pooling.vote_weight for pooling in poolings])
     votes = layers.cast_votes(hidden.flatten(1, 2), weight).unflatten(1, hidden.shape[1:3])
-    return dynamic_routing(layers.by_output(votes), iterations, padding_mask=mask, competition="input")
+    count = poolings[0].iterations if iterations is None else iterations
+    return dynamic_routing(layers.by_output(votes), count, padding_mask=mask, competition="input")
 
 
 def _weights(poolings: Sequence[Any], capsules: Tensor) -> Tensor:
@@ -127,12 +118,12 @@ class MeanPooling(nn.Module):
         super().__init__()
         self.output = layers.feed_forward(embed_dim, embed_dim, embed_dim, zero=True)
 
-    def forward(self, hidden: Tensor, padding_mask: Optional[Tensor] = None) -> Tensor:
+    def forward(self, hidden: Tensor, padding_mask: Mask = None) -> Tensor:
         """As `CapsulePooling.forward`."""
         return self.together([self], [hidden], padding_mask)[0]
 
     @staticmethod
-    def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Optional[Tensor]) -> Tensor:
+    def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Mask) -> Tensor:
         """As `CapsulePooling.together`."""
         hidden = layers.stacked(states)
         if padding_mask is None:
@@ -165,7 +156,7 @@ class GlobalRepresentation(nn.Module):
             nn.init.zeros_(self.aggregation.bias_ih)
             nn.init.zeros_(self.aggregation.bias_hh)
 
-    def forward(self, states: Sequence[Tensor], padding_mask: Optional[Tensor] = None) -> Tensor:
+    def forward(self, states: Sequence[Tensor], padding_mask: Mask = None) -> Tensor:
         """Compute the vector of a sentence.
 
         Args:
@@ -173,10 +164,7 @@ class GlobalRepresentation(nn.Module):
             padding_mask: `[B, I]`, True marks padding.
 
         Returns:
-            `s^M` `[B, d]`.
-
-        Raises:
-            ValueError: the numbers of layers and poolings differ.
+            `s^M` `[B, d]`. Another number of layers than of poolings raises a ValueError.
         """
         if self.aggregation is None:
             return self.poolings[-1](states[-1], padding_mask)

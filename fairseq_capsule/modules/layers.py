@@ -1,10 +1,12 @@
 """What several mechanisms are made of: parameters, feed-forward networks, votes and sinusoidal positions."""
 
 import math
-from typing import Sequence, cast
+from typing import Optional, Sequence, cast
 
 import torch
 from torch import Tensor, nn
+
+Mask = Optional[Tensor]  # True marks padding
 
 
 def stacked(tensors: Sequence[Tensor]) -> Tensor:

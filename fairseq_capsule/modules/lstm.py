@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
+Part = Optional[nn.Module]
 LSTMState = Tuple[Tensor, Tensor]
 Sequences = Any  # a tensor `[B, L, size]` or a PackedSequence
 
@@ -19,13 +20,7 @@ class LSTMLayer(nn.Module):
         input_norm: a module that is applied to the input, a tensor `[B, L, size]`; none by default.
     """
 
-    def __init__(
-        self,
-        size: int,
-        bidirectional: bool = False,
-        dropout: Optional[nn.Module] = None,
-        input_norm: Optional[nn.Module] = None,
-    ):
+    def __init__(self, size: int, bidirectional: bool = False, dropout: Part = None, input_norm: Part = None):
         super().__init__()
         if bidirectional and size % 2:
             raise ValueError(f"size must be even in a bidirectional LSTM, not {size}")
@@ -61,12 +56,11 @@ class AttentiveLSTMLayer(nn.Module):
         u_t = input_norm(y_t + Σ_j a_tj c_j),   a_t = softmax_j(v · tanh(W_s s_{t-1} + W_c c_j))
         output_t = LayerNorm(u_t + LSTM(u_t))
 
-    The steps are sequential. The caller computes `W_c c_j` once for each sentence (`keys`).
-
-    Args: as for `LSTMLayer`; `input_norm` is applied to the sum.
+    The steps are sequential. The caller computes `W_c c_j` once for each sentence (`keys`). The arguments are those of
+    `LSTMLayer`; `input_norm` is applied to the sum.
     """
 
-    def __init__(self, size: int, dropout: Optional[nn.Module] = None, input_norm: Optional[nn.Module] = None):
+    def __init__(self, size: int, dropout: Part = None, input_norm: Part = None):
         super().__init__()
         self.cell = nn.LSTMCell(size, size)
         self.query = nn.Linear(size, size, bias=False)
@@ -84,23 +78,19 @@ class AttentiveLSTMLayer(nn.Module):
         `capsules` are `c` and `keys` are `W_c c`, before or after scaling, both `[B, M, size]`.
         """
         hidden, cell = (part[0] for part in state) if state else (torch.zeros_like(inputs[:, 0]),) * 2
-        joined: List[Tensor] = []
-        outputs: List[Tensor] = []
+        pairs: List[Tuple[Tensor, Tensor]] = []  # the LSTM's input and output at each step
         for step in inputs.unbind(1):
             scores = torch.tanh(self.query(hidden).unsqueeze(1) + keys) @ self.vector
             step = self.input_norm(step + torch.bmm(scores.softmax(-1).unsqueeze(1), capsules).squeeze(1))
             hidden, cell = self.cell(step, (hidden, cell))
-            joined.append(step)
-            outputs.append(hidden)
-        output = self.norm(torch.stack(joined, 1) + self.dropout(torch.stack(outputs, 1)))
+            pairs.append((step, hidden))
+        joined, outputs = (torch.stack(parts, 1) for parts in zip(*pairs))
+        output = self.norm(joined + self.dropout(outputs))
         return output, (hidden.unsqueeze(0), cell.unsqueeze(0))
 
 
 def read_both_ways(layers: nn.ModuleList, inputs: Tensor, lengths: Tensor) -> Tensor:
-    """Run bidirectional `LSTMLayer`s on inputs that are padded at the end. Returns `[B, L, size]`, 0 at padding.
-
-    `lengths` `[B]` are at least 1.
-    """
+    """Run bidirectional `LSTMLayer`s on inputs with padding after `lengths` `[B]` ≥ 1: `[B, L, size]`, 0 at padding."""
     packed = pack_padded_sequence(inputs, lengths.cpu(), batch_first=True, enforce_sorted=False)
     for layer in layers:
         packed, _ = layer(packed)

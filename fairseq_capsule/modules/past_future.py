@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_capsule import routing
-from fairseq_capsule.modules.layers import by_output, cast_votes, check_positive, feed_forward, xavier
+from fairseq_capsule.modules.layers import Mask, by_output, cast_votes, check_positive, feed_forward, xavier
 from fairseq_capsule.routing import RoutingResult, in_float32, squash
 
 
@@ -38,15 +38,15 @@ class PastFutureRouting(nn.Module):
     A number of capsules, a size or a number of iterations below 1 raises a ValueError.
     """
 
-    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
-        """Compute the part that depends only on the source; arguments as in `forward`."""
+    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
+        """Compute the part that depends only on the source."""
         raise NotImplementedError
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
         """Compute `forward` from the result of `prepare`."""
         raise NotImplementedError
 
-    def forward(self, source: Tensor, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+    def forward(self, source: Tensor, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
         """Separate a source sentence for every decoder state.
 
         Args:
@@ -90,7 +90,7 @@ class GuidedDynamicRouting(PastFutureRouting):
             self.agreement_weight = xavier(capsule_dim, state_dim + 2 * capsule_dim)
             self.agreement_vector = nn.Parameter(torch.randn(capsule_dim) / math.sqrt(capsule_dim))
 
-    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
+    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
         """Compute the votes `v_ij` `[B, I, J, d_c]`, 0 at padding, and the products of `W_b` with them."""
         source = source if padding_mask is None else source.masked_fill(padding_mask.unsqueeze(-1), 0)
         votes = cast_votes(source, self.vote_weight)
@@ -102,24 +102,17 @@ class GuidedDynamicRouting(PastFutureRouting):
         capsules = routing.dynamic_routing(values, 1).capsules
         return SourceParts(values, keys, routing.squared_exponential(keys), capsules @ of_capsule.t())
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
         if self.agreement_weight is None:  # the result is the same at every step
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
             routed = routing.dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
             return RoutingResult(*(part.expand(-1, state.size(1), -1, -1) for part in routed))
-        assert parts.first_part is not None and self.agreement_vector is not None
+        values, keys, exponentials, first = parts
         of_state, _, of_capsule = self._blocks()
-        return routing.guided_routing(
-            parts.values,
-            parts.keys,
-            parts.first_part,
-            state @ of_state.t(),
-            of_capsule,
-            self.agreement_vector,
-            self.iterations,
-            padding_mask=padding_mask,
-            exponentials=parts.exponentials,
-        )
+        states, vector = state @ of_state.t(), self.agreement_vector
+        assert first is not None and vector is not None
+        masks = {"padding_mask": padding_mask, "exponentials": exponentials}
+        return routing.guided_routing(values, keys, first, states, of_capsule, vector, self.iterations, **masks)
 
     def _blocks(self) -> Tuple[Tensor, ...]:
         """The blocks of `W_b` for the state, the vote and the capsule."""
@@ -148,11 +141,11 @@ class PastFutureClassifier(PastFutureRouting):
         self.state_projection = nn.Linear(state_dim, inner_dim, bias=False)
         self.class_weight = xavier(3 if redundant else 2, inner_dim)
 
-    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
+    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
         keys = self.source_projection(source).unsqueeze(2)
         return SourceParts(cast_votes(source, self.vote_weight), keys, routing.squared_exponential(keys))
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
         return _classify(parts, self.state_projection(state).unsqueeze(2), self.class_weight, padding_mask)
 
 
@@ -161,8 +154,7 @@ class PastFutureAttention(PastFutureRouting):
 
     Returns 2 capsules that are not squashed, and a coupling that sums to 1 over the source words for each capsule.
 
-    Args:
-        source_dim, state_dim, content_dim: as for `PastFutureClassifier`.
+    The arguments are as for `PastFutureClassifier`.
     """
 
     def __init__(self, source_dim: int, state_dim: int, content_dim: int):
@@ -172,15 +164,15 @@ class PastFutureAttention(PastFutureRouting):
         self.key_weight = xavier(2, source_dim, content_dim)
         self.value_weight = xavier(2, source_dim, content_dim)
 
-    def prepare(self, source: Tensor, padding_mask: Optional[Tensor] = None) -> SourceParts:
+    def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
         return SourceParts(cast_votes(source, self.value_weight), cast_votes(source, self.key_weight))
 
-    def route(self, parts: SourceParts, state: Tensor, padding_mask: Optional[Tensor] = None) -> RoutingResult:
+    def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:
         return _attend(parts, cast_votes(state, self.query_weight), padding_mask)
 
 
 @in_float32
-def _classify(parts: SourceParts, states: Tensor, weight: Tensor, padding_mask: Optional[Tensor]) -> RoutingResult:
+def _classify(parts: SourceParts, states: Tensor, weight: Tensor, padding_mask: Mask) -> RoutingResult:
     """Values `[B, I, 2, D]`, keys `[B, I, 1, K]`, states `[B, T, 1, K]` and weight `[classes, K]`."""
     scores = routing.additive_scores(states, parts.keys, weight, parts.exponentials).squeeze(3)
     coupling = routing.masked_softmax(scores, -1, None if padding_mask is None else padding_mask[:, None, :, None])
@@ -188,7 +180,7 @@ def _classify(parts: SourceParts, states: Tensor, weight: Tensor, padding_mask: 
 
 
 @in_float32
-def _attend(parts: SourceParts, queries: Tensor, padding_mask: Optional[Tensor]) -> RoutingResult:
+def _attend(parts: SourceParts, queries: Tensor, padding_mask: Mask) -> RoutingResult:
     """Values and keys `[B, I, 2, D]`, queries `[B, T, 2, D]`."""
     scores = torch.einsum("btnd,bind->btin", queries, parts.keys) / math.sqrt(queries.size(-1))
     coupling = routing.masked_softmax(scores, 2, None if padding_mask is None else padding_mask[:, None, :, None])
@@ -238,12 +230,9 @@ class HolisticContext(nn.Module):
         content_dim: size of PAST, and of FUTURE.
         state_dim: size of `z` and `o`.
         ffn_dim: inner size of the feed-forward layers.
-        heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both".
+        heads: "none", "bow" (`W_BoW`), "bca" (`W_BCA`) or "both"; another one raises a ValueError.
         reduction: for which form of the guided losses the heads are. "mean": `W_BCA` maps contents to states. "sum",
-            the printed formula: it maps states to contents.
-
-    Raises:
-        ValueError: `heads` or `reduction` is none of these.
+            the printed formula: it maps states to contents. Another one raises a ValueError.
     """
 
     def __init__(
@@ -270,9 +259,7 @@ class HolisticContext(nn.Module):
         self.bow = _pair_of_heads(content_dim, state_dim) if heads in ("bow", "both") else None
         self.bca = _pair_of_heads(*mapped) if heads in ("bca", "both") else None
 
-    def context(
-        self, state: Tensor, parts: SourceParts, padding_mask: Optional[Tensor] = None
-    ) -> Tuple[Tensor, PastFutureOutput]:
+    def context(self, state: Tensor, parts: SourceParts, padding_mask: Mask = None) -> Tuple[Tensor, PastFutureOutput]:
         """Add PAST and FUTURE to decoder states.
 
         Args:

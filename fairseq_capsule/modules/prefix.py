@@ -1,9 +1,7 @@
 """What a routed self-attention keeps of a hypothesis's prefix during decoding, and how beam search reorders it.
 
-fairseq calls `index_select(0, order)` on everything that an attention caches. The classes here have that method.
-A step never changes what an earlier step kept.
-
-Shapes: `B` hypotheses, `H` heads, `L` positions, heads of size `d`.
+fairseq calls `index_select(0, order)` on everything that an attention caches. A step never changes what an earlier step
+kept. Shapes: `B` hypotheses, `H` heads, `L` positions, heads of size `d`.
 """
 
 from typing import List, NamedTuple, Optional, Tuple, Union
@@ -21,14 +19,10 @@ class RowHistory(NamedTuple):
 
     Beam search reorders a cache at almost every step, which copies it. This one keeps the order instead. It suits
     tensors that are seldom read. A row of an earlier step is kept even if no present row continues it.
-
-    Attributes:
-        steps: the tensor of each step, with the order of rows at that step.
-        orders: for each step, how the rows were reordered between it and the next step, or None.
     """
 
     steps: Tuple[Tensor, ...] = ()
-    orders: Tuple[Optional[Tensor], ...] = ()
+    orders: Tuple[Optional[Tensor], ...] = ()  # how the rows of each step were reordered before the next one, or None
 
     def append(self, rows: Tensor) -> "RowHistory":
         return RowHistory((*self.steps, rows), (*self.orders, None))
@@ -52,9 +46,7 @@ class RowHistory(NamedTuple):
 class GrowingRows:
     """A tensor `[B, H, L, d]` with places for further positions, so that appending one does not copy the others.
 
-    Attributes:
-        whole: the tensor with its further places, `[B, H, n·BLOCK, d]`. They are 0 until a continuation uses them.
-        length: `L`.
+    They are 0 until a continuation uses them. `whole` is the tensor with them, `[B, H, n·BLOCK, d]`; `length` is `L`.
     """
 
     def __init__(self, rows: Tensor):
@@ -96,13 +88,7 @@ class GrowingRows:
 
 
 class Extended(NamedTuple):
-    """A prefix with a new position, and what the attention and the routing of this position read.
-
-    Attributes:
-        prefix: the prefix for the next step.
-        row, queries, keys, logits: the arguments of `route_last_token`.
-        values: `[B, H, L, d]`.
-    """
+    """A prefix with a new position, the arguments of `route_last_token` for it, and the values `[B, H, L, d]`."""
 
     prefix: "Prefix"
     row: Tensor
@@ -113,17 +99,11 @@ class Extended(NamedTuple):
 
 
 class ShortPrefix(NamedTuple):
-    """A prefix that is one block of the routing. The routing reads only logits.
+    """A prefix that is one block of the routing. The routing reads only logits."""
 
-    Attributes:
-        positions: keys and values in turn, `[B, H, 2L, d]`, so that one kernel appends both and one reorders both.
-        logits: the logits of all positions, `[B, H, L, b]` with `b ≥ L`.
-        queries: read if the prefix becomes longer than one block.
-    """
-
-    positions: Tensor
-    logits: Tensor
-    queries: RowHistory
+    positions: Tensor  # keys and values in turn, `[B, H, 2L, d]`, so that one kernel appends or reorders both
+    logits: Tensor  # of all positions, `[B, H, L, b]` with `b ≥ L`
+    queries: RowHistory  # read if the prefix becomes longer than one block
 
     @property
     def length(self) -> int:
@@ -135,17 +115,12 @@ class ShortPrefix(NamedTuple):
 
 
 class LongPrefix(NamedTuple):
-    """A prefix of several blocks of `BLOCK` positions.
-
-    Attributes:
-        queries, keys, values: `[B, H, L, d]`.
-        logits: the logits of each position within its own block, `[B, H, L, BLOCK]`.
-    """
+    """A prefix of several blocks of `BLOCK` positions. Queries, keys and values are `[B, H, L, d]`."""
 
     queries: GrowingRows
     keys: GrowingRows
     values: GrowingRows
-    logits: GrowingRows
+    logits: GrowingRows  # of each position within its own block, `[B, H, L, BLOCK]`
 
     @property
     def length(self) -> int:

@@ -44,10 +44,8 @@ class _WeightedSum(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         coupling, votes = ctx.saved_tensors
         by_coupling, by_votes = ctx.needs_input_grad  # the first coupling is a constant
-        return (
-            dot_product_agreement(votes, gradient) if by_coupling else None,
-            _outer(coupling, gradient) if by_votes else None,
-        )
+        of_coupling = dot_product_agreement(votes, gradient) if by_coupling else None
+        return of_coupling, _outer(coupling, gradient) if by_votes else None
 
 
 class _DotProductAgreement(torch.autograd.Function):
@@ -60,10 +58,8 @@ class _DotProductAgreement(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> Tuple[Optional[Tensor], ...]:
         votes, capsules = ctx.saved_tensors
         by_votes, by_capsules = ctx.needs_input_grad
-        return (
-            _outer(gradient, capsules) if by_votes else None,
-            weighted_sum(gradient, votes) if by_capsules else None,
-        )
+        of_votes = _outer(gradient, capsules) if by_votes else None
+        return of_votes, weighted_sum(gradient, votes) if by_capsules else None
 
 
 def _outer(weights: Tensor, capsules: Tensor) -> Tensor:
@@ -95,11 +91,13 @@ def dynamic_routing(
 
     Args:
         votes: `[..., M, N, D]`, the vote of each of `M` inputs for each of `N` outputs; or one such tensor for each
-            iteration. Leading dimensions may broadcast against those of the agreement's logits and are never expanded.
-        iterations: how often coupling and capsules are computed, at least 1.
+            iteration (otherwise a ValueError is raised). Leading dimensions may broadcast against those of the
+            agreement's logits and are never expanded.
+        iterations: how often coupling and capsules are computed, at least 1, otherwise a ValueError is raised.
         padding_mask: `[..., M]`, True marks excluded inputs.
         competition: the capsules that compete. "output": the outputs compete for an input (softmax over `N`). "leaky":
             the same, but a share may go to no output. "input": the inputs compete for an output (softmax over `M`).
+            Another text raises a ValueError.
         agreement: a function of votes `[..., M, N, D]` and capsules `[..., N, D]`. Its result `[..., M, N]` is added to
             the logits. By default it is the dot product.
         initial_logits: `[..., M, N]`, the logits of the first coupling (Sabour et al.'s log priors); 0 by default.
@@ -107,9 +105,6 @@ def dynamic_routing(
     Returns:
         `RoutingResult(capsules, coupling)`. The coupling of a padded input and its gradient are exactly 0. An output
         without valid inputs is 0.
-
-    Raises:
-        ValueError: fewer than 1 iteration, an unknown competition, or another number of vote tensors than iterations.
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, not {iterations}")

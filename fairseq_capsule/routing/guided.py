@@ -46,15 +46,13 @@ def additive_scores(
 
     Args:
         left: `[B, T, J, D]`, or `[B, T, 1, D]` if it is the same for all `J`.
-        right: `[B, I, J, D]`; may be None if `right_exponential` is given and no gradient of it is needed.
+        right: `[B, I, J, D]`; may be None if `right_exponential` is given and no gradient of it is needed. If both are
+            None, a ValueError is raised.
         vectors: `[K, D]`.
         right_exponential: `squared_exponential(right)`, if it is already computed.
 
     Returns:
         Scores `[B, T, I, J, K]`.
-
-    Raises:
-        ValueError: neither `right` nor `right_exponential` is given.
     """
     if right_exponential is None:
         if right is None:
@@ -155,16 +153,14 @@ def guided_routing(
         state_part: `[B, T, D]`, the first block of `W_b` times the states.
         capsule_weight: `[D, D]`, the third block of `W_b`.
         vector: `w` `[D]`.
-        iterations: how often coupling and capsules are computed, at least 2.
+        iterations: how often coupling and capsules are computed. Fewer than 2 raise a ValueError: with one there is no
+            agreement.
         padding_mask: `[B, I]`, True marks padding.
         exponentials: `squared_exponential(keys)`, if it is already computed. `keys` may then be None if no gradient of
             them is needed.
 
     Returns:
         `RoutingResult(capsules [B, T, J, D], coupling [B, T, I, J])`.
-
-    Raises:
-        ValueError: fewer than 2 iterations. With one iteration there is no agreement.
     """
     if iterations < 2:
         raise ValueError(f"iterations must be at least 2, not {iterations}")
@@ -173,13 +169,13 @@ def guided_routing(
     def scores(capsule_part: Tensor) -> Tensor:
         return additive_scores(states + capsule_part, keys, vectors, exponentials).squeeze(-1)
 
+    def agreement(_: Tensor, capsules: Tensor) -> Tensor:
+        return scores(capsules @ capsule_weight.t())
+
     # The coupling of a word does not depend on other words. So padding, which has votes of 0, is masked at the end.
-    capsules, coupling = dynamic_routing(
-        votes.unsqueeze(1),
-        iterations - 1,
-        agreement=lambda _, capsules: scores(capsules @ capsule_weight.t()),
-        initial_logits=scores(first_part.unsqueeze(1)),
-    )
+    first = scores(first_part.unsqueeze(1))
+    votes = votes.unsqueeze(1)
+    capsules, coupling = dynamic_routing(votes, iterations - 1, agreement=agreement, initial_logits=first)
     if padding_mask is not None:
         coupling = coupling.masked_fill(padding_mask[:, None, :, None], 0)
     return RoutingResult(capsules, coupling)

@@ -30,15 +30,12 @@ def vertical_routing(
 
     Args:
         logits: `E` `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded queries and keys.
-        iterations: routing iterations, at least 1.
+        iterations: routing iterations; fewer than 1 raise a ValueError.
         padding_mask: `[B, L]`, True marks padded queries.
 
     Returns:
         The output capsules `Ω` `[B, L, K]`, 0 at padded queries, and the vote weights `B` `[B, H, L]`, the last
         agreement included.
-
-    Raises:
-        ValueError: fewer than 1 iteration.
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, not {iterations}")

@@ -34,7 +34,7 @@ def horizontal_routing(
 
     Args:
         logits: `[B, H, L, K]`, the scaled products of queries and keys; 0 at padded keys.
-        iterations: routing iterations, at least 1.
+        iterations: routing iterations; fewer than 1 raise a ValueError.
         padding_mask: `[B, L]`, True marks padded queries.
         causal: whether keys after a query are left out of its votes, as in a decoder (§3.4.3).
         factors: `(q [B, H, L, d], k [B, H, K, d])` with `logits = q kᵀ`; `k` must be 0 at padded keys. The rank `d` of
@@ -42,9 +42,6 @@ def horizontal_routing(
 
     Returns:
         The output capsules `Ω` `[B, H, L, K]`, 0 at padded queries.
-
-    Raises:
-        ValueError: fewer than 1 iteration.
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, not {iterations}")

@@ -20,13 +20,7 @@ WIDTH = 8
 
 @in_float32
 def route_last_token(
-    row: Tensor,
-    queries: Optional[Tensor],
-    keys: Optional[Tensor],
-    logits: Tensor,
-    iterations: int,
-    *,
-    scale: float = 1.0,
+    row: Tensor, queries: Optional[Tensor], keys: Optional[Tensor], logits: Tensor, iterations: int, *, scale: float = 1
 ) -> Tensor:
     """Compute the last row of `E + Ω`, where `Ω` is `horizontal_routing(E, iterations, causal=True)`.
 
@@ -35,18 +29,15 @@ def route_last_token(
     Args:
         row: the last row of the logits `E`, `[B, H, 1, L]`.
         queries: `[B, H, L, d]` of the whole prefix; rows of 0 are excluded. Positions of 0 may follow the last one. May
-            be None if the prefix is a single block.
+            be None if the prefix is a single block, otherwise a ValueError is raised.
         keys: `[B, H, L, d]`, likewise.
         logits: the logits of each position within its own block, `[B, H, L, b]`, 0 after its own position. Positions of
             0 may follow.
-        iterations: routing iterations, at least 1.
+        iterations: routing iterations; fewer than 1 raise a ValueError.
         scale: the logits are `scale` times the products of queries and keys.
 
     Returns:
         The row `[B, H, 1, L]`.
-
-    Raises:
-        ValueError: fewer than 1 iteration, or several blocks without queries and keys.
     """
     if iterations < 1:
         raise ValueError(f"iterations must be at least 1, not {iterations}")
