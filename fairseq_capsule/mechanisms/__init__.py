@@ -13,14 +13,4 @@ MECHANISMS = (*ON_TRANSFORMERS, AGGREGATION)
 for _mechanism in MECHANISMS:
     register_mechanism(_mechanism)
 
-__all__ = [
-    "MECHANISMS",
-    "ON_TRANSFORMERS",
-    "Loss",
-    "Mechanism",
-    "Place",
-    "Sizes",
-    "Source",
-    "Target",
-    "register_mechanism",
-]
+__all__ = ["Loss", "Mechanism", "Place", "Sizes", "Source", "Target", "register_mechanism"]

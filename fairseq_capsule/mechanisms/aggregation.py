@@ -16,7 +16,7 @@ from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.options import setting
 from fairseq_capsule.routing import RoutingResult
 
-AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
+KINDS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
 POSITIONS = ChoiceEnum(["routing", "result", "none"])
 SCORINGS = ChoiceEnum(["separable", "votes"])
@@ -26,9 +26,7 @@ SCORINGS = ChoiceEnum(["separable", "votes"])
 class AggregationConfig(FairseqDataclass):
     """Options for the aggregation of a sentence."""
 
-    aggregation: AGGREGATIONS = setting(
-        "capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors"
-    )
+    aggregation: KINDS = setting("capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors")
     aggregation_capsules: int = setting(6, "number of capsules that represent a sentence")
     aggregation_iterations: int = setting(3, "routing iterations")
     aggregation_weights: VOTE_WEIGHTS = setting(
@@ -51,10 +49,7 @@ class AggregationConfig(FairseqDataclass):
 
 
 class Aggregation(Mechanism):
-    """Routing of the source words to a few capsules. The decoder reads only these capsules (§3).
-
-    Only `capsnmt` contains it; a Transformer cannot.
-    """
+    """Routing of the source words to a few capsules, which are all that the decoder reads (§3); only in `capsnmt`."""
 
     name = "aggregation"
     summary = "makes a fixed number of capsules from a source of any length (CapsNMT, Wang et al. 2019)"
@@ -109,25 +104,20 @@ class _SimpleAggregation(_ReplacesStates, SimpleAggregation):  # type: ignore[mi
 
 def _refuse_other_votes(own: bool, module: Any, state_dict: Dict[str, Any], prefix: str, *_: Any) -> None:
     """Refuse a checkpoint with vote weights of another kind or for another number of iterations. For a hook."""
-    saved = state_dict.get(f"{prefix}vote_weight")
     needed = len(module.vote_weight)
-    if saved is None or len(saved) == needed:
+    trained = len(state_dict.get(f"{prefix}vote_weight", module.vote_weight))
+    if trained == needed:
         return
-    trained = len(saved)
     if not own:
-        raise UserError(
-            "the checkpoint has separate vote weights for each iteration, but the model shares one set; use "
-            "--aggregation-weights own"
-        )
-    if trained == 1:
-        raise UserError(
-            "the checkpoint has one set of vote weights, but the model needs a set for each iteration; use "
-            "--aggregation-weights shared or --aggregation-iterations 1"
-        )
-    raise UserError(
-        f"the checkpoint has separate vote weights for {trained} iterations, not {needed}; use "
-        f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
-    )
+        problem = "separate vote weights for each iteration, but the model shares one set"
+        remedy = "--aggregation-weights own"
+    elif trained == 1:
+        problem = "one set of vote weights, but the model needs a set for each iteration"
+        remedy = "--aggregation-weights shared or --aggregation-iterations 1"
+    else:
+        problem = f"separate vote weights for {trained} iterations, not {needed}"
+        remedy = f"--aggregation-iterations {trained}, or a model trained with --aggregation-weights shared"
+    raise UserError(f"the checkpoint has {problem}; use {remedy}")
 
 
 AGGREGATION = Aggregation()

@@ -19,24 +19,14 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
     routing.register_load_state_dict_pre_hook(functools.partial(_before_loading, option, alternative))
 
 
-def _before_loading(
-    option: str,
-    alternative: str,
-    module: Any,
-    state_dict: Dict[str, Any],
-    prefix: str,
-    _: Any,
-    strict: bool,
-    *lists: Any,
-) -> None:
-    saved = {name: name[len(prefix) :].partition(".")[0] for name in state_dict if name.startswith(prefix)}
+def _before_loading(option: str, alternative: str, module: Any, state: Dict[str, Any], prefix: str, *more: Any) -> None:
+    saved = {name: name[len(prefix) :].partition(".")[0] for name in state if name.startswith(prefix)}
     agreements = [name for name, part in saved.items() if part in module.AGREEMENTS]
     needed = any(name.partition(".")[0] in module.AGREEMENTS for name in module.state_dict())
+    _, strict, *_ = more
     if module.iterations == 1:
         for name in agreements:
-            del state_dict[name]
+            del state[name]
     elif strict and saved and needed and not agreements:
-        raise UserError(
-            f"{option}: more than one iteration needs the weights of agreements, and the checkpoint has none; "
-            f"use {option} 1 or {alternative}"
-        )
+        problem = "more than one iteration needs the weights of agreements, and the checkpoint has none"
+        raise UserError(f"{option}: {problem}; use {option} 1 or {alternative}")

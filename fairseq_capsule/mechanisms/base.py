@@ -1,12 +1,11 @@
 """The interface and the registry of mechanisms. A mechanism is one way to route in a model.
 
-A mechanism is an instance of a subclass of `Mechanism`. Its hooks return modules, which have all state, and the model
-attaches and runs them. The models, presets, commands, tables and tests read the registry and do not name any mechanism.
-What is shown of a mechanism is its `fairseq_capsule.inspection.Inspection`.
+Its hooks return modules, which have all state, and the model attaches and runs them. The models, presets, commands,
+tables and tests read the registry and do not name any mechanism.
 """
 
 from dataclasses import fields
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Set, Tuple, Type, Union
 
 from fairseq.dataclass import FairseqDataclass
 from fairseq.models import BaseFairseqModel
@@ -142,12 +141,8 @@ class Mechanism:
         """Compute the losses of a batch, by name; those with a weight of 0 may be left out.
 
         The head of a loss is the submodule of the decoder part with the loss's name. With a weight of 0 it is frozen.
-
-        Args:
-            model: in training perhaps wrapped for several processes.
-            net_output: the output of the model's forward.
-            sample: fairseq's batch.
-            options: has the values of `loss_options`.
+        In training `model` may be wrapped for several processes. `net_output` is what its forward returns for fairseq's
+        batch `sample`. `options` has the values of `loss_options`.
         """
         return {}
 
@@ -175,10 +170,8 @@ _REGISTRY: List[Mechanism] = []
 def register_mechanism(mechanism: Mechanism, before: Optional[str] = None) -> Mechanism:
     """Register a mechanism, by default as the last one. A decoder runs the parts in the order of the registry.
 
-    If its class has registered it already, because the module was imported under two names, the first one is kept.
-
-    Raises:
-        ValueError: see `check_declaration`; or there is no mechanism `before`, before which it should be placed.
+    If its class has registered it already, because the module was imported under two names, the first one is kept. A
+    ValueError says what `check_declaration` refuses, or that there is no mechanism `before`, before which to place it.
     """
     check_declaration(mechanism)
     for other in _REGISTRY:
@@ -199,22 +192,18 @@ def mechanisms() -> Tuple[Mechanism, ...]:
 
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
     """Return the mechanisms that a model with this config contains."""
-    return tuple(
-        mechanism
-        for mechanism in _REGISTRY
-        if known_to(mechanism, config)
-        and any(str(getattr(config, name)) != str(value) for name, value in mechanism.off.items())
-    )
+    known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
+    return tuple(mechanism for mechanism in known if _differing(config, mechanism.off, mechanism.off))
 
 
 def routing_options(config: Any) -> Set[str]:
     """Return the names of the options of the mechanisms that this config turns on, without those that are off."""
-    return {
-        name
-        for mechanism in active_mechanisms(config)
-        for name in option_names(mechanism.options)
-        if str(getattr(config, name, None)) != str(mechanism.off.get(name))
-    }
+    active = active_mechanisms(config)
+    return {name for part in active for name in _differing(config, option_names(part.options), part.off)}
+
+
+def _differing(config: Any, names: Iterable[str], off: Mapping[str, Any]) -> List[str]:
+    return [name for name in names if str(getattr(config, name, None)) != str(off.get(name))]
 
 
 def check_mechanisms(config: Any) -> None:
@@ -226,16 +215,14 @@ def check_mechanisms(config: Any) -> None:
 
 def options_off(config: Any) -> Dict[str, Any]:
     """Return option values with which a model with this kind of config contains no mechanism."""
-    return {
-        name: value for mechanism in _REGISTRY if known_to(mechanism, config) for name, value in mechanism.off.items()
-    }
+    known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
+    return {name: value for mechanism in known for name, value in mechanism.off.items()}
 
 
 def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:
     """Attach a part of a mechanism to an encoder, a decoder or an attention, and return the name of its attribute.
 
-    The owner has `mechanism_parts`, the mechanism of each part by the attribute that holds it. `where` names the owner
-    in the error that it has something of this name already.
+    `owner.mechanism_parts` gets the mechanism by this name. `where` names the owner in the error that it exists.
     """
     name: str = getattr(part, "ATTACHED_AS", mechanism)
     if hasattr(owner, name):
@@ -273,10 +260,8 @@ class KnowsBeams:
     beam_size = 1
 
     def beams_of(self, states: Tensor) -> int:
-        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence.
-
-        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
-        earlier generator.
+        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence: `beam_size` if the rows
+        of each such group are equal, otherwise 1, because `beam_size` may come from an earlier generator.
         """
         if self.beam_size == 1 or states.size(0) % self.beam_size:
             return 1

@@ -9,10 +9,8 @@ from fairseq.dataclass import FairseqDataclass
 
 REQUIRED = ("name", "summary", "options", "off")
 # Keys of what fairseq's encoders and decoders return, and of what the models add.
-RESERVED = frozenset(
-    "encoder_out encoder_padding_mask encoder_embedding encoder_states fc_results src_tokens src_lengths sentences "
-    "attn inner_states".split()
-)
+RESERVED = ["encoder_out", "encoder_padding_mask", "encoder_embedding", "encoder_states", "fc_results", "src_tokens"]
+RESERVED += ["src_lengths", "sentences", "attn", "inner_states"]
 
 
 def option_fields(options: Type[FairseqDataclass]) -> List[Field[Any]]:
@@ -28,11 +26,8 @@ def option_names(*dataclasses: Any) -> Set[str]:
 def check_declaration(
     mechanism: Any, others: Iterable[Any] = (), models: Iterable[Type[FairseqDataclass]] = ()
 ) -> None:
-    """Check the attributes of a mechanism.
-
-    Raises:
-        ValueError: an attribute is missing or wrong; it shares its name, its preset or an option with one of `others`,
-            which are registered; or, for a mechanism of another package, an option with one of `models`.
+    """Raise a ValueError if an attribute of a mechanism is missing or wrong, or it shares its name, preset or an option
+    with one of `others`, which are registered; or, for a mechanism of another package, an option with one of `models`.
     """
     for fault in _faults(mechanism, others, models):  # the first one counts
         raise ValueError(f"mechanism {fault}")
@@ -54,13 +49,10 @@ def _faults(mechanism: Any, others: Iterable[Any], models: Iterable[Type[Fairseq
     iterations = [mechanism.iterations] if mechanism.iterations else []
     for attribute, named in (("off", mechanism.off), ("on", mechanism.on), ("iterations", iterations)):
         for option in (option for option in named if option not in own):
-            yield (
-                f"{name}: `{attribute}` names {option}, but the options of {options.__name__} are "
-                f"{', '.join(sorted(own)) or 'none'}; correct the name"
-            )
-    if mechanism.preset and all(
-        str(mechanism.on.get(key, value)) == str(value) for key, value in mechanism.off.items()
-    ):
+            known = f"the options of {options.__name__} are {', '.join(sorted(own)) or 'none'}"
+            yield f"{name}: `{attribute}` names {option}, but {known}; correct the name"
+    still_off = (str(mechanism.on.get(key, value)) == str(value) for key, value in mechanism.off.items())
+    if mechanism.preset and all(still_off):
         yield f"{name}: `on` must turn it on, because its presets have these values"
     for other in others:
         owner = f"the mechanism {other.name} of {type(other).__module__}"
@@ -74,10 +66,8 @@ def _faults(mechanism: Any, others: Iterable[Any], models: Iterable[Type[Fairseq
         for option, value in mechanism.off.items():
             default = getattr(options(), option)
             if str(default) != str(value):
-                yield (
-                    f"{name}: {option} is {default!r} by default, but {value!r} turns the mechanism off; make the "
-                    "default equal to the value in `off`"
-                )
+                problem = f"{option} is {default!r} by default, but {value!r} turns the mechanism off"
+                yield f"{name}: {problem}; make the default equal to the value in `off`"
         for option in sorted(every & option_names(*models)):
             yield f"{name}: the models already have an option {option}; rename the option"
 

@@ -13,9 +13,9 @@ from fairseq_capsule.modules.global_representation import POOLINGS
 from fairseq_capsule.options import setting
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
-GLOBAL_POOLING = ChoiceEnum(list(POOLINGS))
-GLOBAL_AGGREGATION = ChoiceEnum(["gru", "none"])
-GLOBAL_GATE = ChoiceEnum(["context", "none"])
+POOLED = ChoiceEnum(list(POOLINGS))
+CELL = ChoiceEnum(["gru", "none"])
+GATE = ChoiceEnum(["context", "none"])
 
 
 @dataclass
@@ -27,18 +27,14 @@ class GlobalRepresentationConfig(FairseqDataclass):
         "how the sentence's vector is computed: capsule (words are routed to capsules), mean (of the "
         "words) or none (Weng et al., Table 3)",
     )
-    global_pooling: GLOBAL_POOLING = setting(
-        "attentive", "how the capsules become one vector (Weng et al., footnote 3)"
-    )
+    global_pooling: POOLED = setting("attentive", "how the capsules become one vector (Weng et al., footnote 3)")
     global_capsules: int = setting(32, "number of capsules in a layer (Weng et al., Fig. 4)")
     global_capsule_dim: Optional[int] = setting(
         None, "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)"
     )
     global_iterations: int = setting(3, "routing iterations of these capsules")
-    global_aggregation: GLOBAL_AGGREGATION = setting(
-        "gru", "gru: aggregate the vectors of all layers; none: use the last layer only"
-    )
-    global_gate: GLOBAL_GATE = setting("context", "context: each target word has a gate for the vector; none: no gate")
+    global_aggregation: CELL = setting("gru", "gru: aggregate the vectors of all layers; none: use the last layer only")
+    global_gate: GATE = setting("context", "context: each target word has a gate for the vector; none: no gate")
 
 
 class GlobalVector(Mechanism):
@@ -57,12 +53,13 @@ class GlobalVector(Mechanism):
     def check(self, config: Any) -> None:
         if config.global_representation == "none":
             return
-        if config.global_aggregation == "gru" and config.quant_noise_scalar:
+        gru = config.global_aggregation == "gru"
+        if gru and config.quant_noise_scalar:
             raise UserError(
                 "--quant-noise-scalar does not work with --global-aggregation gru, because fairseq cannot quantize it; "
                 "leave it out, or use --global-aggregation none"
             )
-        if config.global_aggregation == "gru" and len(config.kept_layers("encoder")) < 2:
+        if gru and len(config.kept_layers("encoder")) < 2:
             raise UserError(
                 "--global-aggregation gru needs at least 2 encoder layers; for 1 use --global-aggregation none"
             )

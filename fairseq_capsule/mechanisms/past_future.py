@@ -18,8 +18,8 @@ from fairseq_capsule.modules import HolisticContext, PastFutureOutput, SourcePar
 from fairseq_capsule.options import setting
 
 SEPARATIONS = ChoiceEnum(["gdr", "clf", "attn", "none"])
-GUIDED_HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
-GUIDED_REDUCTIONS = ChoiceEnum(["mean", "sum"])
+HEADS = ChoiceEnum(["none", "bow", "bca", "both"])
+REDUCTIONS = ChoiceEnum(["mean", "sum"])
 
 
 @dataclass
@@ -42,10 +42,8 @@ class PastFutureConfig(FairseqDataclass):
     past_future_ffn_dim: Optional[int] = setting(
         None, "inner size of the feed-forward layers for PAST and FUTURE (default: twice the output size)"
     )
-    guided_heads: GUIDED_HEADS = setting(
-        "none", "guided losses for which the model has parameters (Zheng et al., §3.3)"
-    )
-    guided_reduction: GUIDED_REDUCTIONS = setting(
+    guided_heads: HEADS = setting("none", "guided losses for which the model has parameters (Zheng et al., §3.3)")
+    guided_reduction: REDUCTIONS = setting(
         "mean",
         "form of the guided losses. mean: over the words of a bag, and over the dimensions of the distance "
         "between mapped capsules and states (as the authors' code); sum: as the paper prints them",
@@ -96,11 +94,9 @@ class PastAndFuture(Mechanism):
 
         - `bow_loss`, the negative log-likelihood of a word of a bag, in base 2. With "sum" it is the mean over all
           words of all bags and each sentence is weighted by its length; with "mean" each bag that is not empty has the
-          same weight in its sentence, and each sentence the same weight.
+          same weight in its sentence, and each sentence the same weight. At validation it uses all steps.
         - `bca_loss`, the mean squared distance of a sentence, PAST plus FUTURE: with "sum" the sum over dimensions,
           with "mean" per dimension.
-
-        At validation the bag-of-words loss uses all steps, for any `--bow-steps`.
         """
         target, part = sample["target"], model.decoder.past_future
         padding_mask = target.eq(model.decoder.dictionary.pad())
@@ -203,9 +199,8 @@ def knows_bags(model: BaseFairseqModel) -> bool:
 def bag_inputs(
     model: BaseFairseqModel, sample: Dict[str, Any], padding: int
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model for which `knows_bags` is True.
-
-    They are `W^P Ω^P`, `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask (True marks padding).
+    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model for which `knows_bags` is True:
+    `W^P Ω^P`, `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask (True marks padding).
     """
     routed = model(**sample["net_input"])[1]["past_future"]
     bags = model.decoder.past_future.predicted_bags(routed)

@@ -13,6 +13,7 @@ from fairseq_capsule.mechanisms.base import IncrementalState, add_part
 from fairseq_capsule.modules.prefix import extend
 
 HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")  # of a module
+Step = Tuple[Tensor, Tensor, Optional[Tensor]]  # changed logits of a query `[B, H, 1, K]`; values and mask of all keys
 
 
 class SplitAttention(MultiheadAttention):
@@ -118,26 +119,20 @@ class SplitAttention(MultiheadAttention):
         projections = (self.q_proj, self.k_proj, self.v_proj)
         fused = self.self_attention and torch.is_grad_enabled()
         # Plain linear layers, without quantisation or hooks.
-        if not fused or any(
-            type(part) is not nn.Linear or any(getattr(part, n) for n in HOOKS) for part in projections
-        ):
+        if not fused or any(type(part) is not nn.Linear or any(map(vars(part).get, HOOKS)) for part in projections):
             inputs = (query, query, query) if self.self_attention else (query, key, key)
-            q, k, v = (projection(part) for projection, part in zip(projections, inputs))
-            return self._heads(q), self._heads(k), self._heads(v)
+            q, k, v = (self._heads(projection(part)) for projection, part in zip(projections, inputs))
+            return q, k, v
         # One product instead of three, and two instead of six in the backward pass. Without gradients this does not
         # pay for copying the weights.
-        weight, bias = (
-            torch.cat(parts) for parts in zip(*((projection.weight, projection.bias) for projection in projections))
-        )
+        weight, bias = (torch.cat(parts) for parts in zip(*((part.weight, part.bias) for part in projections)))
         packed = torch.nn.functional.linear(query, weight, bias)
         packed = packed.view(*query.shape[:2], 3, self.num_heads, self.head_dim)
         q, k, v = packed.permute(2, 1, 3, 0, 4)
         return q, k, v
 
-    def _extend(
-        self, incremental_state: IncrementalState, query: Tensor, mask: Optional[Tensor]
-    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Append the new position to the prefix; arguments and result as in `_attend_source`."""
+    def _extend(self, incremental_state: IncrementalState, query: Tensor, mask: Optional[Tensor]) -> Step:
+        """Append the new position to the prefix."""
         saved: Dict[str, Any] = dict(self._get_input_buffer(incremental_state))
         prefix = saved.get("prefix")
         before = prefix.length if prefix else saved["prev_key"].size(2) if saved else 0
@@ -158,11 +153,8 @@ class SplitAttention(MultiheadAttention):
 
     def _attend_source(
         self, incremental_state: IncrementalState, query: Tensor, key: Optional[Tensor], mask: Optional[Tensor]
-    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Return the changed logits of a new query `[B, H, 1, K]`, and values and padding mask of all keys.
-
-        Keys and values are projected at the first step.
-        """
+    ) -> Step:
+        """Attend to another sequence. Keys and values are projected at the first step."""
         saved: Dict[str, Any] = self._get_input_buffer(incremental_state)
         if "prev_key" not in saved:
             projections = self.k_proj, self.v_proj
@@ -172,16 +164,14 @@ class SplitAttention(MultiheadAttention):
         mask = None if mask is None else mask.bool()
         return self._changed_row(incremental_state, saved, self._heads(self.q_proj(query)), mask)
 
-    def _changed_row(
-        self, incremental_state: IncrementalState, saved: Dict[str, Any], q: Tensor, mask: Optional[Tensor]
-    ) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
-        """Return what `_attend_source` does. Parts read the queries of the whole prefix."""
+    def _changed_row(self, state: IncrementalState, saved: Dict[str, Any], q: Tensor, mask: Optional[Tensor]) -> Step:
+        """Change the logits of the last query. Parts read the queries of the whole prefix."""
         queries, keys = q * self.scaling, saved["prev_key"]
         if self.changes_logits:
             queries = torch.cat([saved["prev_query"], queries], 2) if "prev_query" in saved else queries
             saved["prev_query"] = queries
             (keys,) = _zero_padding(mask, keys)
-        self._set_input_buffer(incremental_state, saved)
+        self._set_input_buffer(state, saved)
         logits = self.changed(queries @ keys.transpose(2, 3), mask, (queries, keys))
         return logits[:, :, -1:], saved["prev_value"], mask
 
@@ -217,25 +207,19 @@ def change_attention(layer: nn.Module, kind: str, mechanism: str, parts: Mapping
     The attention is replaced, unless another mechanism has replaced it. A UserError says what does not fit.
     """
     if not isinstance(layer, (TransformerEncoderLayerBase, TransformerDecoderLayerBase)):
-        raise UserError(
-            f"{mechanism} does not work in a layer wrapped as {type(layer).__name__}; use another --ddp-backend"
-        )
+        wrapper = type(layer).__name__
+        raise UserError(f"{mechanism} does not work in a layer wrapped as {wrapper}; use another --ddp-backend")
     attention = getattr(layer, ATTRIBUTES[kind])
     if kind == "self" and not attention.self_attention:
         raise UserError(f"--cross-self-attention does not work with {mechanism}; turn one of them off")
     if attention.use_xformers:
         raise UserError(f"{mechanism} does not work with the attention of xformers; leave its option out")
     if not isinstance(attention, SplitAttention):
-        sizes = {} if kind == "self" else {"kdim": attention.kdim, "vdim": attention.vdim}
-        attention = SplitAttention(
-            attention.embed_dim,
-            attention.num_heads,
-            cross=kind == "cross",
-            dropout=attention.dropout_module.p,
-            q_noise=layer.quant_noise,
-            qn_block_size=layer.quant_noise_block_size,
-            **sizes,
-        )
+        options = {"dropout": attention.dropout_module.p, "q_noise": layer.quant_noise}
+        options["qn_block_size"] = layer.quant_noise_block_size
+        if kind == "cross":
+            options.update(cross=True, kdim=attention.kdim, vdim=attention.vdim)
+        attention = SplitAttention(attention.embed_dim, attention.num_heads, **options)
         setattr(layer, ATTRIBUTES[kind], attention)
     for place, part in parts.items():
         attention.attach(mechanism, place, part)

@@ -7,7 +7,7 @@ from typing import Any, Dict, Optional, Set, Tuple
 from fairseq.models import BaseFairseqModel
 from torch import nn
 
-from fairseq_capsule.data.dictionaries import keep_digests
+from fairseq_capsule.data.dictionaries import BINARISE, keep_digests
 from fairseq_capsule.errors import UserError
 from fairseq_capsule.hub import CapsuleHub, quiet_loading
 from fairseq_capsule.mechanisms.base import KnowsBeams, Mechanism, add_part
@@ -17,6 +17,9 @@ from fairseq_capsule.options import option
 
 class CapsuleModel(BaseFairseqModel):
     """A mixin for the models of the package."""
+
+    # Those of fairseq's models add the options of their own.
+    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
@@ -49,22 +52,19 @@ class CapsuleModel(BaseFairseqModel):
             raise UserError(f"--beam must be at least 1, not {beam}")
         super().prepare_for_inference_(cfg)
 
-    def load_state_dict(
-        self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
-    ) -> Any:
+    def load_state_dict(self, state_dict: Dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Load parameters as fairseq does, but report a dictionary of another size as such, not as a wrong shape."""
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
+            size = part.embed_tokens.num_embeddings
             if name not in state_dict:
                 continue
             if not state_dict[name].dim():
                 raise UserError(f"the checkpoint's {name} is not a matrix; train or copy it again")
-            if len(state_dict[name]) != part.embed_tokens.num_embeddings:
-                raise UserError(
-                    f"the checkpoint's {side} dictionary has {len(state_dict[name])} entries, but the data's has "
-                    f"{part.embed_tokens.num_embeddings}; binarise the data with the checkpoint's dictionary"
-                )
-        return super().load_state_dict(state_dict, strict, model_cfg, args)
+            if len(state_dict[name]) != size:
+                sizes = f"has {len(state_dict[name])} entries, but the data's has {size}"
+                raise UserError(f"the checkpoint's {side} dictionary {sizes}; {BINARISE}")
+        return super().load_state_dict(state_dict, *args, **kwargs)
 
 
 def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop: float = 0.0) -> None:
@@ -75,21 +75,15 @@ def attach(side: Any, mechanism: Mechanism, part: Optional[nn.Module], layerdrop
     if part is None:
         return
     if layerdrop and hasattr(part, "LAYERS"):
-        off = (
-            f"no {option(name)}" if value is False else f"{option(name)} {value}"
-            for name, value in mechanism.off.items()
-        )
-        raise UserError(
-            f"layerdrop does not work with {mechanism.name}, which reads the output of every layer; use {' '.join(off)}"
-        )
+        problem = f"layerdrop does not work with {mechanism.name}, which reads the output of every layer"
+        items = mechanism.off.items()
+        off = (f"no {option(name)}" if value is False else f"{option(name)} {value}" for name, value in items)
+        raise UserError(f"{problem}; use {' '.join(off)}")
     add_part(side, mechanism.name, part, f"the {type(side).__name__}")
 
 
 def run_parts(side: Any, first: Any, *others: Any) -> Any:
-    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order.
-
-    Only those that read layers get them.
-    """
+    """Run the parts of an encoder on a `Source`, or of a decoder on a `Target` (and `others`), in order."""
     layers = first.layers
     for name in side.mechanism_parts:
         part = getattr(side, name)
@@ -99,8 +93,7 @@ def run_parts(side: Any, first: Any, *others: Any) -> Any:
 
 def changed_parameters(model: BaseFairseqModel) -> Tuple[Set[str], Set[str]]:
     """Return the names of the parameters that mechanisms added to fairseq's model, and of those that they removed."""
-    added: Set[str] = set()
-    removed: Set[str] = set()
+    added, removed = set(), set()
     for prefix, module in model.named_modules():
         for name in getattr(module, "mechanism_parts", ()):
             part = getattr(module, name)

@@ -51,13 +51,12 @@ class CapsNMTConfig(AggregationConfig):
     max_target_positions: int = setting(1024, "max number of tokens in the target sequence")
 
     def __post_init__(self) -> None:
-        if self.encoder_embed_dim % 2:
-            raise UserError(f"--encoder-embed-dim must be even (half for each direction), not {self.encoder_embed_dim}")
-        if self.decoder_embed_dim != self.encoder_embed_dim:
-            raise UserError(
-                f"--decoder-embed-dim {self.decoder_embed_dim} must equal --encoder-embed-dim {self.encoder_embed_dim}"
-                ", because capsules are added to the decoder's inputs"
-            )
+        size, other = self.encoder_embed_dim, self.decoder_embed_dim
+        if size % 2:
+            raise UserError(f"--encoder-embed-dim must be even (half for each direction), not {size}")
+        if other != size:
+            sizes = f"--decoder-embed-dim {other} must equal --encoder-embed-dim {size}"
+            raise UserError(f"{sizes}, because capsules are added to the decoder's inputs")
         check_mechanisms(self)
 
 
@@ -69,9 +68,8 @@ class CapsNMTEncoder(models.FairseqEncoder):
         size = config.encoder_embed_dim
         self.embed_tokens = embed_tokens
         self.dropout = FairseqDropout(config.dropout, module_name=type(self).__name__)
-        self.layers = nn.ModuleList(
-            LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(config.encoder_layers)
-        )
+        layers = (LSTMLayer(size, bidirectional=True, dropout=self.dropout) for _ in range(config.encoder_layers))
+        self.layers = nn.ModuleList(layers)
         self.mechanism_parts: Dict[str, str] = {}
         attach(self, AGGREGATION, aggregation)
         self.max_source_positions = config.max_source_positions
@@ -107,10 +105,8 @@ class CapsNMTEncoder(models.FairseqEncoder):
 
     def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor) -> Dict[str, List[Tensor]]:
         capsules, mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        return {
-            "encoder_out": [capsules.index_select(1, new_order)],
-            "encoder_padding_mask": [mask.index_select(0, new_order)],
-        }
+        capsules, mask = capsules.index_select(1, new_order), mask.index_select(0, new_order)
+        return {"encoder_out": [capsules], "encoder_padding_mask": [mask]}
 
 
 class CapsNMTDecoder(models.FairseqIncrementalDecoder):
@@ -130,24 +126,24 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
         concatenates = config.decoder_context == "concat"
         self.context = nn.Linear(aggregation.num_capsules * size, size, bias=False) if concatenates else None
         kind = LSTMLayer if concatenates else AttentiveLSTMLayer
-        first = kind(
-            size, dropout=self.dropout, input_norm=nn.LayerNorm(size) if config.decoder_norms == "both" else None
-        )
+        norm = nn.LayerNorm(size) if config.decoder_norms == "both" else None
+        first = kind(size, dropout=self.dropout, input_norm=norm)
         others = (LSTMLayer(size, dropout=self.dropout) for _ in range(config.decoder_layers - 1))
         self.layers = nn.ModuleList([first, *others])
         self.max_target_positions = config.max_target_positions
 
-    def forward(
-        self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Optional[IncrementalState] = None
-    ) -> Tuple[Tensor, Dict[str, None]]:
-        """Return logits `[B, T, V]`, and a dict `{"attn": None}`: it has no attention to source words."""
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+    def forward(self, prev_output_tokens: Tensor, *args: Any, **kwargs: Any) -> Tuple[Tensor, Dict[str, None]]:
+        """Return logits `[B, T, V]`, and a dict `{"attn": None}`. The arguments are those of `extract_features`."""
+        features, extra = self.extract_features(prev_output_tokens, *args, **kwargs)
         return self.output_layer(features), extra
 
     def extract_features(
         self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Optional[IncrementalState] = None
     ) -> Tuple[Tensor, Dict[str, None]]:
-        """Return features `[B, T, C]` and the dict of `forward`. With `incremental_state`, only the last step."""
+        """Return features `[B, T, C]` and `{"attn": None}`: there is no attention to source words.
+
+        With `incremental_state`, they are those of the last step.
+        """
         source, kept = self.get_incremental_state(incremental_state, "states") or (None, None)
         if incremental_state is not None:
             prev_output_tokens = prev_output_tokens[:, -1:]
@@ -158,13 +154,11 @@ class CapsNMTDecoder(models.FairseqIncrementalDecoder):
             first: Any = self.layers[0]
             source = self.context(capsules.flatten(1)) if self.context else first.key(capsules / self.capsule_scale)
         states = []
+        if self.context is not None:
+            features = features + source.unsqueeze(1)
         for number, layer in enumerate(self.layers):
-            state = kept[number] if kept else None
-            if number == 0 and self.context is None:
-                features, state = layer(features, capsules, source, state)
-            else:
-                inputs = features if number else features + source.unsqueeze(1)
-                features, state = layer(inputs, state)
+            attended = (capsules, source) if number == 0 and self.context is None else ()
+            features, state = layer(features, *attended, kept[number] if kept else None)
             states.append(state)
         if incremental_state is not None:
             self.set_incremental_state(incremental_state, "states", (source, states))
@@ -218,10 +212,8 @@ class CapsNMTModel(CapsuleModel, models.FairseqEncoderDecoderModel):
     @property
     def full_context_alignment(self) -> bool:
         """Refuse `--print-alignment`, which reads this attribute first: CapsNMT has no attention to source words."""
-        raise UserError(
-            "CapsNMT has no attention to source words for --print-alignment; leave the option out. "
-            "fairseq-capsule inspect shows which words go to each capsule"
-        )
+        problem = "CapsNMT has no attention to source words for --print-alignment; leave the option out"
+        raise UserError(f"{problem}. fairseq-capsule inspect shows which words go to each capsule")
 
 
 def _embedding(dictionary: Dictionary, size: int) -> nn.Embedding:

@@ -1,11 +1,11 @@
 """`capsule_lstm`: fairseq's attentional LSTM ("RNMT") with PAST and FUTURE after its decoder."""
 
 from argparse import ArgumentParser, Namespace
-from dataclasses import dataclass, field, make_dataclass
+from dataclasses import dataclass, make_dataclass
 from typing import Any, Dict, Iterator, Optional, Tuple
 
 from fairseq.dataclass import FairseqDataclass
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import register_model
 from fairseq.models.lstm import LSTMDecoder, LSTMModel
 from torch import Tensor
 
@@ -26,29 +26,21 @@ WITHOUT = ("encoder_bidirectional", "adaptive_softmax_cutoff")
 
 
 def _lstm_fields() -> Iterator[Tuple[str, Any, Any]]:
-    """Yield the options of fairseq's LSTM, read from its parser because it has no dataclass.
-
-    The default None leaves a value to fairseq.
-    """
+    """Yield the options of fairseq's LSTM, read from its parser. The default None leaves a value to fairseq."""
     parser = ArgumentParser(add_help=False)
     LSTMModel.add_args(parser)
     for action in parser._actions:
         if action.dest not in WITHOUT:
-            metadata = {"help": action.help}
-            if action.nargs == 0:
-                yield action.dest, bool, field(default=False, metadata=metadata)
-            else:
-                yield action.dest, Optional[action.type], field(default=None, metadata=metadata)
+            kind, default = (bool, False) if action.nargs == 0 else (Optional[action.type], None)
+            yield action.dest, kind, setting(default, action.help or "")
 
 
-_LSTMOptions: Any = make_dataclass(
-    "_LSTMOptions", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__}
-)
+_LSTM: Any = make_dataclass("_LSTM", _lstm_fields(), bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
 # By default the options of the mechanisms turn them off.
 @dataclass
-class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTMOptions):  # type: ignore[misc]
+class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTM):  # type: ignore[misc]
     """All options of fairseq's LSTM with two exceptions, and those of the mechanisms.
 
     `--encoder-directions` replaces `--encoder-bidirectional`. `--adaptive-softmax-cutoff` is not supported.
@@ -73,10 +65,7 @@ class CapsuleLSTMConfig(*(mechanism.options for mechanism in ON_LSTMS), _LSTMOpt
 
 
 class CapsuleLSTMDecoder(LSTMDecoder):
-    """fairseq's LSTM decoder with the decoder parts of the mechanisms that a preset's config turns on.
-
-    `options` are the arguments of `LSTMDecoder`.
-    """
+    """fairseq's LSTM decoder, with its arguments, and the parts of the mechanisms that a preset's config turns on."""
 
     def __init__(self, config: Any, **options: Any):
         super().__init__(**options)
@@ -90,20 +79,12 @@ class CapsuleLSTMDecoder(LSTMDecoder):
                 raise UserError(f"{mechanism.name} reads the outputs of layers, which an LSTM has not; turn it off")
             attach(self, mechanism, part)
 
-    def forward(
-        self,
-        prev_output_tokens: Tensor,
-        encoder_out: Any = None,
-        incremental_state: Any = None,
-        src_lengths: Any = None,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
+    def forward(self, prev_output_tokens: Tensor, *args: Any, src_lengths: Any = None, **kwargs: Any) -> Any:
         """Return logits `[B, T, V]` and a dict with the attention `attn` and the outputs of the mechanisms."""
-        features, extra = self.extract_features(prev_output_tokens, encoder_out, incremental_state)
+        features, extra = self.extract_features(prev_output_tokens, *args, **kwargs)
         return self.output_layer(features), extra
 
-    def extract_features(
-        self, prev_output_tokens: Tensor, encoder_out: Any = None, incremental_state: Any = None
-    ) -> Tuple[Tensor, Dict[str, Any]]:
+    def extract_features(self, prev_output_tokens: Any, encoder_out: Any = None, incremental_state: Any = None) -> Any:
         # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
         target = run_parts(self, Target(features), Source(*encoder_states(encoder_out)), incremental_state)
@@ -124,8 +105,6 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
 
     config_type = CapsuleLSTMConfig
 
-    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
-
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
@@ -138,15 +117,12 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         model.cfg = config
         if not active_mechanisms(config):
             return model
+        sizes = ("embed_dim", "hidden_size", "out_embed_dim", "dropout_in", "dropout_out")
         model.decoder = CapsuleLSTMDecoder(
             config,
+            **{name: getattr(options, f"decoder_{name}") for name in sizes},
             dictionary=model.decoder.dictionary,
-            embed_dim=options.decoder_embed_dim,
-            hidden_size=options.decoder_hidden_size,
-            out_embed_dim=options.decoder_out_embed_dim,
             num_layers=options.decoder_layers,
-            dropout_in=options.decoder_dropout_in,
-            dropout_out=options.decoder_dropout_out,
             attention=model.decoder.attention is not None,
             encoder_output_units=model.encoder.output_units,
             pretrained_embed=model.decoder.embed_tokens,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, Mapping, Optional, Sequence, Set, Tuple
 
 import torch
-from fairseq.models import BaseFairseqModel, register_model
+from fairseq.models import register_model
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase, TransformerModelBase
 from torch import Tensor
 
@@ -25,10 +25,7 @@ _OPTIONS = [mechanism.options for mechanism in ON_TRANSFORMERS]
 
 @dataclass
 class CapsuleTransformerConfig(*_OPTIONS, FlatTransformerConfig):  # type: ignore[misc]
-    """Options of the base preset: fairseq's Transformer and the mechanisms.
-
-    Building the model raises a UserError that names an option with a wrong value.
-    """
+    """Options of the base preset. Building the model raises a UserError that names an option with a wrong value."""
 
     def __post_init__(self) -> None:
         config = self.with_decoder_sizes()
@@ -57,17 +54,15 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
                 if getattr(cfg, "base_layers", 0) and name == "decoder":
                     raise UserError(f"--base-layers does not work with {mechanism.name}; turn one of them off")
                 change_attention(layer, kind, mechanism.name, parts)
-                if name == "decoder":
-                    # In evaluation all layers of fairseq return their cross-attention, and the decoder discards it. The
-                    # layer that provides the alignment still gets an explicit request for it.
+                if name == "decoder":  # all layers would return their cross-attention; one gets an explicit request
                     layer.need_attn = False
 
 
 class CapsuleTransformerEncoder(TransformerEncoderBase):
     """fairseq's encoder with the encoder parts of the mechanisms that its config turns on."""
 
-    def __init__(self, cfg: Any, dictionary: Any, embed_tokens: Any, return_fc: bool = False):
-        super().__init__(cfg, dictionary, embed_tokens, return_fc)
+    def __init__(self, cfg: Any, *args: Any, **kwargs: Any):
+        super().__init__(cfg, *args, **kwargs)
         self.dropout_module.module_name = "TransformerEncoder"  # the name that --retain-dropout-modules knows
         _build_parts(self, "encoder", cfg)
 
@@ -107,10 +102,8 @@ class CapsuleTransformerEncoder(TransformerEncoderBase):
 class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
     """fairseq's decoder with the decoder parts of the mechanisms that its config turns on."""
 
-    def __init__(
-        self, cfg: Any, dictionary: Any, embed_tokens: Any, no_encoder_attn: bool = False, output_projection: Any = None
-    ):
-        super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn, output_projection)
+    def __init__(self, cfg: Any, *args: Any, **kwargs: Any):
+        super().__init__(cfg, *args, **kwargs)
         self.dropout_module.module_name = "TransformerDecoder"
         _build_parts(self, "decoder", cfg)
 
@@ -140,14 +133,13 @@ class CapsuleTransformerDecoder(KnowsBeams, TransformerDecoderBase):
             kept = self.get_incremental_state(incremental_state, "source")
             return encoder_out if kept is None else unpadded
         source, padding_mask = encoder_out["encoder_out"][0], encoder_out["encoder_padding_mask"][0]
-        attended = encoder_out
-        if not padding_mask.any():
+        padded = bool(padding_mask.any())
+        if not padded:
             self.set_incremental_state(incremental_state, "source", {"padding_mask": None})
-            attended, padding_mask = unpadded, None
         beams = self.beams_of(source.transpose(0, 1))
         if beams > 1:
-            project_source_once(self.layers, source, padding_mask, beams, incremental_state)
-        return attended
+            project_source_once(self.layers, source, padding_mask if padded else None, beams, incremental_state)
+        return encoder_out if padded else unpadded
 
     @property
     def output_embeddings(self) -> Tensor:
@@ -161,17 +153,12 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
     config_type = CapsuleTransformerConfig
 
-    # The method of TransformerModelBase adds the options of its own nested config.
-    add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
-
     @classmethod
     def build_model(cls, cfg: Any, task: Any) -> Any:
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
-    def load_state_dict(
-        self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
-    ) -> Any:
+    def load_state_dict(self, state_dict: Dict[str, Any], strict: bool = True, *_: Any, **__: Any) -> Any:
         """Load parameters as fairseq does, but prune the layers of the checkpoint here.
 
         fairseq would also prune the other side if only one side is named, and would prune a pruned checkpoint again.
@@ -190,10 +177,7 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
 
 
 def _pruned(state_dict: Dict[str, Tensor], name: str, side: Any, cfg: Any) -> Dict[str, Tensor]:
-    """Return a checkpoint with only the kept layers of one side, renumbered.
-
-    A checkpoint with another number of layers is left as it is, and refused.
-    """
+    """Return a checkpoint with only the kept layers of one side, renumbered; with another number of layers, itself."""
     parts = ((part, getattr(getattr(side, part), "LAYERS", ())) for part in side.mechanism_parts)
     lists = ["layers", *(f"{part}.{entries}" for part, names in parts for entries in names)]
     of_a_list = re.compile(rf"{name}\.({'|'.join(map(re.escape, lists))})\.(\d+)((?:\..*)?)")

@@ -1,7 +1,5 @@
-"""Flat dataclasses made from fairseq's nested ones.
-
-A preset must be a flat dataclass, because a nested one breaks `--arch`. The fields are generated from fairseq's, so
-every option of fairseq's Transformer is available here under its command-line name.
+"""All options of fairseq's Transformer, under their command-line names, in a flat dataclass. A nested one, as fairseq
+has it, breaks `--arch` of a preset.
 """
 
 from copy import copy
@@ -31,9 +29,8 @@ OWN = (
     *("decoder_embed_dim", "decoder_ffn_embed_dim", "decoder_input_dim", "decoder_output_dim"),
     *("encoder_layers_to_keep", "decoder_layers_to_keep"),
 )
-_Flat: Any = make_dataclass(
-    "_Flat", _flat_fields(TransformerConfig()), bases=(FairseqDataclass,), namespace={"__module__": __name__}
-)
+_FIELDS = _flat_fields(TransformerConfig())
+_Flat: Any = make_dataclass("_Flat", _FIELDS, bases=(FairseqDataclass,), namespace={"__module__": __name__})
 
 
 @dataclass
@@ -57,10 +54,7 @@ class FlatTransformerConfig(_Flat):
     )
 
     def kept_layers(self, side: str) -> List[int]:
-        """Return the trained layers of the "encoder" or "decoder" that remain after pruning, counted from 0.
-
-        Raises a UserError if the option does not name different existing layers.
-        """
+        """Return the trained layers of the "encoder" or "decoder" that remain after pruning, counted from 0."""
         layers, name = getattr(self, f"{side}_layers"), f"{side}_layers_to_keep"
         text = getattr(self, name)
         if text is None:
@@ -72,11 +66,8 @@ class FlatTransformerConfig(_Flat):
         return kept
 
     def with_decoder_sizes(self) -> "FlatTransformerConfig":
-        """Return a copy in which the decoder's sizes that were not given are those of the encoder.
-
-        The config itself keeps None, because fairseq merges the options of the user into a preset's object.
-        """
-        config = copy(self)
+        """Return a copy in which the decoder's sizes that were not given are those of the encoder."""
+        config = copy(self)  # itself keeps None, because fairseq merges the options of the user into a preset's object
         for name in ("embed_dim", "ffn_embed_dim"):
             if getattr(self, f"decoder_{name}") is None:
                 setattr(config, f"decoder_{name}", getattr(self, f"encoder_{name}"))

@@ -21,8 +21,7 @@ def layer_outputs(encoded: Dict[str, List[Tensor]]) -> List[Tensor]:
 def encoder_states(encoded: Any) -> Tuple[Tensor, Tensor]:
     """Return the states `[B, I, C]` and the padding mask `[B, I]` (True marks padding) from an encoder's output.
 
-    Works for the encoders of fairseq's Transformer and LSTM and of this package. fairseq's LSTM always has its padding
-    on the right, even if the source is padded on the left.
+    fairseq's LSTM always has its padding on the right, even if the source is padded on the left.
     """
     if isinstance(encoded, tuple):
         return encoded[0].transpose(0, 1), encoded[3].t()
@@ -41,9 +40,8 @@ def output_embeddings(model: Any) -> Tensor:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Run a block in eval mode without gradients, then restore each module's mode and the CPU's random numbers.
-
-    fairseq draws random numbers of the CPU for layer dropout in eval mode too. Those of a GPU are not restored.
+    """Run a block in eval mode without gradients, then restore each module's mode and the CPU's random numbers, which
+    fairseq draws for layer dropout in eval mode too. Those of a GPU are not restored.
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

@@ -12,10 +12,7 @@ from fairseq_capsule.mechanisms.base import options_off
 
 
 def bases_of(config: Type[FairseqDataclass], mechanisms: Sequence[Mechanism]) -> Tuple[Type[FairseqDataclass], ...]:
-    """Return the dataclasses of presets: a model's, and those of the mechanisms whose options it does not have.
-
-    The weights of the losses of such mechanisms are options of the model too.
-    """
+    """Return the dataclasses of presets: a model's, and those (also of losses) of mechanisms that it does not have."""
     new = [mechanism for mechanism in mechanisms if not issubclass(config, mechanism.options)]
     owned = (kind for mechanism in new for kind in (mechanism.options, mechanism.loss_options) if kind is not None)
     return (config, *owned)
@@ -43,19 +40,15 @@ def register_presets(model: Any, mechanisms: Sequence[Mechanism], presets: Mappi
         defaults.update(further)
         known = MODEL_REGISTRY.get(name)
         if known is not None and issubclass(known, model):
-            if known.config_type.__bases__ != bases or any(
-                known.config_type.__dataclass_fields__[key].default != value for key, value in defaults.items()
-            ):
+            own = {key: item.default for key, item in known.config_type.__dataclass_fields__.items()}
+            if known.config_type.__bases__ != bases or {**own, **defaults} != own:
                 raise ValueError(f"architecture {name}: it is registered with other options; choose another name")
             continue
-        changed = [
-            (key, items[key].type, field(default=value, metadata=items[key].metadata))
-            for key, value in defaults.items()
-        ]
-        title = "".join(part.title() for part in name.split("_"))
-        of_module = {"__module__": module.__name__}
+        pairs = ((items[key], value) for key, value in defaults.items())
+        changed = [(item.name, item.type, field(default=value, metadata=item.metadata)) for item, value in pairs]
+        title, of_module = name.title().replace("_", ""), {"__module__": module.__name__}
         config = make_dataclass(f"{title}Config", changed, bases=bases, namespace=of_module)
         kind = type(f"{title}Model", (model,), {**of_module, "__doc__": model.__doc__, "config_type": config})
-        setattr(module, config.__name__, config)
-        setattr(module, kind.__name__, kind)
+        for made in (config, kind):
+            setattr(module, made.__name__, made)
         register_model(name, dataclass=config)(kind)
