@@ -91,25 +91,21 @@ class BagOfWordsProbe(FairseqCriterion):
 def source_vector(model: BaseFairseqModel, net_input: Mapping[str, Tensor], reads: str) -> Tensor:
     """Compute the vector `[B, C]` that `reads` names, in eval mode and without gradients.
 
-    Raises:
-        UserError: no mechanism gives such a vector of the size of the encoder's states.
+    A UserError says if no mechanism gives such a vector of the size of the encoder's states.
     """
     with evaluating(model):
         encoded = model.encoder(net_input["src_tokens"], src_lengths=net_input["src_lengths"])
     states, padding_mask = encoder_states(encoded)
     if reads == "global":
         name = next((name for name in getattr(model.encoder, "mechanism_parts", {}).values() if name in encoded), None)
-        if name is None:
-            raise UserError(
-                "--probe-reads global: no mechanism of the model gives a vector for the sentence; read last or mean"
-            )
-        vector: Tensor = encoded[name][0]
-        if vector.shape[1:] != states.shape[2:]:
-            raise UserError(
-                f"--probe-reads global: {name} gives a tensor {list(vector.shape)}, not one vector for each sentence "
-                f"[{len(vector)}, {states.size(2)}]; read last or mean"
-            )
-        return vector
+        problem = "no mechanism of the model gives a vector for the sentence"
+        if name is not None:
+            vector: Tensor = encoded[name][0]
+            if vector.shape[1:] == states.shape[2:]:
+                return vector
+            needed = [len(vector), states.size(2)]
+            problem = f"{name} gives a tensor {list(vector.shape)}, not one vector for each sentence {needed}"
+        raise UserError(f"--probe-reads global: {problem}; read last or mean")
     if reads == "last":
         positions = torch.arange(states.size(1), device=states.device)
         last = positions.masked_fill(padding_mask, -1).amax(1)

@@ -48,10 +48,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
         freeze_heads(model, self._checked_weights(model))
 
     def _checked_weights(self, model: BaseFairseqModel) -> Dict[str, float]:
-        """Return the weights of all losses of a model's mechanisms.
-
-        Raises a UserError if a weight is below 0, or above 0 without the head of the loss or a mechanism with losses.
-        """
+        """Return the weights of all losses of a model's mechanisms. Refuse one without the head of its loss."""
         active = [mechanism for mechanism in active_mechanisms(getattr(model, "cfg", None)) if loss_names(mechanism)]
         computed = {name for _, name, _ in heads(model)}
         weights: Dict[str, float] = {}
@@ -61,9 +58,9 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             for name in loss_names(mechanism):
                 weight = weights[name] = getattr(options, f"{name}_weight")
                 if weight and name not in computed:
+                    flag, needed = option(name + "_weight"), ", ".join(map(option, mechanism.off))
                     raise UserError(
-                        f"{option(name + '_weight')} {weight:g} needs a model with this loss "
-                        f"({', '.join(map(option, mechanism.off))}); set {option(name + '_weight')} 0 to train without"
+                        f"{flag} {weight:g} needs a model with this loss ({needed}); set {flag} 0 to train without"
                     )
         return weights
 
@@ -98,8 +95,7 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
     @classmethod
     def reduce_metrics(cls, logging_outputs: List[Dict[str, Any]]) -> None:
         super().reduce_metrics(logging_outputs)
-        names = dict.fromkeys(key.removesuffix("_loss") for log in logging_outputs for key in log)
-        for name in names:
+        for name in dict.fromkeys(key.removesuffix("_loss") for log in logging_outputs for key in log):
             number = sum(log.get(f"{name}_count", 0) for log in logging_outputs)
             if number:
                 total = sum(log.get(f"{name}_loss", 0) for log in logging_outputs)

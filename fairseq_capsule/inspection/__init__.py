@@ -1,7 +1,4 @@
-"""What the inspector shows of each mechanism, and what `--log-routing` logs of it.
-
-The models know nothing of this package: it computes again what they routed.
-"""
+"""What the inspector shows and `--log-routing` logs of each mechanism. It computes again what a model routed."""
 
 from typing import Dict, Mapping, Tuple
 
@@ -55,17 +52,13 @@ def gather_arrays(model: BaseFairseqModel, sentence: Sentence) -> Dict[str, Name
 
 
 def gather_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor) -> Dict[str, Statistics]:
-    """Return the statistics of a batch for each mechanism that a model contains, by the name of the mechanism.
+    """Return the statistics of a batch by the name of the mechanism; arguments as in `Inspection.statistics`.
 
-    The model runs once more for each mechanism, in eval mode and without gradients. Its state does not change. The
-    arguments are those of `Inspection.statistics`.
+    The model runs once more for each mechanism, in eval mode and without gradients. Its state does not change.
     """
+    names = [mechanism.name for mechanism in active_mechanisms(getattr(model, "cfg", None))]
     with evaluating(model):
-        return {
-            mechanism.name: INSPECTIONS[mechanism.name].statistics(model, source, previous)
-            for mechanism in active_mechanisms(getattr(model, "cfg", None))
-            if mechanism.name in INSPECTIONS
-        }
+        return {name: INSPECTIONS[name].statistics(model, source, previous) for name in names if name in INSPECTIONS}
 
 
 def all_views() -> Tuple[View, ...]:

@@ -1,15 +1,11 @@
-"""The attention of any Transformer or LSTM, before and after routing (Duan et al. 2020, Fig. 5).
+"""The attention of any Transformer or LSTM, before and after routing (Duan et al. 2020, Fig. 5), computed again."""
 
-No model stores its attention. The functions of this module compute it again.
-"""
-
-from typing import Any, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, NamedTuple, Optional, Tuple
 
 import torch
 from fairseq.models import BaseFairseqModel
 from fairseq.models.lstm import LSTMDecoder
 from fairseq.models.transformer import TransformerDecoderBase, TransformerEncoderBase
-from fairseq.modules.transformer_layer import TransformerDecoderLayerBase, TransformerEncoderLayerBase
 from torch import Tensor
 
 from fairseq_capsule.errors import UserError
@@ -39,15 +35,8 @@ class Explanation(NamedTuple):
 def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
     """Recompute the self-attention of each encoder layer for a batch, in eval mode.
 
-    Args:
-        model: a Transformer of fairseq or of this package.
-        src_tokens: `[B, L]`, padded on either side.
-
-    Returns:
-        One `Explanation` for each layer. Without routing, `before` equals `after` and there are no capsules.
-
-    Raises:
-        UserError: the model's encoder is not a Transformer.
+    The source tokens are `[B, L]`, padded on either side. Without routing, `before` equals `after` and there are no
+    capsules. An encoder that is not a Transformer's raises a UserError.
     """
     encoder = model.encoder
     if not isinstance(encoder, TransformerEncoderBase):
@@ -63,17 +52,12 @@ def decoder_attention(
 ) -> List[Tuple[Optional[Explanation], Optional[Tensor]]]:
     """Recompute the attentions of each decoder layer for a batch, in eval mode.
 
-    Args:
-        model: as for `encoder_attention`.
-        src_tokens: `[B, L]`, padded on either side.
-        previous: the tokens that the decoder reads, `[B, T]`, starting with the end-of-sentence token.
+    The source tokens are `[B, L]`, padded on either side; `previous` `[B, T]` are the tokens that the decoder reads,
+    starting with the end-of-sentence token. A decoder that is not a Transformer's raises a UserError.
 
     Returns:
         For each layer, its self-attention, or None if that also reads the source (`--cross-self-attention`); and the
         attention to the source, `[B, H, T, L]`, or None if the layer has no separate attention for it.
-
-    Raises:
-        UserError: the model's decoder is not a Transformer.
     """
     decoder = model.decoder
     if not isinstance(decoder, TransformerDecoderBase):
@@ -115,20 +99,13 @@ def lstm_attention(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor
     return extra["attn"][0] if isinstance(extra, dict) else extra
 
 
-def _explain(
-    layer: Union[TransformerEncoderLayerBase, TransformerDecoderLayerBase],
-    x: Tensor,
-    mask: Optional[Tensor],
-    attn_mask: Optional[Tensor] = None,
-) -> Explanation:
+def _explain(layer: Any, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[Tensor] = None) -> Explanation:
     x = attention_input(layer, x)
     if isinstance(layer.self_attn, SplitAttention):
         return explain(layer.self_attn, x, mask, attn_mask)
     # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
-    _, weights = layer.self_attn(
-        x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
-    )
-    weights = weights.transpose(0, 1)
+    options = {"incremental_state": {}, "need_head_weights": True}
+    weights = layer.self_attn(x, x, x, key_padding_mask=mask, attn_mask=attn_mask, **options)[1].transpose(0, 1)
     return Explanation(before=weights, after=weights, vertical=None, horizontal=None)
 
 

@@ -98,11 +98,8 @@ def routing_statistics(routing: AttentionRouting, logits: Tensor, padding: Tenso
 def _named(part: str, routed: RoutingResult, inputs: Tensor, outputs: Tensor) -> Statistics:
     """Return the statistics of one routing; `inputs` masks its couplings and `outputs` masks its capsules."""
     norm, dead = capsule_norms(routed.capsules, outputs)
-    return {
-        f"{part}_entropy": coupling_entropy(routed.coupling, -1, inputs),
-        f"{part}_norm": norm,
-        f"{part}_dead": dead,
-    }
+    entropy = coupling_entropy(routed.coupling, -1, inputs)
+    return {f"{part}_entropy": entropy, f"{part}_norm": norm, f"{part}_dead": dead}
 
 
 def _arrays(side: str, layers: List[Explanation], words: Tuple[str, ...]) -> Dict[str, NamedArray]:

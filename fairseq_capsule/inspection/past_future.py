@@ -76,10 +76,7 @@ def past_future(model: BaseFairseqModel, src_tokens: Tensor, previous: Tensor) -
     """Compute PAST and FUTURE of a batch, in eval mode, in one pass over finished translations.
 
     `src_tokens` `[B, I]` is padded on either side; `previous` `[B, T]` are the tokens that the decoder reads, starting
-    with the end-of-sentence token.
-
-    Raises:
-        UserError: the model has no PAST and FUTURE.
+    with the end-of-sentence token. A model without PAST and FUTURE raises a UserError.
     """
     if getattr(model.decoder, "past_future", None) is None:
         raise UserError("the model has no PAST and FUTURE, because it was trained with --past-future none")

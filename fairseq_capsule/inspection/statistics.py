@@ -1,6 +1,6 @@
 """Means over a batch that show whether a routing learns: shares, entropies and norms."""
 
-from typing import Dict, List, NamedTuple, Optional, Tuple
+from typing import Dict, Iterable, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -30,15 +30,13 @@ def mean_where(values: Tensor, valid: Tensor) -> Mean:
 def coupling_entropy(coupling: Tensor, dim: int, padding: Optional[Tensor] = None) -> Mean:
     """Return the entropy of couplings divided by the entropy of uniform couplings.
 
-    It is 1 if the routing has no preference, and 0 if it decides completely.
+    It is 1 if the routing has no preference, and 0 if it decides completely. It is a mean over distributions with at
+    least two valid elements.
 
     Args:
         coupling: couplings, 0 at padding. Along `dim` they are one distribution, up to a factor.
         dim: the dimension of the competing outputs (or inputs).
         padding: the shape of `coupling` or broadcast to it; True marks excluded elements.
-
-    Returns:
-        The mean over distributions with at least two valid elements. One element has no entropy.
     """
     valid = torch.ones_like(coupling, dtype=torch.bool) if padding is None else (~padding).expand_as(coupling)
     shares = coupling.float() / coupling.float().sum(dim, keepdim=True).clamp(min=1e-20)
@@ -57,7 +55,7 @@ def capsule_norms(capsules: Tensor, padding: Optional[Tensor] = None) -> Tuple[M
     return mean_where(norms, valid), mean_where(norms < DEAD, valid)
 
 
-def added_up(parts: List[Statistics]) -> Statistics:
+def added_up(parts: Iterable[Statistics]) -> Statistics:
     """Add the statistics of several layers, separately for each name."""
     sums: Statistics = {}
     for part in parts:

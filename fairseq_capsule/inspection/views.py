@@ -16,20 +16,14 @@ OTHER = "against."  # prefix of the names of a second model's arrays
 
 
 class NamedArray(NamedTuple):
-    """Numbers or words; and the name of each dimension with the labels along it, in order."""
+    """Numbers or words, and the name of each dimension with the labels along it, in order."""
 
     values: np.ndarray
     axes: Dict[str, Tuple[str, ...]]
 
 
 class Sentence(NamedTuple):
-    """A source sentence and its translation as the model reads them.
-
-    Attributes:
-        source: the source tokens `[1, I]`.
-        target: the target tokens `[1, T]`.
-        source_words, target_words: the words of these tokens.
-    """
+    """A source sentence and its translation as the model reads them: tokens `[1, I]` and `[1, T]`, and their words."""
 
     source: Tensor
     target: Tensor
@@ -97,10 +91,8 @@ class View:
     def of(self, arrays: Mapping[str, NamedArray]) -> Tuple[Panel, ...]:
         """Return the panels for which there are arrays, each followed by that of a second model, if any."""
         pairs = ((panel, replace(panel, array=OTHER + panel.array, other=True)) for panel in self.panels)
-        panels = (panel for pair in pairs for panel in pair if panel.array in arrays)
-        return tuple(
-            panel for panel in panels if all(label in arrays[panel.array].axes[axis] for axis, label in panel.at)
-        )
+        axes = ((panel, arrays[panel.array].axes) for pair in pairs for panel in pair if panel.array in arrays)
+        return tuple(panel for panel, labels in axes if all(label in labels[axis] for axis, label in panel.at))
 
     def choices(self, arrays: Mapping[str, NamedArray]) -> Dict[str, Tuple[str, ...]]:
         """Return the further axes of the arrays, where the reader chooses one label, with their labels."""
@@ -177,8 +169,7 @@ def take(array: NamedArray, panel: Panel, places: Mapping[str, str]) -> np.ndarr
 def named(values: Tensor, **axes: Tuple[str, ...]) -> NamedArray:
     """Convert a tensor of any shape to a named array. `axes` are the labels along each dimension, in order.
 
-    Raises:
-        ValueError: the number of axes is not the number of dimensions, or the number of labels is not the size.
+    Another number of axes than of dimensions, or of labels than of elements, raises a ValueError.
     """
     labels = {axis: len(names) for axis, names in axes.items()}
     if tuple(values.shape) != tuple(labels.values()):

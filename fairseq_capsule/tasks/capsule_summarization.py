@@ -58,9 +58,8 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         """
         metric = cfg.best_checkpoint_metric
         if metric in ROUGE_TYPES and not (cfg.eval_rouge and cfg.maximize_best_checkpoint_metric):
-            raise UserError(
-                f"--best-checkpoint-metric {metric} needs --eval-rouge and --maximize-best-checkpoint-metric"
-            )
+            needed = "--eval-rouge and --maximize-best-checkpoint-metric"
+            raise UserError(f"--best-checkpoint-metric {metric} needs {needed}")
         if cfg.vocabulary < 1:
             raise UserError(f"--vocabulary must be at least 1, not {cfg.vocabulary}")
         task: CapsuleSummarizationTask = super().setup_task(cfg, **kwargs)
@@ -69,10 +68,8 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
             size = sum(not symbol.startswith("madeupword") for symbol in symbols)  # these pad the size to a multiple
             if size > cfg.vocabulary:
                 file = f"{utils.split_paths(cfg.data)[0]}/dict.{language}.txt"
-                raise UserError(
-                    f"{file}: {size} characters, more than --vocabulary {cfg.vocabulary}; "
-                    "prepare the data with a smaller vocabulary, or increase the option"
-                )
+                remedy = "prepare the data with a smaller vocabulary, or increase the option"
+                raise UserError(f"{file}: {size} characters, more than --vocabulary {cfg.vocabulary}; {remedy}")
         return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs: Any) -> None:
@@ -93,10 +90,10 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         return model
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
-        loss, sample_size, output = super().valid_step(sample, model, criterion)
+        result = super().valid_step(sample, model, criterion)
         if self.cfg.eval_rouge:
-            output.update(self._rouge_sums(sample, model))
-        return loss, sample_size, output
+            result[2].update(self._rouge_sums(sample, model))
+        return result
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
@@ -107,9 +104,8 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         with suppress(json.JSONDecodeError):
             options = json.loads(self.cfg.eval_rouge_args)
         if not isinstance(options, dict):
-            raise UserError(
-                f'--eval-rouge-args {self.cfg.eval_rouge_args}: it must be a JSON object, such as {{"beam": 5}}'
-            )
+            example = 'it must be a JSON object, such as {"beam": 5}'
+            raise UserError(f"--eval-rouge-args {self.cfg.eval_rouge_args}: {example}")
         known = {item.name: item.type for item in fields(GenerationConfig)}
         types: Dict[Any, Any] = {int: (int,), bool: (bool,), str: (str,), float: (int, float)}
         for name, value in options.items():
@@ -130,9 +126,8 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         totals = {f"{name}_total": 100 * sum(score[name] for score in scores) for name in ROUGE_TYPES}
         return {**totals, **{f"{name}_count": len(scores) for name in ROUGE_TYPES}}
 
-    def _text(self, tokens: Tensor, **options: Any) -> str:
-        text: str = self.tgt_dict.string(tokens.int().cpu(), **options)
-        return text
+    def _text(self, tokens: Tensor, **options: Any) -> Any:
+        return self.tgt_dict.string(tokens.int().cpu(), **options)
 
 
 def _refuse_empty(place: str, lengths: np.ndarray) -> None:

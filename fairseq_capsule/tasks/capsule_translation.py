@@ -1,5 +1,6 @@
 """fairseq's translation task with initialisation from a baseline and frozen heads of unused losses."""
 
+import itertools
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,10 +60,8 @@ class CapsuleTranslationConfig(TranslationConfig):
 def refuse_unknown_architecture(name: Optional[str]) -> None:
     """Raise a UserError if no architecture of this name is registered."""
     if name and name not in ARCH_MODEL_REGISTRY and name not in MODEL_DATACLASS_REGISTRY:
-        raise UserError(
-            f"the architecture {name!r} is unknown; name one of fairseq or of this package, or give the --user-dir "
-            "of the plugin that defines it (in a configuration common.user_dir)"
-        )
+        remedy = "give the --user-dir of the plugin that defines it (in a configuration common.user_dir)"
+        raise UserError(f"the architecture {name!r} is unknown; name one of fairseq or of this package, or {remedy}")
 
 
 @register_task("capsule_translation", dataclass=CapsuleTranslationConfig)
@@ -123,35 +122,31 @@ class CapsuleTranslationTask(TranslationTask):
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
         model = getattr(self, "model", None)
-        if model is None:
-            return criterion
-        if hasattr(criterion, "attach"):
+        if hasattr(criterion, "attach") and model is not None:
             criterion.attach(model)
-        else:
+        elif model is not None:
             freeze_heads(model, {})
-        if not from_checkpoint:
+        if model is not None and not from_checkpoint:
             _warn_of_missing_losses(model, criterion, cfg)
         return criterion
 
-    def train_step(
-        self, sample: Sample, model: Any, criterion: Any, optimizer: Any, update_num: int, **options: Any
-    ) -> Any:
-        loss, sample_size, output = super().train_step(sample, model, criterion, optimizer, update_num, **options)
+    def train_step(self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **more: Any) -> Any:
+        result = super().train_step(sample, model, criterion, optimizer, update_num, **more)
         interval = self.cfg.log_routing_interval
         if interval and update_num % interval == 0:
-            output.update(routing_sums(self.model, sample["net_input"]))
-        return loss, sample_size, output
+            result[2].update(routing_sums(self.model, sample["net_input"]))
+        return result
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
-        loss, sample_size, output = super().valid_step(sample, model, criterion)
+        result = super().valid_step(sample, model, criterion)
         if self.cfg.eval_overlap:
             with torch.no_grad():
                 overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
             names = (f"overlap_{content}{part}" for content in ("past", "future") for part in (TOTAL, COUNT))
-            output.update(zip(names, overlap))
+            result[2].update(zip(names, overlap))
         if self.cfg.log_routing:
-            output.update(routing_sums(self.model, sample["net_input"]))
-        return loss, sample_size, output
+            result[2].update(routing_sums(self.model, sample["net_input"]))
+        return result
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
@@ -163,13 +158,12 @@ def _warn_of_missing_losses(model: BaseFairseqModel, criterion: FairseqCriterion
     probed = not any(parameter.requires_grad for parameter in model.parameters())
     if probed or isinstance(criterion, RoutingLossesCriterion):
         return
-    for mechanism in active_mechanisms(getattr(model, "cfg", None)):
-        missing = [option(f"{name}_weight") for owner, name, _ in heads(model) if owner is mechanism]
-        if missing:
-            logger.warning(
-                f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {', '.join(missing)}, "
-                f"so they are off; --criterion {NAME} computes them"
-            )
+    for mechanism, losses in itertools.groupby(heads(model), lambda head: head[0]):
+        missing = ", ".join(option(f"{name}_weight") for _, name, _ in losses)
+        logger.warning(
+            f"{mechanism.name}: --criterion {cfg._name} does not compute the losses of {missing}, so they are off; "
+            f"--criterion {NAME} computes them"
+        )
 
 
 def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Tensor]:
@@ -178,12 +172,9 @@ def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Te
     fairseq adds them over batches and processes.
     """
     statistics = gather_statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
-    sums = {}
-    for mechanism, means in statistics.items():
-        for name, mean in means.items():
-            sums[f"routing_{mechanism}_{name}{TOTAL}"] = mean.total
-            sums[f"routing_{mechanism}_{name}{COUNT}"] = mean.number
-    return sums
+    means = {f"{mechanism}_{name}": mean for mechanism, of_it in statistics.items() for name, mean in of_it.items()}
+    parts = {TOTAL: "total", COUNT: "number"}
+    return {f"routing_{name}{end}": getattr(mean, part) for name, mean in means.items() for end, part in parts.items()}
 
 
 def log_means(logging_outputs: Sequence[Mapping[str, Any]], prefix: str, digits: int = 4) -> None:

@@ -14,20 +14,11 @@ from typing import Callable, Tuple
 
 from fairseq_capsule.testing import invariants
 from fairseq_capsule.testing.inspection import check_inspection
-from fairseq_capsule.testing.invariants import check_on_changes_logits
 from fairseq_capsule.testing.resuming import check_resuming
 from fairseq_capsule.testing.small_models import build_small, make_batch, make_criterion, make_sentences, make_task
 
-INVARIANTS: Tuple[Callable[..., None], ...] = (
-    invariants.check_padding,
-    invariants.check_translations,
-    invariants.check_scores,
-    invariants.check_steps,
-    invariants.check_gradients,
-    invariants.check_half_precision,
-    invariants.check_off_is_fairseqs_own,
-    check_on_changes_logits,
-    check_inspection,
-)
+_CHECKS = [check for name, check in vars(invariants).items() if name.startswith("check_")]
+INVARIANTS: Tuple[Callable[..., None], ...] = (*_CHECKS, check_inspection)
+check_on_changes_logits = invariants.check_on_changes_logits
 
 __all__ = ["INVARIANTS", "build_small", "check_resuming", "make_batch", "make_criterion", "make_sentences", "make_task"]

@@ -31,9 +31,8 @@ def check_inspection(arch: str, options: Options = PRESET) -> None:
         views = INSPECTIONS.get(mechanism.name, Inspection()).views
         missing = {panel for view in views for panel in view.panels}
         for variant in _variants(mechanism, options):
-            if not missing:
-                break
-            missing -= _panels(views, arch, variant)
+            if missing:
+                missing -= _panels(views, arch, variant)
         unknown = sorted({panel.array for panel in missing})
         titles = sorted({panel.title for panel in missing})
         assert not missing, f"{mechanism.name}: panels {titles} are never shown; no model has them in arrays {unknown}"
@@ -82,15 +81,12 @@ def _check_arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
 def _check_panel(view: View, panel: Panel, array: NamedArray) -> None:
     where = f"view {view.name}, panel {panel.title!r}"
     named: Dict[str, List[Any]] = {
-        "rows": [panel.rows],
-        "columns": [panel.columns] if panel.columns else [],
-        "at": [axis for axis, _ in panel.at],
-        "summed": list(panel.summed),
-        "distribution": [panel.distribution] if panel.distribution else [],
+        **{attribute: [getattr(panel, attribute)] for attribute in ("rows", "columns", "distribution")},
+        **{"at": [axis for axis, _ in panel.at], "summed": list(panel.summed)},
         "caption": re.findall(r"\{(.*?)\}", panel.caption),
     }
     for attribute, axes in named.items():
-        unknown = [axis for axis in axes if axis not in array.axes]
+        unknown = [axis for axis in axes if axis is not None and axis not in array.axes]
         assert not unknown, f"{where}: {attribute} names {unknown}; the array {panel.array} has {list(array.axes)}"
     for axis, labels in array.axes.items():
         chosen = axis not in panel.shown and not all(label.isdecimal() for label in labels)

@@ -1,7 +1,4 @@
-"""Invariants of each architecture: padding, incremental decoding, gradients, half precision, mechanisms off and on.
-
-Others stand in `inspection` and `resuming`.
-"""
+"""Invariants of each architecture: padding, incremental decoding, gradients, half precision, mechanisms off and on."""
 
 from argparse import Namespace
 from typing import Any, Dict, Mapping
@@ -12,7 +9,7 @@ from fairseq.models import BaseFairseqModel, build_model
 from fairseq.models.lstm import LSTMModel
 from fairseq.models.transformer import TransformerModelBase
 from fairseq.sequence_generator import SequenceGenerator
-from torch import Tensor, nn
+from torch import Tensor
 
 from fairseq_capsule.mechanisms.base import Mechanism, active_mechanisms, options_off, parts_of
 from fairseq_capsule.models.attention import SplitAttention
@@ -60,7 +57,7 @@ def check_translations(arch: str, options: Options = PRESET) -> None:
         alone = generator.generate([model], small.make_batch([sentence]))[0]
         for got, expected in zip(together[sentence["id"]], alone):
             assert got["tokens"].tolist() == expected["tokens"].tolist()
-            torch.testing.assert_close(got["score"], expected["score"], rtol=1e-4, atol=1e-5)
+            _assert_close(got["score"], expected["score"], rtol=1e-4)
 
 
 def check_scores(arch: str, options: Options = PRESET) -> None:
@@ -76,7 +73,7 @@ def check_scores(arch: str, options: Options = PRESET) -> None:
             with torch.no_grad():
                 logits = model(source, length, target.roll(1, dims=1))[0]
             scores = logits.log_softmax(-1).gather(2, target.unsqueeze(2)).flatten()
-            torch.testing.assert_close(hypothesis["positional_scores"], scores, rtol=1e-4, atol=1e-4)
+            _assert_close(hypothesis["positional_scores"], scores, rtol=1e-4, atol=1e-4)
 
 
 def check_steps(arch: str, options: Options = PRESET, *, beam_size: int = 3) -> None:
@@ -186,7 +183,9 @@ def check_on_changes_logits(arch: str, options: Options = PRESET) -> None:
     for attention in model.modules():
         if isinstance(attention, SplitAttention) and attention.combines_heads:
             part = getattr(attention, attention.combines_heads)
-            affine = _is_affine(part, attention.num_heads, attention.head_dim)
+            left, right = torch.randn(2, 2, 3, attention.num_heads, attention.head_dim)
+            with torch.no_grad():
+                affine = _is_close(part(left + right) + part(0 * left), part(left) + part(right))
             assert not affine, f"{attention.combines_heads} combines the heads as `W_O` can"
 
 
@@ -199,8 +198,8 @@ def _by_id(batch: Mapping[str, Any], rows: Any) -> Dict[int, Any]:
     return {int(identity): row for identity, row in zip(batch["id"], rows)}
 
 
-def _assert_close(got: Tensor, expected: Any) -> None:
-    torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+def _assert_close(got: Tensor, expected: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
+    torch.testing.assert_close(got, expected, rtol=rtol, atol=atol)
 
 
 def _train_step(model: BaseFairseqModel, criterion: FairseqCriterion, batch: Mapping[str, Any]) -> Tensor:
@@ -238,13 +237,6 @@ def _is_idle(parameter: Tensor, model: BaseFairseqModel, criterion: FairseqCrite
         results.append((_logits(model, batch), criterion(model, batch)[0]))
     parameter.copy_(kept)
     return all(_is_close(before, after) for before, after in zip(*results))
-
-
-@torch.no_grad()
-def _is_affine(part: nn.Module, heads: int, size: int) -> bool:
-    """Return whether a part that combines heads `[B, L, H, d]` is an affine map of them."""
-    left, right = torch.randn(2, 2, 3, heads, size)
-    return _is_close(part(left + right) + part(0 * left), part(left) + part(right))
 
 
 def _is_close(left: Tensor, right: Tensor) -> bool:

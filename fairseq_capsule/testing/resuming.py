@@ -29,10 +29,8 @@ def check_resuming(arch: str, options: Mapping[str, Any] = {}, *, user_dir: Opti
         for name, stops in (("stopped", UPDATES), ("straight", UPDATES[1:])):
             for updates in stops:
                 _run("train", *_arguments(arch, options, folder, name, updates), "--user-dir", user_dir or PLUGIN)
-        stopped, straight = (
-            checkpoint_utils.load_checkpoint_to_cpu(str(folder / name / "checkpoint_last.pt"))["model"]
-            for name in ("stopped", "straight")
-        )
+        files = (folder / name / "checkpoint_last.pt" for name in ("stopped", "straight"))
+        stopped, straight = (checkpoint_utils.load_checkpoint_to_cpu(str(file))["model"] for file in files)
         assert stopped.keys() == straight.keys()
         different = [name for name in stopped if not torch.equal(stopped[name], straight[name])]
         assert not different, f"after resuming these parameters differ: {different}"
@@ -44,18 +42,12 @@ def _arguments(arch: str, options: Mapping[str, Any], folder: Path, run: str, up
     return [
         folder / "text" / "bin",
         *("--arch", arch, "--task", "capsule_translation", "--criterion", criterion),
-        *(word for name, value in settings.items() for word in _option(name, value)),
+        *(f"--{name.replace('_', '-')}" for name, value in settings.items() if value is True),
+        *(f"--{name.replace('_', '-')}={value}" for name, value in settings.items() if not isinstance(value, bool)),
         *"--label-smoothing 0.1 --optimizer adam --lr 2e-3 --max-tokens 200 --cpu --seed 1 --num-workers 0".split(),
         *"--no-epoch-checkpoints --no-progress-bar --log-format none".split(),
         *("--max-update", updates, "--save-dir", folder / run),
     ]
-
-
-def _option(name: str, value: Any) -> List[str]:
-    flag = "--" + name.replace("_", "-")
-    if isinstance(value, bool):
-        return [flag] if value else []
-    return [flag, str(value)]
 
 
 def _write_data(folder: Path) -> None:
@@ -73,10 +65,6 @@ def _write_data(folder: Path) -> None:
 
 
 def _run(command: str, *arguments: Any) -> None:
-    finished = subprocess.run(
-        [sys.executable, "-m", f"fairseq_cli.{command}", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    words = [sys.executable, "-m", f"fairseq_cli.{command}", *map(str, arguments)]
+    finished = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert finished.returncode == 0, finished.stdout

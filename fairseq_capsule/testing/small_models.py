@@ -52,9 +52,7 @@ def small_options(arch: str, options: Mapping[str, Any] = {}) -> Dict[str, Any]:
     return {**{name: value for name, value in SIZES.items() if name in names}, **options}
 
 
-def build_small(
-    arch: str, options: Mapping[str, Any] = {}, task: Optional[TranslationTask] = None, seed: int = 1
-) -> BaseFairseqModel:
+def build_small(arch: str, options: Options = PRESET, task: Any = None, seed: int = 1) -> BaseFairseqModel:
     """Build the architecture with width 32 and 2+2 layers, in eval mode, with noise so that no parameter is zero."""
     torch.manual_seed(seed)
     model = build_model(Namespace(arch=arch, **small_options(arch, options)), task or make_task())
@@ -94,9 +92,7 @@ def encode(model: BaseFairseqModel, batch: Mapping[str, Any]) -> Tuple[Tensor, T
     return encoder_states(model.encoder(batch["net_input"]["src_tokens"], batch["net_input"]["src_lengths"]))
 
 
-def make_sentences(
-    lengths: Iterable[Tuple[int, int]] = LENGTHS, words: int = WORDS, seed: int = 3
-) -> List[Dict[str, Any]]:
+def make_sentences(lengths: Iterable[Tuple[int, int]] = LENGTHS, words: int = WORDS, seed: int = 3) -> List[Any]:
     """Return samples with random words. `lengths` are the numbers of words in source and target, without the end."""
     generator = torch.Generator().manual_seed(seed)
     first = Dictionary().nspecial
@@ -104,18 +100,10 @@ def make_sentences(
     def draw(number: int) -> Tensor:
         return torch.cat([torch.randint(first, first + words, (number,), generator=generator), torch.tensor([2])])
 
-    return [
-        {"id": index, "source": draw(source), "target": draw(target)} for index, (source, target) in enumerate(lengths)
-    ]
+    return [{"id": index, "source": draw(pair[0]), "target": draw(pair[1])} for index, pair in enumerate(lengths)]
 
 
 def make_batch(sentences: Iterable[Mapping[str, Any]], left_pad_source: bool = True, pad_to: int = 0) -> Dict[str, Any]:
     """Collate samples as fairseq does, optionally padded to at least `pad_to` columns."""
-    return collate(
-        list(sentences),
-        pad_idx=1,
-        eos_idx=2,
-        left_pad_source=left_pad_source,
-        left_pad_target=False,
-        pad_to_length={"source": pad_to, "target": pad_to} if pad_to else None,
-    )
+    longest = {"source": pad_to, "target": pad_to} if pad_to else None
+    return collate(list(sentences), 1, 2, left_pad_source, left_pad_target=False, pad_to_length=longest)
