@@ -104,8 +104,10 @@ def _explain(layer: Any, x: Tensor, mask: Optional[Tensor], attn_mask: Optional[
     if isinstance(layer.self_attn, SplitAttention):
         return explain(layer.self_attn, x, mask, attn_mask)
     # With an incremental state, fairseq's attention uses its own code, which returns weights for each head.
-    options = {"incremental_state": {}, "need_head_weights": True}
-    weights = layer.self_attn(x, x, x, key_padding_mask=mask, attn_mask=attn_mask, **options)[1].transpose(0, 1)
+    _, weights = layer.self_attn(
+        x, x, x, key_padding_mask=mask, incremental_state={}, need_head_weights=True, attn_mask=attn_mask
+    )
+    weights = weights.transpose(0, 1)
     return Explanation(before=weights, after=weights, vertical=None, horizontal=None)
 
 

@@ -19,11 +19,12 @@ def allow_other_iterations(routing: nn.Module, option: str, alternative: str) ->
     routing.register_load_state_dict_pre_hook(functools.partial(_before_loading, option, alternative))
 
 
-def _before_loading(option: str, alternative: str, module: Any, state: Dict[str, Any], prefix: str, *more: Any) -> None:
+def _before_loading(
+    option: str, alternative: str, module: Any, state: Dict[str, Any], prefix: str, _: Any, strict: bool, *lists: Any
+) -> None:
     saved = {name: name[len(prefix) :].partition(".")[0] for name in state if name.startswith(prefix)}
     agreements = [name for name, part in saved.items() if part in module.AGREEMENTS]
     needed = any(name.partition(".")[0] in module.AGREEMENTS for name in module.state_dict())
-    _, strict, *_ = more
     if module.iterations == 1:
         for name in agreements:
             del state[name]

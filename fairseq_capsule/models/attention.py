@@ -215,11 +215,16 @@ def change_attention(layer: nn.Module, kind: str, mechanism: str, parts: Mapping
     if attention.use_xformers:
         raise UserError(f"{mechanism} does not work with the attention of xformers; leave its option out")
     if not isinstance(attention, SplitAttention):
-        options = {"dropout": attention.dropout_module.p, "q_noise": layer.quant_noise}
-        options["qn_block_size"] = layer.quant_noise_block_size
-        if kind == "cross":
-            options.update(cross=True, kdim=attention.kdim, vdim=attention.vdim)
-        attention = SplitAttention(attention.embed_dim, attention.num_heads, **options)
+        sizes = {} if kind == "self" else {"kdim": attention.kdim, "vdim": attention.vdim}
+        attention = SplitAttention(
+            attention.embed_dim,
+            attention.num_heads,
+            cross=kind == "cross",
+            dropout=attention.dropout_module.p,
+            q_noise=layer.quant_noise,
+            qn_block_size=layer.quant_noise_block_size,
+            **sizes,
+        )
         setattr(layer, ATTRIBUTES[kind], attention)
     for place, part in parts.items():
         attention.attach(mechanism, place, part)

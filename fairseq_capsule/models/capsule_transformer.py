@@ -158,7 +158,9 @@ class CapsuleTransformerModel(CapsuleModel, TransformerModelBase):
         """Build the model of a preset's config. Raises a UserError if an option has a value that is not allowed."""
         return super().build_model(validated(cfg, cls.config_type).nested(), task)
 
-    def load_state_dict(self, state_dict: Dict[str, Any], strict: bool = True, *_: Any, **__: Any) -> Any:
+    def load_state_dict(
+        self, state_dict: Dict[str, Any], strict: bool = True, model_cfg: Any = None, args: Any = None
+    ) -> Any:
         """Load parameters as fairseq does, but prune the layers of the checkpoint here.
 
         fairseq would also prune the other side if only one side is named, and would prune a pruned checkpoint again.

@@ -1,6 +1,6 @@
 """Capsule routing of the logits of self-attention, the addition of the capsule-Transformer to a layer."""
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -93,8 +93,10 @@ class AttentionRouting(nn.Module):
         return acceptance[:, :, None, None], omega.unsqueeze(1)
 
     def _horizontal(self, logits: Tensor, padding_mask: Optional[Tensor], factors: Factors) -> Optional[Tensor]:
-        options: Dict[str, Any] = {"padding_mask": padding_mask, "causal": self.causal, "factors": factors}
-        return horizontal_routing(logits, self.iterations, **options) if self.horizontal else None
+        if not self.horizontal:
+            return None
+        iterations, causal = self.iterations, self.causal
+        return horizontal_routing(logits, iterations, padding_mask=padding_mask, causal=causal, factors=factors)
 
     def forward_last(
         self, row: Tensor, queries: Optional[Tensor], keys: Optional[Tensor], logits: Tensor, scale: float

@@ -107,12 +107,19 @@ class GuidedDynamicRouting(PastFutureRouting):
             mask = None if padding_mask is None else padding_mask.unsqueeze(1)
             routed = routing.dynamic_routing(parts.values.unsqueeze(1), 1, padding_mask=mask)
             return RoutingResult(*(part.expand(-1, state.size(1), -1, -1) for part in routed))
-        values, keys, exponentials, first = parts
+        assert parts.first_part is not None and self.agreement_vector is not None
         of_state, _, of_capsule = self._blocks()
-        states, vector = state @ of_state.t(), self.agreement_vector
-        assert first is not None and vector is not None
-        masks = {"padding_mask": padding_mask, "exponentials": exponentials}
-        return routing.guided_routing(values, keys, first, states, of_capsule, vector, self.iterations, **masks)
+        return routing.guided_routing(
+            parts.values,
+            parts.keys,
+            parts.first_part,
+            state @ of_state.t(),
+            of_capsule,
+            self.agreement_vector,
+            self.iterations,
+            padding_mask=padding_mask,
+            exponentials=parts.exponentials,
+        )
 
     def _blocks(self) -> Tuple[Tensor, ...]:
         """The blocks of `W_b` for the state, the vote and the capsule."""
