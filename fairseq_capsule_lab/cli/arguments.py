@@ -134,21 +134,19 @@ def _is_printable(text: str) -> bool:
 
 def input_file(text: str) -> Path:
     """An argparse type: a readable file."""
-    path = regular_file(_existing(text))
-    return _allowed(os.R_OK, path, path)
+    with open(regular_file(_path(text)), "rb"):
+        return Path(text)
 
 
 def input_folder(text: str) -> Path:
     """An argparse type: a readable folder."""
-    path = _existing(text)
-    if not path.is_dir():
-        raise LabError(f"{path}: not a folder; name a folder")
-    return _allowed(os.R_OK | os.X_OK, path, path)
+    os.scandir(_path(text)).close()
+    return Path(text)
 
 
 def input_path(text: str) -> Path:
     """An argparse type: a readable file or folder."""
-    return input_folder(text) if _existing(text).is_dir() else input_file(text)
+    return input_folder(text) if os.path.isdir(_path(text)) else input_file(text)
 
 
 def output_folder(text: str) -> Path:
@@ -157,7 +155,7 @@ def output_folder(text: str) -> Path:
     above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
     if not above.is_dir():
         raise LabError(f"{above}: not a folder; name a folder, or a new name")
-    return _allowed(os.W_OK | os.X_OK, above, path)
+    return _writable(path, above)
 
 
 def output_file(text: str) -> Path:
@@ -171,11 +169,9 @@ def output_file(text: str) -> Path:
         raise LabError(f"{path}: a folder; name a file")
     if not path.parent.is_dir():
         raise LabError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
-    if path.exists() and not path.is_file():
-        return _allowed(os.W_OK, path, path)
     if not folder.is_dir():
         raise LabError(f"{path}: a link to a folder that does not exist; create it or choose another")
-    return _allowed(os.W_OK | os.X_OK, folder, path)
+    return _writable(path, path if path.exists() and not path.is_file() else folder)
 
 
 def _path(text: str) -> Path:
@@ -186,18 +182,9 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
-def _existing(text: str) -> Path:
-    path = _path(text)
-    path.lstat()  # raises an OSError with the path and the reason
-    if not path.exists():
-        raise LabError(f"{path}: a broken link; name an existing file or folder")
-    return path
-
-
-def _allowed(access: int, place: Path, path: Path) -> Path:
-    if not os.access(place, access):
-        action = "written" if access & os.W_OK else "read"
-        raise LabError(f"{place}: cannot be {action}; change its permissions, or name another")
+def _writable(path: Path, place: Path) -> Path:
+    if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0)):
+        raise LabError(f"{place}: cannot be written; change its permissions, or name another")
     return path
 
 
@@ -235,6 +222,10 @@ def add_bootstrap(parser: ArgumentParser) -> None:
     parser.add_argument("--seed", type=whole_number(1, MOST_SEED), default=12345, help=text)
 
 
+def add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+
+
 # --- trained models --------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +236,14 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     text = "subword-nmt codes, or a SentencePiece model, to apply to raw text"
     parser.add_argument("--codes", type=input_file, help=text)
     parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
+
+
+def add_checkpoints(parser: ArgumentParser, split: str = "", trained: str = "trained models") -> None:
+    """Add the arguments that name several models and their data, with a split if it has a default."""
+    parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help=trained)
+    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
+    if split:
+        parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
 
 
 def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":

@@ -3,7 +3,6 @@
 `score` tests whether one output is better than another; `seeds` compares systems that were trained with several seeds.
 """
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -35,10 +34,10 @@ def add_score_arguments(parser: ArgumentParser) -> None:
     arguments.add_bootstrap(parser)
     text = "write the detokenised translations to FILE"
     add("--output", type=arguments.output_file, metavar="FILE", help=text)
-    add("--json", action="store_true", help="print a JSON object as the last line")
+    arguments.add_json(parser)
 
 
-def run_score(args: Namespace) -> None:
+def run_score(args: Namespace) -> dict[str, Any]:
     systems, references = _read(args, [args.hypothesis, *([args.against] if args.against else [])])
     for doubt in translations.doubts(systems, references, args.lowercase):
         arguments.note(args, doubt)
@@ -52,17 +51,15 @@ def run_score(args: Namespace) -> None:
         score = scores.evaluate(measure, args.samples, args.seed)
         reported[score.name] = asdict(score)
         tqdm.write(_report(score, args.against, measure.digits))
-    if args.json:
-        described = {
-            "hypothesis": str(args.hypothesis),
-            "references": [str(path) for path in args.references],
-            "against": str(args.against) if args.against else None,
-            "tokenized": args.tokenized,
-            "remove_bpe": args.remove_bpe,
-            "sentences": len(systems[0].sentences),
-            "scores": reported,
-        }
-        print(json.dumps(described))
+    return {
+        "hypothesis": str(args.hypothesis),
+        "references": [str(path) for path in args.references],
+        "against": str(args.against) if args.against else None,
+        "tokenized": args.tokenized,
+        "remove_bpe": args.remove_bpe,
+        "sentences": len(systems[0].sentences),
+        "scores": reported,
+    }
 
 
 def _report(score: scores.Score, other: Path, digits: int) -> str:
@@ -85,10 +82,10 @@ def add_seeds_arguments(parser: ArgumentParser) -> None:
     text = "the outputs of a system, in the order of the baseline's; give it again for each further system"
     add("--system", **outputs, action="append", help=text)
     _add_scoring(parser)
-    add("--json", action="store_true", help="print a JSON object as the last line")
+    arguments.add_json(parser)
 
 
-def run_seeds(args: Namespace) -> None:
+def run_seeds(args: Namespace) -> dict[str, Any]:
     groups: list[list[Path]] = [args.baseline, *args.system]
     seeds = len(args.baseline)
     _require_seeds(args)
@@ -109,9 +106,8 @@ def run_seeds(args: Namespace) -> None:
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
         "without correction, in 80% of such comparisons."
     )
-    if args.json:
-        paths = [str(path) for path in args.references]
-        print(json.dumps({"references": paths, "sentences": len(references[0]), "scores": reported}))
+    paths = [str(path) for path in args.references]
+    return {"references": paths, "sentences": len(references[0]), "scores": reported}
 
 
 def _require_seeds(args: Namespace) -> None:

@@ -72,16 +72,14 @@ class _PreparedFolder(FolderCheck):
             raise LabError(f"{folder}: it has no folder bpe or characters; {REMEDY}")
         self.stages = [stage for stage in TEXTS if (folder / stage).is_dir()]
         # The splits that any stage has, and the required ones. Train comes last.
-        texts = [file for stage in self.stages for name in self.dictionaries for file in self._texts(stage, name)]
+        patterns = [f"{stage}/*.{language}" for stage in self.stages for language in self.dictionaries]
+        texts = [file for pattern in patterns for file in folder.glob(pattern)]
         names = {*(file.stem for file in texts), *check_binarised.NEEDED, *binarised.splits_of(self.bin)}
         self.names = sorted(names, key=lambda name: (is_train(name), name))
         # The existing files that a manifest must list.
-        patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
+        patterns = ["bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*"]
         others = (path for pattern in patterns for path in folder.glob(pattern) if path.suffix != ".log")
         self.listed = {self._name(path) for path in (*texts, *others) if path.is_file()}
-
-    def _texts(self, stage: str, language: str) -> Iterator[Path]:
-        return (self.folder / stage).glob(f"*.{language}")
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()

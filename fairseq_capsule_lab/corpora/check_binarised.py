@@ -109,7 +109,7 @@ class BinarisedFolder(FolderCheck):
                         problem = f"no such sentence in {names[pair.index(None)]}, which has {number - 1}; they are "
                         self.note(names[longer], f"{problem}not parallel: {REMEDY}", number)
                         return
-                    bare = [_without_end(sentence, dictionary) for sentence, dictionary in zip(pair, dictionaries)]
+                    bare = [row[:-1] if row[-1:] == [own.eos()] else row for row, own in zip(pair, dictionaries)]
                     whole = tuple(map(tuple, bare)) if len(names) == len(files) else None  # or a language is missing
                     yield whole, [(len(tokens), tokens.count(own.unk())) for tokens, own in zip(bare, dictionaries)]
                 if not number:
@@ -179,7 +179,3 @@ def _raw_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     """Yield the sentences of a text (raw), line by line: fairseq's own reader keeps all of them in memory."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
         yield from ([dictionary.index(word) for word in line.split()] for line in lines)
-
-
-def _without_end(sentence: list[int], dictionary: Dictionary) -> list[int]:
-    return sentence[:-1] if sentence and sentence[-1] == dictionary.eos() else sentence

@@ -101,8 +101,10 @@ class FolderCheck:
         """
         number, tokens, unknown = 0, Counter[str](), Counter[str]()
         for number, (pair, counts) in enumerate(pairs, start=1):
-            if pair is not None:
-                self._see(split, number, pair)
+            if pair is not None and not is_train(split):
+                self._held_out.setdefault(pair, {}).setdefault(split, number)
+            for other, line in self._held_out.get(pair, {}).items() if is_train(split) else ():
+                self._repeated.setdefault(other, {}).setdefault(pair, (line, number))
             for (language, file), (length, lacking) in zip(files.items(), counts):
                 tokens[language] += length
                 unknown[language] += lacking
@@ -111,14 +113,6 @@ class FolderCheck:
         shares = {language: 100 * unknown[language] / max(1, tokens[language]) for language in files}
         self.splits[split] = SplitCounts(number, shares)
         return [(language, share) for language, share in shares.items() if share > self.limits.most_unknown]
-
-    def _see(self, split: str, number: int, pair: Hashable) -> None:
-        """Take a pair, to know which are in train too."""
-        if not is_train(split):
-            self._held_out.setdefault(pair, {}).setdefault(split, number)
-            return
-        for other, line in self._held_out.get(pair, {}).items():
-            self._repeated.setdefault(other, {}).setdefault(pair, (line, number))
 
     def note_overlaps(self, files: Mapping[str, str]) -> None:
         """Note the splits of which too much is in train, with the file to name for each."""

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Optional, Union
 
-from fairseq_capsule_lab.corpora.archives import Archives, unpack
+from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
 from fairseq_capsule_lab.stages import sha256
 
@@ -16,11 +16,12 @@ class RawTexts:
     """A folder of texts that a recipe fills.
 
     `SHA256SUMS` gets a line for each source, `PARTS` one for each part of the training text: its name, what was taken,
-    and a warning if much was left out. `limit` is the largest number of training pairs; 0: all.
+    and a warning if much was left out. `limit` is the largest number of training pairs; 0: all. `find` returns the path
+    of the archive with an address.
     """
 
-    def __init__(self, folder: Path, languages: Sequence[str], archives: Archives, limit: int):
-        self.folder, self.languages, self.archives, self.limit = folder, languages, archives, limit
+    def __init__(self, folder: Path, languages: Sequence[str], find: Callable[[str], Path], limit: int):
+        self.folder, self.languages, self.find, self.limit = folder, languages, find, limit
         self.taken = 0  # training pairs
         self.noted: set[str] = set()
         folder.mkdir()
@@ -74,7 +75,7 @@ class RawTexts:
 
     def archive(self, address: str) -> Path:
         """Return the path of an archive, and note its hash."""
-        file = self.archives.path(address)
+        file = self.find(address)
         self.note(file)
         return file
 
