@@ -156,7 +156,5 @@ def _import_plugin(folder: str) -> None:
     except (Exception, SystemExit) as error:  # a plugin may raise anything
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise LabError(
-            f"--user-dir {folder}: it cannot be imported ({reason}, in {place.filename}, line {place.lineno}); "
-            "correct the plugin"
-        ) from error
+        problem = f"it cannot be imported ({reason}, in {place.filename}, line {place.lineno})"
+        raise LabError(f"--user-dir {folder}: {problem}; correct the plugin") from error

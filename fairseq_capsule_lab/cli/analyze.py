@@ -64,17 +64,12 @@ def _add_outputs(parser: ArgumentParser) -> None:
 
 
 def _of_outputs(args: Namespace) -> Tuple[List[str], List[Translations]]:
-    """The names of outputs, and the outputs."""
     outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
     return arguments.system_names(args.names, args.outputs), outputs
 
 
 def _of_checkpoints(args: Namespace) -> Tuple[List[str], List[Path], Path, str]:
-    """The names of checkpoints, the checkpoints, the data and the split."""
     return arguments.system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split
-
-
-# --- lengths ---------------------------------------------------------------------------------------------------------
 
 
 def _add_lengths(parser: ArgumentParser) -> None:
@@ -129,9 +124,6 @@ def _bleu(outputs: List[Translations], args: Namespace) -> Measure:
     return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 
 
-# --- coverage --------------------------------------------------------------------------------------------------------
-
-
 def _add_coverage(parser: ArgumentParser) -> None:
     _add_outputs(parser)
     text = "more text to learn the alignment from, tokenised as the outputs are: the tokenised training set"
@@ -149,9 +141,6 @@ def _coverage(args: Namespace) -> Report:
     if len(source) != len(target):
         raise LabError(f"--train: {args.train[0]} has {len(source)} lines, but {args.train[1]} has {len(target)}")
     return coverage.coverage_report(names, outputs, (source, target), args.runs)
-
-
-# --- models ----------------------------------------------------------------------------------------------------------
 
 
 def _add_assignment(parser: ArgumentParser) -> None:
@@ -205,9 +194,6 @@ def _iterations(args: Namespace) -> Report:
     option, tokenised = args.option and args.option.replace("-", "_"), TOKENISED[args.tokenized]
     decoding = {"beam": args.beam, "lenpen": args.lenpen, "lowercase": args.lowercase, "tokenised": tokenised}
     return iterations.iteration_report(*_of_checkpoints(args), args.iterations, option, **decoding)
-
-
-# --- cases -----------------------------------------------------------------------------------------------------------
 
 
 def _add_cases(parser: ArgumentParser) -> None:

@@ -176,9 +176,8 @@ def output_file(text: str) -> Path:
 
 def _path(text: str) -> Path:
     if not _is_printable(text):
-        raise LabError(
-            f"{text[:200]!r} is not a file name: it is empty, not UTF-8, or has control characters; choose another"
-        )
+        problem = "it is empty, not UTF-8, or has control characters"
+        raise LabError(f"{text[:200]!r} is not a file name: {problem}; choose another")
     return Path(text)
 
 
@@ -195,23 +194,17 @@ def add_text(parser: ArgumentParser) -> None:
     """Add the options that state how the text of outputs is written."""
     from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED
 
-    text = (
-        "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
-        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
-    )
+    text = "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
+    text += "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
     parser.add_argument("--tokenized", choices=TOKENISED, default="auto", help=text)
-    text = (
-        "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
-        "it has such pieces or characters, otherwise subword_nmt)"
-    )
+    text = "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
+    text += "it has such pieces or characters, otherwise subword_nmt)"
     parser.add_argument("--remove-bpe", choices=SUBWORDS, help=text)
 
 
 def add_external(parser: ArgumentParser) -> None:
-    text = (
-        "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
-        "TSV with a column for each output; may be repeated"
-    )
+    text = "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
+    text += "TSV with a column for each output; may be repeated"
     parser.add_argument("--external", type=label, action="append", default=[], metavar="NAME=FILE", help=text)
 
 

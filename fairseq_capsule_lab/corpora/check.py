@@ -10,7 +10,15 @@ from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
-from fairseq_capsule_lab.corpora.check_folder import EMPTY, TOO_LONG, FolderCheck, Limits, is_train, side_by_side
+from fairseq_capsule_lab.corpora.check_folder import (
+    EMPTY,
+    TOO_LONG,
+    Counted,
+    FolderCheck,
+    Limits,
+    is_train,
+    side_by_side,
+)
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import sha256
@@ -31,7 +39,6 @@ WRONG_CHARACTERS = {
     "\ufffd": "a replacement character: it comes from a wrong conversion: convert again, or drop the line in every "
     "language",
 }
-Pair = tuple[str, ...]
 
 
 def folder_check(folder: Path, limits: Limits) -> FolderCheck:
@@ -96,7 +103,7 @@ class _PreparedFolder(FolderCheck):
         self.note_overlaps({split: f"{self.final}/{split}.{next(iter(self.dictionaries))}" for split in self.names})
         self._check_manifest()
 
-    def _pairs(self, stage: str, split: str) -> Iterator[Pair]:
+    def _pairs(self, stage: str, split: str) -> Iterator[tuple[str, ...]]:
         """Yield the pairs of a split in the folder of a stage, and note what is wrong with its texts."""
         files = [f"{stage}/{split}.{language}" for language in self.dictionaries]
         missing = [file for file in files if not (self.folder / file).is_file()]
@@ -126,7 +133,7 @@ class _PreparedFolder(FolderCheck):
         different: dict[Path, int] = {}  # the first line that has a missing or another sentence
         unknown: dict[str, tuple[int, str]] = {}  # the first unknown token of each language, and its line
 
-        def counts() -> Iterator[tuple[Pair, list[tuple[int, int]]]]:
+        def counts() -> Iterator[Counted]:
             for number, pair in enumerate(self._pairs(self.final, split), start=1):
                 numbers_of_tokens = []
                 for (language, dictionary), line in zip(self.dictionaries.items(), pair):

@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Optional
 
@@ -13,7 +13,7 @@ from fairseq.data.indexed_dataset import IndexedDataset
 from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import REMEDY, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionary
-from fairseq_capsule_lab.corpora.check_folder import EMPTY, FolderCheck, Limits, is_train, side_by_side
+from fairseq_capsule_lab.corpora.check_folder import EMPTY, Counted, FolderCheck, Limits, is_train, side_by_side
 from fairseq_capsule_lab.errors import LabError
 
 NEEDED = ("train", "valid")  # fairseq-train does not start without these splits
@@ -24,10 +24,8 @@ NAMED = re.compile(
 NAMELESS = re.compile(r"(?P<split>[^.]+)\.idx")
 # Errors of fairseq's reader for damaged files in the older format.
 READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError, struct.error)
-UNSEEN = (
-    "there is no text with the binarised data: not checked are broken characters, whether the tokens are "
-    "those of the text, and whether the references are the same sentences"
-)
+UNSEEN = "there is no text with the binarised data: not checked are broken characters, whether the tokens are those "
+UNSEEN += "of the text, and whether the references are the same sentences"
 
 
 class BinarisedFolder(FolderCheck):
@@ -80,7 +78,6 @@ class BinarisedFolder(FolderCheck):
         self.note_overlaps({split: files[0][0].name for split, files in self.texts.items()})
 
     def _check(self, split: str, files: list[tuple[Path, Optional[str]]]) -> None:
-        """Check the binarised files of a split."""
         if name := NAMED.fullmatch(files[0][0].name):
             absent = {name["source"], name["target"]}.difference(language for _, language in files)
             for language in absent & self.dictionaries.keys():
@@ -100,7 +97,7 @@ class BinarisedFolder(FolderCheck):
             return
         names, (languages, dictionaries, sentences) = list(sound), zip(*sound.values())
 
-        def counts() -> Iterator[tuple[Hashable, list[tuple[int, int]]]]:
+        def counts() -> Iterator[Counted]:
             number = 0
             try:
                 for number, pair in enumerate(side_by_side(split, sentences), start=1):

@@ -14,6 +14,8 @@ from fairseq_capsule_lab.corpora.parallel import progress_bar
 
 EMPTY = "empty: drop the line in every language"
 TOO_LONG = "too long: drop the line in every language, or give the model more --max-source-positions"
+# What identifies a pair, None if it has no translation; the numbers of tokens and of unknown tokens of each language.
+Counted = tuple[Hashable, Sequence[tuple[int, int]]]
 
 
 @dataclass
@@ -84,20 +86,11 @@ class FolderCheck:
             self.note(file, f"{problem}copy the dictionary again", rises[0], len(rises))
 
     def count(
-        self,
-        split: str,
-        files: Mapping[str, str],
-        pairs: Iterable[tuple[Hashable, Sequence[tuple[int, int]]]],
-        empty: str = EMPTY,
+        self, split: str, files: Mapping[str, str], pairs: Iterable[Counted], empty: str = EMPTY
     ) -> list[tuple[str, float]]:
         """Count the tokens of a split, and note the lines that are empty or too long. The splits of train come last.
 
-        Return each language with too many unknown tokens, and their share in per cent.
-
-        Args:
-            files: by language.
-            pairs: what identifies a pair, None if it has no translation; and the numbers of tokens and of unknown
-                tokens of each language.
+        Return each language with too many unknown tokens, and their share in per cent. `files` are by language.
         """
         number, tokens, unknown = 0, Counter[str](), Counter[str]()
         for number, (pair, counts) in enumerate(pairs, start=1):

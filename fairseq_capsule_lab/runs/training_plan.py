@@ -38,9 +38,8 @@ class TrainingPlan:
 
 def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> TrainingPlan:
     """Check the paths and options of train.sh, empty for the default, and its Hydra settings; plan the training."""
-    config, data = (
-        place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("config", "data")
-    )
+    paths = {name: arguments[name] and os.path.realpath(arguments[name]) for name in ("config", "data")}
+    config, data = (place(name.upper(), path) for name, path in paths.items())
     out = place("OUT", arguments["out"])
     resumes = (out / LAST).exists()
     _require_files(config, data, arguments)
