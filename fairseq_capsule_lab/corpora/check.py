@@ -138,10 +138,10 @@ class _PreparedFolder(FolderCheck):
                 numbers_of_tokens = []
                 for (language, dictionary), line in zip(self.dictionaries.items(), pair):
                     tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
-                    lacking = [token for token in tokens if token not in dictionary.indices]
-                    if lacking:
-                        unknown.setdefault(language, (number, lacking[0]))
-                    numbers_of_tokens.append((len(tokens), len(lacking)))
+                    foreign = [token for token in tokens if token not in dictionary.indices]
+                    if foreign:
+                        unknown.setdefault(language, (number, foreign[0]))
+                    numbers_of_tokens.append((len(tokens), len(foreign)))
                     numbers = [*map(dictionary.indices.get, tokens, repeat(dictionary.unk())), dictionary.eos()]
                     for own, text, sentences in texts:
                         if own == language and text.data not in different and next(sentences, None) != numbers:

@@ -98,9 +98,9 @@ class FolderCheck:
                 self._held_out.setdefault(pair, {}).setdefault(split, number)
             for other, line in self._held_out.get(pair, {}).items() if is_train(split) else ():
                 self._repeated.setdefault(other, {}).setdefault(pair, (line, number))
-            for (language, file), (length, lacking) in zip(files.items(), counts):
+            for (language, file), (length, foreign) in zip(files.items(), counts):
                 tokens[language] += length
-                unknown[language] += lacking
+                unknown[language] += foreign
                 if not 0 < length <= self.limits.longest:
                     self.note(file, TOO_LONG if length else empty, number)
         shares = {language: 100 * unknown[language] / max(1, tokens[language]) for language in files}
