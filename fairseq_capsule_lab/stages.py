@@ -32,6 +32,7 @@ PACKAGES = (
 )
 FREE = 1 << 20  # bytes; with less, a disk counts as full
 DIGITS = 12  # of a hash in the settings
+NO_TEXTS = ("SHA256SUMS", "PARTS")  # files of the first stage that a manifest does not list
 _BINARISED = re.compile(r".*/([^/]+): ([0-9]+) sents, .* (\S+%) replaced.*")
 
 
@@ -57,6 +58,8 @@ class Folder:
 
     def __init__(self, out: str, script: str = ""):
         self.out, self.path, self.script = out, Path(os.path.abspath(out)), script
+        # The settings that bind it, and their name until the first stage is finished.
+        self.settings_file, self._unbound = self.path / "settings", self.path / "settings.part"
         self.stages: list[str] = []
         self.descriptor = -1  # holds the lock
 
@@ -104,10 +107,6 @@ class Folder:
         except OSError as error:
             raise LabError(f"cannot make the folder {self.out}: name one that can be written") from error
 
-    @property
-    def settings_file(self) -> Path:
-        return self.path / "settings"
-
     def keep_settings(self, settings: Iterable[str]) -> None:
         """Refuse a folder that was made with other settings. The first finished stage binds it to these."""
         lines = [f"script {self.script}", *settings]
@@ -123,10 +122,6 @@ class Folder:
         newer = ",".join(line for line in lines if line not in before and _without_hash(line) == line)
         difference = f"{older or 'other settings'}{newer and f', not {newer}'}"
         raise LabError(f"{self.out} was prepared with {difference}: delete it, or name another folder")
-
-    @property
-    def _unbound(self) -> Path:
-        return self.path / "settings.part"
 
     def bind(self) -> None:
         """Bind the folder to its settings."""
@@ -228,7 +223,9 @@ class Folder:
             for line in _lines(self.path / "raw/SHA256SUMS"):
                 digest, _, name = line.partition(" ")
                 lines.append(f"source\t{name[1:]}\t{digest}")
-            files = [file for stage in self.stages[:-1] for file in self._files(stage)]
+            made = [self.path / stage for stage in self.stages[:-1]]
+            files = [file for path in made for file in ([path] if path.is_file() else path.rglob("*"))]
+            files = [file for file in files if file.is_file() and file.suffix != ".log" and file.name not in NO_TEXTS]
             for name in sorted(str(file.relative_to(self.path)) for file in files):
                 file = self.path / name
                 number = "" if name.endswith((".bin", ".idx", ".model")) else f"\t{count_lines(file)} lines"
@@ -236,11 +233,6 @@ class Folder:
             part.write_text("".join(f"{line}\n" for line in [*lines, *extra]))
 
         return Stage("manifest.tsv", make)
-
-    def _files(self, stage: str) -> list[Path]:
-        path = self.path / stage
-        files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-        return [file for file in files if file.suffix != ".log" and file.name not in ("SHA256SUMS", "PARTS")]
 
 
 def _end(number: int, frame: object) -> None:
@@ -261,18 +253,17 @@ def _without_hash(line: str) -> str:
     return f"other {key} text" if key in ("train", "valid", "test") else f"other {key}"
 
 
-def fingerprint(*contents: Path | bytes) -> str:
-    """Return the first 12 hex digits of the SHA-256 of files and texts, one after the other."""
+def sha256(*contents: Path | bytes) -> str:
+    """Return the SHA-256 of files and texts, one after the other, in hex digits."""
     digest = hashlib.sha256()
     for content in contents:
         with open(content, "rb") if isinstance(content, Path) else io.BytesIO(content) as stream:
             hashlib.file_digest(stream, lambda: digest)
-    return digest.hexdigest()[:DIGITS]
+    return digest.hexdigest()
 
 
-def sha256(file: Path) -> str:
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def fingerprint(*contents: Path | bytes) -> str:
+    return sha256(*contents)[:DIGITS]
 
 
 def remove(path: Path) -> None:

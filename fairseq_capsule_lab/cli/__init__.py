@@ -1,14 +1,16 @@
 """`fairseq-capsule <command>`, the same as `python -m fairseq_capsule_lab.cli <command>`.
 
-A command is a module of this package with `add_arguments(parser)` and `run(args)`. Commands that share a module have
-`add_NAME_arguments` and `run_NAME` there. A module is imported only when its command is called, so that `doctor` also
-runs in an environment where the libraries of another command are missing.
+A command is a module of this package with `add_arguments(parser)` and `run(args)`, which may return an exit status or
+the object that `--json` prints. Commands that share a module have `add_NAME_arguments` and `run_NAME` there. A module
+is imported only when its command is called, so that `doctor` also runs in an environment where the libraries of another
+command are missing.
 """
 
 import argparse
 import codecs
 import importlib
 import io
+import json
 import os
 import re
 import sys
@@ -102,9 +104,11 @@ def main(argv: Optional[List[str]] = None) -> int:
                 raise LabError(f"{word}: -- is not a value; give another value")
         args = build_parser(command, program).parse_args(argv)  # checks files and folders too
         args.user_dir = plugin
-        status = args.run(args) or 0
+        result = args.run(args)
+        if isinstance(result, dict) and args.json:
+            print(json.dumps(result))
         sys.stdout.flush()  # here an error of writing is still reported
-        return status
+        return result if isinstance(result, int) else 0
     except UserError as error:
         message = str(error)
     except BrokenPipeError:  # the reader of the output has ended, such as `head`
@@ -152,7 +156,5 @@ def _import_plugin(folder: str) -> None:
     except (Exception, SystemExit) as error:  # a plugin may raise anything
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-        raise LabError(
-            f"--user-dir {folder}: it cannot be imported ({reason}, in {place.filename}, line {place.lineno}); "
-            "correct the plugin"
-        ) from error
+        problem = f"it cannot be imported ({reason}, in {place.filename}, line {place.lineno})"
+        raise LabError(f"--user-dir {folder}: {problem}; correct the plugin") from error

@@ -1,11 +1,10 @@
 """`fairseq-capsule analyze`: analyses of translations, and of the models that made them, beyond a score."""
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import List, Tuple
+from typing import Any, Dict, List, Tuple
 
 from fairseq_capsule.data.files import read_lines
 from fairseq_capsule.hub import load
@@ -33,14 +32,15 @@ def add_arguments(parser: ArgumentParser) -> None:
         kind.add_argument("--out", type=arguments.output_folder, required=True, metavar="DIR", help=text)
         text = "names of the systems (default: the file names)"
         kind.add_argument("--names", nargs="+", type=arguments.label, metavar="NAME", help=text)
-        kind.add_argument("--json", action="store_true", help="print a JSON object as the last line")
+        arguments.add_json(kind)
         return kind
 
     _add_lengths(add("lengths", "BLEU and length ratio by the length of the source", _lengths))
     summary = "CDR, under- and over-translation, from word alignments by eflomal"
     _add_coverage(add("coverage", summary, _coverage))
     summary = "how many words of their bags PAST and FUTURE predict"
-    _add_checkpoints(add("overlap", summary, lambda args: overlap.overlap_report(*_of_checkpoints(args))), split="test")
+    overlaps = add("overlap", summary, lambda args: overlap.overlap_report(*_of_checkpoints(args)))
+    arguments.add_checkpoints(overlaps, split="test")
     summary = "which source words PAST and FUTURE hold, compared with word alignments"
     _add_assignment(add("assignment", summary, _assignment))
     _add_routing(add("routing", "how decided the routing and the attention of models are", _routing))
@@ -49,13 +49,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_cases(add("cases", "sentences that two systems translate most differently, side by side", _cases))
 
 
-def run(args: Namespace) -> None:
+def run(args: Namespace) -> Dict[str, Any]:
     report = args.analyse(args)
     paths = report.write(args.out)
     print(report.markdown)
     print("wrote " + ", ".join(map(str, paths)))
-    if args.json:
-        print(json.dumps({"kind": report.kind, "rows": [asdict(row) for row in report.rows]}))
+    return {"kind": report.kind, "rows": [asdict(row) for row in report.rows]}
 
 
 def _add_outputs(parser: ArgumentParser) -> None:
@@ -64,25 +63,13 @@ def _add_outputs(parser: ArgumentParser) -> None:
     arguments.add_text(parser)
 
 
-def _add_checkpoints(parser: ArgumentParser, split: str) -> None:
-    parser.add_argument("checkpoints", nargs="+", type=input_file, metavar="CHECKPOINT", help="trained models")
-    parser.add_argument("--data", type=arguments.input_folder, required=True, help="the binarised data")
-    text = "the split of the data (default: %(default)s)"
-    parser.add_argument("--split", type=arguments.label, default=split, help=text)
-
-
 def _of_outputs(args: Namespace) -> Tuple[List[str], List[Translations]]:
-    """The names of outputs, and the outputs."""
     outputs = read_outputs(args.outputs, args.remove_bpe, TOKENISED[args.tokenized])
     return arguments.system_names(args.names, args.outputs), outputs
 
 
 def _of_checkpoints(args: Namespace) -> Tuple[List[str], List[Path], Path, str]:
-    """The names of checkpoints, the checkpoints, the data and the split."""
     return arguments.system_names(args.names, args.checkpoints, parts=2), args.checkpoints, args.data, args.split
-
-
-# --- lengths ---------------------------------------------------------------------------------------------------------
 
 
 def _add_lengths(parser: ArgumentParser) -> None:
@@ -137,9 +124,6 @@ def _bleu(outputs: List[Translations], args: Namespace) -> Measure:
     return next(m for m in measures(outputs, [reference], language, args.lowercase) if m.name == name)
 
 
-# --- coverage --------------------------------------------------------------------------------------------------------
-
-
 def _add_coverage(parser: ArgumentParser) -> None:
     _add_outputs(parser)
     text = "more text to learn the alignment from, tokenised as the outputs are: the tokenised training set"
@@ -159,11 +143,8 @@ def _coverage(args: Namespace) -> Report:
     return coverage.coverage_report(names, outputs, (source, target), args.runs)
 
 
-# --- models ----------------------------------------------------------------------------------------------------------
-
-
 def _add_assignment(parser: ArgumentParser) -> None:
-    _add_checkpoints(parser, split="test")
+    arguments.add_checkpoints(parser, split="test")
     text = "the links of each sentence of the split, such as 0-0 1-2: source word-target word, from 0"
     parser.add_argument("--alignments", type=input_file, required=True, metavar="FILE", help=text)
     text = "routing iterations (as in training)"
@@ -177,7 +158,7 @@ def _assignment(args: Namespace) -> Report:
 
 
 def _add_routing(parser: ArgumentParser) -> None:
-    _add_checkpoints(parser, split="test")
+    arguments.add_checkpoints(parser, split="test")
     text = "also draw this view of inspect, for a sentence of the split, with the first checkpoint"
     parser.add_argument("--show", type=arguments.label, metavar="VIEW", help=text)
     text = "the number of that sentence, as in fairseq-generate (default: %(default)s)"
@@ -194,7 +175,7 @@ def _routing(args: Namespace) -> Report:
 
 
 def _add_iterations(parser: ArgumentParser) -> None:
-    _add_checkpoints(parser, split="valid")
+    arguments.add_checkpoints(parser, split="valid")
     numbers = whole_numbers(1, MOST_ITERATIONS)
     text = "numbers of iterations, such as 1-5 (the default) or 1,3"
     parser.add_argument("--iterations", type=numbers, default=[1, 2, 3, 4, 5], metavar="SET", help=text)
@@ -213,9 +194,6 @@ def _iterations(args: Namespace) -> Report:
     option, tokenised = args.option and args.option.replace("-", "_"), TOKENISED[args.tokenized]
     decoding = {"beam": args.beam, "lenpen": args.lenpen, "lowercase": args.lowercase, "tokenised": tokenised}
     return iterations.iteration_report(*_of_checkpoints(args), args.iterations, option, **decoding)
-
-
-# --- cases -----------------------------------------------------------------------------------------------------------
 
 
 def _add_cases(parser: ArgumentParser) -> None:

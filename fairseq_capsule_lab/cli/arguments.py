@@ -134,21 +134,19 @@ def _is_printable(text: str) -> bool:
 
 def input_file(text: str) -> Path:
     """An argparse type: a readable file."""
-    path = regular_file(_existing(text))
-    return _allowed(os.R_OK, path, path)
+    with open(regular_file(_path(text)), "rb"):
+        return Path(text)
 
 
 def input_folder(text: str) -> Path:
     """An argparse type: a readable folder."""
-    path = _existing(text)
-    if not path.is_dir():
-        raise LabError(f"{path}: not a folder; name a folder")
-    return _allowed(os.R_OK | os.X_OK, path, path)
+    os.scandir(_path(text)).close()
+    return Path(text)
 
 
 def input_path(text: str) -> Path:
     """An argparse type: a readable file or folder."""
-    return input_folder(text) if _existing(text).is_dir() else input_file(text)
+    return input_folder(text) if os.path.isdir(_path(text)) else input_file(text)
 
 
 def output_folder(text: str) -> Path:
@@ -157,7 +155,7 @@ def output_folder(text: str) -> Path:
     above = next(place for place in (path, *path.parents) if os.path.lexists(place) or place == Path())
     if not above.is_dir():
         raise LabError(f"{above}: not a folder; name a folder, or a new name")
-    return _allowed(os.W_OK | os.X_OK, above, path)
+    return _writable(path, above)
 
 
 def output_file(text: str) -> Path:
@@ -171,33 +169,21 @@ def output_file(text: str) -> Path:
         raise LabError(f"{path}: a folder; name a file")
     if not path.parent.is_dir():
         raise LabError(f"{path.parent}: no such folder to write {path.name} in; create it or choose another")
-    if path.exists() and not path.is_file():
-        return _allowed(os.W_OK, path, path)
     if not folder.is_dir():
         raise LabError(f"{path}: a link to a folder that does not exist; create it or choose another")
-    return _allowed(os.W_OK | os.X_OK, folder, path)
+    return _writable(path, path if path.exists() and not path.is_file() else folder)
 
 
 def _path(text: str) -> Path:
     if not _is_printable(text):
-        raise LabError(
-            f"{text[:200]!r} is not a file name: it is empty, not UTF-8, or has control characters; choose another"
-        )
+        problem = "it is empty, not UTF-8, or has control characters"
+        raise LabError(f"{text[:200]!r} is not a file name: {problem}; choose another")
     return Path(text)
 
 
-def _existing(text: str) -> Path:
-    path = _path(text)
-    path.lstat()  # raises an OSError with the path and the reason
-    if not path.exists():
-        raise LabError(f"{path}: a broken link; name an existing file or folder")
-    return path
-
-
-def _allowed(access: int, place: Path, path: Path) -> Path:
-    if not os.access(place, access):
-        action = "written" if access & os.W_OK else "read"
-        raise LabError(f"{place}: cannot be {action}; change its permissions, or name another")
+def _writable(path: Path, place: Path) -> Path:
+    if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0)):
+        raise LabError(f"{place}: cannot be written; change its permissions, or name another")
     return path
 
 
@@ -208,23 +194,17 @@ def add_text(parser: ArgumentParser) -> None:
     """Add the options that state how the text of outputs is written."""
     from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED
 
-    text = (
-        "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
-        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
-    )
+    text = "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
+    text += "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
     parser.add_argument("--tokenized", choices=TOKENISED, default="auto", help=text)
-    text = (
-        "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
-        "it has such pieces or characters, otherwise subword_nmt)"
-    )
+    text = "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
+    text += "it has such pieces or characters, otherwise subword_nmt)"
     parser.add_argument("--remove-bpe", choices=SUBWORDS, help=text)
 
 
 def add_external(parser: ArgumentParser) -> None:
-    text = (
-        "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
-        "TSV with a column for each output; may be repeated"
-    )
+    text = "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
+    text += "TSV with a column for each output; may be repeated"
     parser.add_argument("--external", type=label, action="append", default=[], metavar="NAME=FILE", help=text)
 
 
@@ -233,6 +213,10 @@ def add_bootstrap(parser: ArgumentParser) -> None:
     parser.add_argument("--samples", type=whole_number(1, 100_000), default=1000, help=text)
     text = "seed of the paired bootstrap (default: %(default)s, as in sacrebleu)"
     parser.add_argument("--seed", type=whole_number(1, MOST_SEED), default=12345, help=text)
+
+
+def add_json(parser: ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")
 
 
 # --- trained models --------------------------------------------------------------------------------------------------
@@ -245,6 +229,14 @@ def add_model_arguments(parser: ArgumentParser) -> None:
     text = "subword-nmt codes, or a SentencePiece model, to apply to raw text"
     parser.add_argument("--codes", type=input_file, help=text)
     parser.add_argument("--tokenizer", choices=["moses", "space"], default="space", help="tokeniser of raw text")
+
+
+def add_checkpoints(parser: ArgumentParser, split: str = "", trained: str = "trained models") -> None:
+    """Add the arguments that name several models and their data, with a split if it has a default."""
+    parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help=trained)
+    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
+    if split:
+        parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
 
 
 def load_model(args: Namespace, checkpoint: Path) -> "CapsuleHub":

@@ -30,8 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    paths = _chosen(args)
-    output = args.output or output_file(str(args.inputs[0] / _default_name(args)))  # refuses before the work
+    paths, output = _chosen(args), args.output
+    if not output:
+        kind, number = ("last", args.last) if args.last else ("best", args.best)
+        suffix = ("_updates" if args.updates else "") + (f"_upto{args.upto}" if args.upto else "")
+        output = output_file(str(args.inputs[0] / f"checkpoint_avg_{kind}{number}{suffix}.pt"))
     checkpoint = averaging.average_checkpoints(paths)
     serialised = io.BytesIO()
     torch.save(checkpoint, serialised)
@@ -53,9 +56,3 @@ def _chosen(args: argparse.Namespace) -> List[Path]:
     if not args.output:
         raise LabError("--output is missing, which the average of named files needs; give --output FILE")
     return args.inputs
-
-
-def _default_name(args: argparse.Namespace) -> str:
-    upto = f"_upto{args.upto}" if args.upto else ""
-    updates = "_updates" if args.updates else ""
-    return f"checkpoint_avg_{'last' if args.last else 'best'}{args.last or args.best}{updates}{upto}.pt"

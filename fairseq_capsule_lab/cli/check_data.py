@@ -7,29 +7,26 @@ from dataclasses import asdict
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.cli.arguments import input_folder, percentage, positive_int
 from fairseq_capsule_lab.corpora.check import folder_check
-from fairseq_capsule_lab.corpora.check_text import Limits, is_train
+from fairseq_capsule_lab.corpora.check_folder import Limits, is_train
 
 DIR = "the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess, which allows fewer checks"
-PERCENT = {
-    "most_unknown": "maximum share of a text's tokens that are not in its dictionary (default: %(default)s)",
-    "most_overlap": "maximum share of a validation or test set that is also in the training set (default: %(default)s)",
-}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    longest, *shares = asdict(Limits()).values()
-    parser.add_argument("folder", type=input_folder, metavar="DIR", help=DIR)
-    longest_help = "maximum tokens in a sentence (default: %(default)s)"
-    parser.add_argument("--longest", type=positive_int, default=longest, help=longest_help)
-    for (name, text), share in zip(PERCENT.items(), shares):
-        option = f"--{name.replace('_', '-')}"
-        parser.add_argument(option, type=percentage, default=share, metavar="PERCENT", help=text)
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of the table")
+    add, limits = parser.add_argument, Limits()
+    add("folder", type=input_folder, metavar="DIR", help=DIR)
+    text = "maximum tokens in a sentence (default: %(default)s)"
+    add("--longest", type=positive_int, default=limits.longest, help=text)
+    text = "maximum share of a text's tokens that are not in its dictionary (default: %(default)s)"
+    add("--most-unknown", type=percentage, metavar="PERCENT", default=limits.most_unknown, help=text)
+    text = "maximum share of a validation or test set that is also in the training set (default: %(default)s)"
+    add("--most-overlap", type=percentage, metavar="PERCENT", default=limits.most_overlap, help=text)
+    add("--json", action="store_true", help="print one JSON object instead of the table")
 
 
 def run(args: argparse.Namespace) -> int:
     check = folder_check(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
-    findings = list(check.findings())
+    findings = list(check.faults.values())
     if args.json:
         splits = {name: asdict(counts) for name, counts in check.splits.items()}
         report = {"ok": not findings, "findings": list(map(asdict, findings)), "splits": splits, "notes": check.notes}

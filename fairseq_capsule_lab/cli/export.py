@@ -52,10 +52,9 @@ def run(args: argparse.Namespace) -> None:
     if reason is None and config.task._name not in TASKS:
         reason = f"its task {config.task._name} changes the tokens"
     if reason is not None:
-        raise LabError(
-            f"{args.checkpoint}: {reason}, so {library.NAME} cannot compute it; translate the training set with it "
-            "(scripts/distill.sh), train a Transformer on the translations, and export that (docs/bridges.md)"
-        )
+        remedy = "translate the training set with it (scripts/distill.sh), train a Transformer on the translations"
+        problem = f"{reason}, so {library.NAME} cannot compute it"
+        raise LabError(f"{args.checkpoint}: {problem}; {remedy}, and export that (docs/bridges.md)")
     text = preparation(args.data, task.cfg.source_lang, task.cfg.target_lang)
     args.architecture = config.model._name
     try:

@@ -5,7 +5,6 @@
 - probe: how much of the target a trained probe predicts from what it reads of the source.
 """
 
-import json
 import math
 import warnings
 from argparse import ArgumentParser, Namespace
@@ -20,25 +19,25 @@ from fairseq_capsule.checkpoints.models import load_criterion, load_with_data
 from fairseq_capsule.criterions.bag_of_words_probe import TOPS, BagOfWordsProbe
 from fairseq_capsule.options import in_words, readings
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
-from fairseq_capsule_lab.cli.arguments import input_file, input_folder, label
+from fairseq_capsule_lab.cli.arguments import add_checkpoints, add_json
 from fairseq_capsule_lab.errors import LabError
 
 Row = dict[str, Any]
 
 
 def add_nll_arguments(parser: ArgumentParser) -> None:
-    _add_arguments(parser, split="valid")
+    add_checkpoints(parser, split="valid")
+    add_json(parser)
 
 
-def run_nll(args: Namespace) -> None:
+def run_nll(args: Namespace) -> Row:
     with warnings.catch_warnings():
         # fairseq calls torch in ways that torch advises against. The user cannot change that.
         warnings.filterwarnings("ignore", category=UserWarning, module="torch")
         rows = [_likelihood(path, args.data, args.split) for path in args.checkpoints]
     for row in rows:
         print(f"{row['nll']:.3f} bits a token, {row['tokens']:,} tokens of {args.split}: {row['checkpoint']}")
-    if args.json:
-        print(json.dumps({"split": args.split, "rows": rows}))
+    return {"split": args.split, "rows": rows}
 
 
 def _likelihood(path: Path, data: Path, split: str) -> Row:
@@ -55,17 +54,17 @@ def _likelihood(path: Path, data: Path, split: str) -> Row:
 
 
 def add_size_arguments(parser: ArgumentParser) -> None:
-    _add_arguments(parser)
+    add_checkpoints(parser)
+    add_json(parser)
 
 
-def run_size(args: Namespace) -> None:
+def run_size(args: Namespace) -> Row:
     models = [_size(path, args.data) for path in args.checkpoints]
     for row in models:
         reading = f" ({in_words(row['readings'])})" if row["readings"] else ""
         counts = f"{row['parameters']:>14,} parameters, {row['embeddings']:,} of them embeddings"
         print(f"{counts}: {row['checkpoint']}{reading}")
-    if args.json:
-        print(json.dumps({"models": models}))
+    return {"models": models}
 
 
 def _size(path: Path, data: Path) -> Row:
@@ -84,18 +83,18 @@ def _size(path: Path, data: Path) -> Row:
 
 
 def add_probe_arguments(parser: ArgumentParser) -> None:
-    _add_arguments(parser, split="test", trained="probes trained with bag_of_words_probe")
+    add_checkpoints(parser, split="test", trained="probes trained with bag_of_words_probe")
+    add_json(parser)
 
 
-def run_probe(args: Namespace) -> None:
+def run_probe(args: Namespace) -> Row:
     rows = [_recall(path, args.data, args.split) for path in args.checkpoints]
     print(f"share of a target's distinct words among the K most probable ones, mean over the sentences of {args.split}")
     print("  ".join([f"{'reads':8}", *(f"K = {top:<6}" for top in TOPS), "checkpoint"]))
     for row in rows:
         figures = (f"{row[f'bag_recall_{top}']:<10.4f}" for top in TOPS)
         print("  ".join([f"{row['reads']:8}", *figures, row["checkpoint"]]))
-    if args.json:
-        print(json.dumps({"split": args.split, "rows": rows}))
+    return {"split": args.split, "rows": rows}
 
 
 def _recall(path: Path, data: Path, split: str) -> Row:
@@ -114,11 +113,3 @@ def _recall(path: Path, data: Path, split: str) -> Row:
             totals[name] += float(log[name])
     means = {name: total / sentences for name, total in totals.items()}
     return {"checkpoint": str(path), "reads": criterion.reads, "sentences": sentences, **means}
-
-
-def _add_arguments(parser: ArgumentParser, split: str = "", trained: str = "trained models") -> None:
-    parser.add_argument("checkpoints", type=input_file, nargs="+", metavar="CHECKPOINT", help=trained)
-    parser.add_argument("--data", type=input_folder, required=True, help="the binarised data")
-    if split:
-        parser.add_argument("--split", type=label, default=split, help="the split of the data (default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="print a JSON object as the last line")

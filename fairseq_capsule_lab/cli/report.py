@@ -82,10 +82,8 @@ def _coverage(args: Namespace, test_set: TestSet, systems: List[System]) -> List
     outputs = read_outputs([system.translations.path for system in systems])
     for output in outputs:
         if not output.tokenised:
-            raise LabError(
-                f"--coverage: words and punctuation of {output.path} are not separated; leave it out, or train on "
-                "tokenised data"
-            )
+            problem = f"words and punctuation of {output.path} are not separated"
+            raise LabError(f"--coverage: {problem}; leave it out, or train on tokenised data")
     texts = [args.data / "tokenised" / f"train.{name}" for name in (test_set.source_language, test_set.language)]
     # More text gives a better alignment, but a data folder may lack it.
     source, target = map(read_lines, texts) if all(text.is_file() for text in texts) else ([], [])

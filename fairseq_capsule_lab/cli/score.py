@@ -3,7 +3,6 @@
 `score` tests whether one output is better than another; `seeds` compares systems that were trained with several seeds.
 """
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -35,10 +34,10 @@ def add_score_arguments(parser: ArgumentParser) -> None:
     arguments.add_bootstrap(parser)
     text = "write the detokenised translations to FILE"
     add("--output", type=arguments.output_file, metavar="FILE", help=text)
-    add("--json", action="store_true", help="print a JSON object as the last line")
+    arguments.add_json(parser)
 
 
-def run_score(args: Namespace) -> None:
+def run_score(args: Namespace) -> dict[str, Any]:
     systems, references = _read(args, [args.hypothesis, *([args.against] if args.against else [])])
     for doubt in translations.doubts(systems, references, args.lowercase):
         arguments.note(args, doubt)
@@ -52,29 +51,25 @@ def run_score(args: Namespace) -> None:
         score = scores.evaluate(measure, args.samples, args.seed)
         reported[score.name] = asdict(score)
         tqdm.write(_report(score, args.against, measure.digits))
-    if args.json:
-        described = {
-            "hypothesis": str(args.hypothesis),
-            "references": [str(path) for path in args.references],
-            "against": str(args.against) if args.against else None,
-            "tokenized": args.tokenized,
-            "remove_bpe": args.remove_bpe,
-            "sentences": len(systems[0].sentences),
-            "scores": reported,
-        }
-        print(json.dumps(described))
+    return {
+        "hypothesis": str(args.hypothesis),
+        "references": [str(path) for path in args.references],
+        "against": str(args.against) if args.against else None,
+        "tokenized": args.tokenized,
+        "remove_bpe": args.remove_bpe,
+        "sentences": len(systems[0].sentences),
+        "scores": reported,
+    }
 
 
 def _report(score: scores.Score, other: Path, digits: int) -> str:
     report = f"{score.label} = {score.score:.{digits}f}  ({score.text})\n    {score.line}"
-    if not score.against:
-        return report
-    against = score.against
-    p = "nothing to test" if against.p is None else f"p = {against.p:.4f}"
-    return (
-        f"{report}\n    {score.score:.{digits}f} - {against.score:.{digits}f} of {other} = "
-        f"{against.difference:+.{digits}f}, {p} (paired bootstrap, {against.samples} samples, seed {against.seed})"
-    )
+    if against := score.against:
+        p = "nothing to test" if against.p is None else f"p = {against.p:.4f}"
+        test = f"{p} (paired bootstrap, {against.samples} samples, seed {against.seed})"
+        difference = f"{score.score:.{digits}f} - {against.score:.{digits}f} of {other} = "
+        report += f"\n    {difference}{against.difference:+.{digits}f}, {test}"
+    return report
 
 
 def add_seeds_arguments(parser: ArgumentParser) -> None:
@@ -85,17 +80,17 @@ def add_seeds_arguments(parser: ArgumentParser) -> None:
     text = "the outputs of a system, in the order of the baseline's; give it again for each further system"
     add("--system", **outputs, action="append", help=text)
     _add_scoring(parser)
-    add("--json", action="store_true", help="print a JSON object as the last line")
+    arguments.add_json(parser)
 
 
-def run_seeds(args: Namespace) -> None:
+def run_seeds(args: Namespace) -> dict[str, Any]:
     groups: list[list[Path]] = [args.baseline, *args.system]
     seeds = len(args.baseline)
     _require_seeds(args)
     if _distinct(args.baseline) != seeds:
         text = "the baseline has fewer outputs than seeds; the intervals do not cover the variation of its training"
         arguments.note(args, text)
-    outputs, references = _read(args, [path for group in groups for path in group], least_sentences=2)
+    outputs, references = _read(args, [path for group in groups for path in group], least=2)
     reported: dict[str, list[dict[str, Any]]] = {}
     for measure in tqdm(_measures(args, outputs, references), desc="seeds", unit=" measures", disable=None):
         compared = compare_seeds(measure, seeds)  # sacrebleu has no signature before
@@ -109,9 +104,8 @@ def run_seeds(args: Namespace) -> None:
         "seeds and sentences; p after Holm's correction; the smallest difference that this test would detect at 5%, "
         "without correction, in 80% of such comparisons."
     )
-    if args.json:
-        paths = [str(path) for path in args.references]
-        print(json.dumps({"references": paths, "sentences": len(references[0]), "scores": reported}))
+    paths = [str(path) for path in args.references]
+    return {"references": paths, "sentences": len(references[0]), "scores": reported}
 
 
 def _require_seeds(args: Namespace) -> None:
@@ -120,9 +114,8 @@ def _require_seeds(args: Namespace) -> None:
         raise LabError("--baseline: one output; the variation between seeds needs the outputs of at least two")
     for group in args.system:
         if len(group) != seeds:
-            raise LabError(
-                f"--system {group[0]}: {len(group)} outputs, but the baseline has {seeds}; give one for each seed"
-            )
+            problem = f"{len(group)} outputs, but the baseline has {seeds}"
+            raise LabError(f"--system {group[0]}: {problem}; give one for each seed")
         if _distinct(group) != seeds:
             raise LabError(f"--system {group[0]}: an output occurs twice; give the output of another seed for each")
 
@@ -133,12 +126,9 @@ def _distinct(outputs: Sequence[Path]) -> int:
 
 def _line(first: Path, of_group: SeedScores, digits: int) -> str:
     line = f"    {of_group.mean:.{digits}f} ± {of_group.deviation:.{digits}f}"
-    if of_group.effect:
-        effect = of_group.effect
-        line += (
-            f", {effect.difference:+.{digits}f} ({effect.low:+.{digits}f} to {effect.high:+.{digits}f}), "
-            f"p = {effect.p_adjusted:.4f}, detectable {effect.detectable:.{digits}f}"
-        )
+    if effect := of_group.effect:
+        line += f", {effect.difference:+.{digits}f} ({effect.low:+.{digits}f} to {effect.high:+.{digits}f})"
+        line += f", p = {effect.p_adjusted:.4f}, detectable {effect.detectable:.{digits}f}"
     return f"{line}  {first}"
 
 
@@ -146,10 +136,8 @@ def _add_scoring(parser: ArgumentParser) -> None:
     add = parser.add_argument
     text = "language of the translations, for Moses (default: the suffix of REF)"
     add("--lang", type=arguments.language_code, help=text)
-    text = (
-        "the texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters "
-        "instead of BLEU and chrF"
-    )
+    text = "the texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters "
+    text += "instead of BLEU and chrF"
     add("--rouge", action="store_true", help=text)
     add("--lowercase", action="store_true", help="ignore case")
     text = "accept a REF that is another text than the T- lines of an output"
@@ -158,9 +146,7 @@ def _add_scoring(parser: ArgumentParser) -> None:
     arguments.add_text(parser)
 
 
-def _read(
-    args: Namespace, paths: Sequence[Path], least_sentences: int = 1
-) -> tuple[list[Translations], list[list[str]]]:
+def _read(args: Namespace, paths: Sequence[Path], least: int = 1) -> tuple[list[Translations], list[list[str]]]:
     """Read translations, or with `--rouge` summaries, and the references; refuse what does not fit together."""
     if args.rouge and args.tokenized != "auto":
         raise LabError("--tokenized applies to BLEU, and ROUGE counts characters; leave it out with --rouge")
@@ -168,16 +154,14 @@ def _read(
     systems = [translations.read_translations(path, args.remove_bpe, *kind) for path in paths]
     references = [(path, read_lines(path)) for path in args.references]
     translations.require_equal_counts(systems, references)
-    if len(references[0][1]) < least_sentences:
+    if len(references[0][1]) < least:
         raise LabError(f"{args.references[0]}: one sentence; the variation between sentences needs at least two")
     if not args.other_reference:
         translations.require_own_reference(systems, references)
     return systems, [lines for _, lines in references]
 
 
-def _measures(
-    args: Namespace, systems: Sequence[Translations], references: Sequence[Sequence[str]]
-) -> Iterable[scores.Measure]:
+def _measures(args: Namespace, systems: list[Translations], references: list[list[str]]) -> Iterable[scores.Measure]:
     """BLEU and chrF, or with `--rouge` ROUGE; then the external measures."""
     external = external_measures(args.external, systems)
     if args.rouge:

@@ -10,15 +10,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(dest="action", required=True)
     packing = commands.add_parser("pack", help="write an archive of all finished runs in a folder")
     packing.add_argument("runs", type=input_folder, metavar="RUNS", help="the folder of the runs")
-    packing.add_argument(
-        "archive", type=output_file, metavar="ARCHIVE", help="the archive to write, such as results.tar.xz"
-    )
+    text = "the archive to write, such as results.tar.xz"
+    packing.add_argument("archive", type=output_file, metavar="ARCHIVE", help=text)
     unpacking = commands.add_parser("unpack", help="write the files of an archive to a folder")
     unpacking.add_argument("archive", type=input_file, metavar="ARCHIVE", help="an archive that `pack` wrote")
     unpacking.add_argument("runs", type=output_folder, metavar="RUNS", help="the folder to write to")
-    unpacking.add_argument(
-        "--data", type=input_folder, help="the prepared data, such as data/multi30k; adds their sentences"
-    )
+    text = "the prepared data, such as data/multi30k; adds their sentences"
+    unpacking.add_argument("--data", type=input_folder, help=text)
 
 
 def run(args: argparse.Namespace) -> None:

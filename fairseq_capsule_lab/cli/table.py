@@ -41,6 +41,7 @@ def add_reproduce_arguments(parser: argparse.ArgumentParser) -> None:
     text = "also write a page with the table, its plot and the logs of trainings"
     add("--report", action="store_true", help=text)
     add("--dry-run", action="store_true", help="print every command with its GPUs, memory and minutes")
+    parser.set_defaults(curves=False, out=None)
     parser.epilog = "--user-dir DIR names a plugin of your own that defines the models of rows (docs/extending.md)."
 
 
@@ -60,7 +61,7 @@ def run_table(args: argparse.Namespace) -> None:
     if args.table and can_print and not writing:
         print(written.read_text(encoding="utf-8"))  # an installation without the definitions
     elif args.table:
-        _show(args, _table(args), args.out, args.curves)
+        _show(args, _table(args))
     else:
         for name in definitions.table_names():
             print(f"{name:16} {definitions.load_table(name).title}")
@@ -119,9 +120,7 @@ def _table(args: argparse.Namespace) -> definitions.Table:
     return table
 
 
-def _show(
-    args: argparse.Namespace, table: definitions.Table, out: Path | None = None, with_curves: bool = False
-) -> None:
+def _show(args: argparse.Namespace, table: definitions.Table) -> None:
     """Print a table from its results so far, and write it."""
     from fairseq_capsule_lab.tables import curves, printing, results
     from fairseq_capsule_lab.tables.runs import Places
@@ -129,7 +128,7 @@ def _show(
     places, scale = Places(args.runs.resolve(), Path()), load_scale(args.scale)
     figures = results.gather(table, scale, places)
     print(printing.markdown(figures))
-    folder = out or places.runs / scale.name / "tables"
+    folder = args.out or places.runs / scale.name / "tables"
     paths = printing.write(figures, folder, args.figure)
-    paths += curves.curves(table, scale, places).write(folder) if with_curves else []
+    paths += curves.curves(table, scale, places).write(folder) if args.curves else []
     print("wrote " + ", ".join(map(str, paths)))

@@ -13,34 +13,17 @@ CORPORA = {"english-german": (("en", "de", "align"), sentence_pairs), "headlines
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "out",
-        type=output_folder,
-        metavar="OUT",
-        help="folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …",
-    )
-    parser.add_argument(
-        "--corpus",
-        choices=CORPORA,
-        default="english-german",
-        help="sentences with their translations, or short Chinese news with their headlines (default: %(default)s)",
-    )
+    add = parser.add_argument
+    text = "folder for train.en, train.de, valid.en, …; of headlines train.text, train.summary, valid.text, …"
+    add("out", type=output_folder, metavar="OUT", help=text)
+    text = "sentences with their translations, or short Chinese news with their headlines (default: %(default)s)"
+    add("--corpus", choices=CORPORA, default="english-german", help=text)
     for split, size in SIZES.items():
-        parser.add_argument(
-            f"--{split}",
-            type=whole_number(0, MOST),
-            default=size,
-            metavar="N",
-            help=f"pairs in {split} (default: %(default)s)",
-        )
-    parser.add_argument(
-        "--seed", type=whole_number(0, MOST_SEED), default=1, help="seed of the sampler (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--alignments",
-        action="store_true",
-        help="also write train.align, …: which words of the tokenised sentences translate each other, as 0-0 1-2",
-    )
+        text = f"pairs in {split} (default: %(default)s)"
+        add(f"--{split}", type=whole_number(0, MOST), default=size, metavar="N", help=text)
+    add("--seed", type=whole_number(0, MOST_SEED), default=1, help="seed of the sampler (default: %(default)s)")
+    text = "also write train.align, …: which words of the tokenised sentences translate each other, as 0-0 1-2"
+    add("--alignments", action="store_true", help=text)
 
 
 def run(args: argparse.Namespace) -> None:

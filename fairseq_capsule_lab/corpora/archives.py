@@ -12,9 +12,8 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, BinaryIO, Optional
+from typing import IO, Any, BinaryIO
 
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
@@ -27,38 +26,30 @@ _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _BROKEN = (EOFError, OSError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
 
 
-@dataclass(frozen=True)
-class Archives:
-    """Where the archives of a corpus are."""
-
-    folder: Optional[Path]  # of --from; None: they are downloaded
-    mirror: str  # the address to download from instead of their own, or ""
-    downloads: Path
-
-    def path(self, address: str) -> Path:
-        """Return the path of an archive, downloaded if necessary and with the right checksum."""
-        name = address.rpartition("/")[2]
-        file = (self.folder or self.downloads) / name
-        if not self.folder:
-            self.downloads.mkdir(exist_ok=True)
-            if not file.exists():
-                _fetch(f"{self.mirror}/{name}" if self.mirror else address, file)
-        if not file.is_file():
-            raise LabError(f"{file} is missing: --from takes a folder with all archives (see --help)")
-        expected = _checksums().get(address.partition("://")[2])
-        if expected:
-            with open(file, "rb") as stream:
-                actual = hashlib.file_digest(stream, "md5").hexdigest()
-            if actual != expected:
-                problem = f"wrong checksum, MD5 {actual} instead of {expected}"
-                raise LabError(f"{file}: {problem}: delete it and fetch it again")
-        return file
+def mirror() -> str:
+    """Return the address to download from instead of the archives' own."""
+    return os.environ.get("MIRROR", "")
 
 
-def _checksums() -> dict[str, str]:
-    """Return the MD5 of archives by their addresses without `https://`. Tests name another list."""
-    lines = Path(os.environ.get("CAPSULE_CHECKSUMS") or CHECKSUMS).read_text().splitlines()
-    return {address: digest for digest, address in map(str.split, lines)}
+def local_archive(address: str, folder: Path | None, downloads: Path) -> Path:
+    """Return the path of an archive with the right checksum: in the folder of --from, or without one downloaded."""
+    name = address.rpartition("/")[2]
+    file = (folder or downloads) / name
+    if not folder and not file.exists():
+        downloads.mkdir(exist_ok=True)
+        _fetch(f"{mirror()}/{name}" if mirror() else address, file)
+    if not file.is_file():
+        raise LabError(f"{file} is missing: --from takes a folder with all archives (see --help)")
+    # MD5 of archives by their addresses without `https://`. Tests name another list.
+    known = Path(os.environ.get("CAPSULE_CHECKSUMS") or CHECKSUMS).read_text().split()
+    expected = dict(zip(known[1::2], known[::2])).get(address.partition("://")[2])
+    if expected:
+        with open(file, "rb") as stream:
+            actual = hashlib.file_digest(stream, "md5").hexdigest()
+        if actual != expected:
+            problem = f"wrong checksum, MD5 {actual} instead of {expected}"
+            raise LabError(f"{file}: {problem}: delete it and fetch it again")
+    return file
 
 
 def _fetch(address: str, file: Path) -> None:

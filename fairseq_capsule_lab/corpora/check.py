@@ -1,18 +1,24 @@
 """Check of a data folder before a training, with or without its text: one pass over its files, in constant memory."""
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from itertools import repeat
 from pathlib import Path
-
-from fairseq.data import Dictionary
 
 from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionaries
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.corpora import check_binarised
-from fairseq_capsule_lab.corpora.check_text import Fault, FolderCheck, Limits, TextFiles, dictionary_order, is_train
+from fairseq_capsule_lab.corpora.check_folder import (
+    EMPTY,
+    TOO_LONG,
+    Counted,
+    FolderCheck,
+    Limits,
+    is_train,
+    side_by_side,
+)
 from fairseq_capsule_lab.corpora.parallel import progress_bar
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.stages import sha256
@@ -21,20 +27,34 @@ FINAL = ("bpe", "characters")  # folders of the text that is binarised
 TEXTS = ("raw", "tokenised", "clean", *FINAL)
 REMEDY = "name a folder that scripts/prepare-*.sh made"
 MANIFEST = "manifest.tsv"
-ROWS = {"command": 2, "setting": 3, "version": 3, "part": 3, "source": 3, "file": 3}  # minimum number of fields
+FIELDS = {"command": 1, "setting": 2, "version": 2, "part": 2, "source": 2, "file": 2}  # of each kind of line, at least
 AGAIN = f"delete {MANIFEST} and prepare again"
+BINARISE = "delete bin and prepare again"
+LONGEST_LINE = 1 << 24  # in bytes; a longer line is read in parts, and is not text
+NO_END = "no line feed at its end: it may be cut short: copy it again, or prepare it again"
+NOT_UTF8 = "not UTF-8: convert the file"
+WRONG_CHARACTERS = {
+    "\0": "a NUL character: drop the line in every language",
+    "\r": "a stray carriage return: replace it by a space",
+    "\ufffd": "a replacement character: it comes from a wrong conversion: convert again, or drop the line in every "
+    "language",
+}
 
 
 def folder_check(folder: Path, limits: Limits) -> FolderCheck:
-    """Return the check of the text and the binarised data of a folder, or of its binarised data if it has no text.
+    """Check the text and the binarised data of a folder, or its binarised data if it has no text.
 
     Raises:
         LabError: the folder was made neither by a script nor by fairseq-preprocess, or its preparation did not finish.
         UserError: a dictionary is broken.
     """
+    check: FolderCheck
     if final_text(folder) or (folder / "settings").is_file():  # a prepared folder without its text is damaged
-        return _PreparedFolder(folder, limits)
-    return check_binarised.BinarisedFolder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
+        check = _PreparedFolder(folder, limits)
+    else:
+        check = check_binarised.BinarisedFolder(folder / "bin" if (folder / "bin").is_dir() else folder, limits)
+    check.run()
+    return check
 
 
 def final_text(folder: Path) -> str:
@@ -57,173 +77,157 @@ class _PreparedFolder(FolderCheck):
             raise LabError(f"{folder}: it has no bin with two dictionaries; {REMEDY}")
         if not self.final:
             raise LabError(f"{folder}: it has no folder bpe or characters; {REMEDY}")
-        self.sides = list(self.dictionaries)
         self.stages = [stage for stage in TEXTS if (folder / stage).is_dir()]
-        self.names = self._splits()
-        self.notes += _warnings(folder)
-
-    def _splits(self) -> list[str]:
-        """Return the splits that any stage has, and the required ones. Train comes last."""
-        patterns = [f"*.{language}" for language in self.dictionaries]
-        texts = (file for stage in self.stages for pattern in patterns for file in (self.folder / stage).glob(pattern))
-        names = {file.name.rpartition(".")[0] for file in texts}
-        names.update(check_binarised.NEEDED, binarised.splits_of(self.bin))
-        return sorted(names, key=lambda name: (is_train(name), name))
-
-    def findings(self) -> Iterator[Fault]:
-        named = set()
-        for finding in self._of_contents():
-            named.add(finding.file)
-            yield finding
-        yield from _manifest_findings(self.folder, self._listed_files(), named)
-
-    def _listed_files(self) -> list[str]:
-        """Return the existing files that a manifest must list."""
-        names = [f"{stage}/{split}.{name}" for stage in self.stages for split in self.names for name in self.sides]
-        patterns = ("bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*")
-        others = (path for pattern in patterns for path in self.folder.glob(pattern) if path.suffix != ".log")
-        return [*(name for name in names if (self.folder / name).is_file()), *map(self._name, others)]
+        # The splits that any stage has, and the required ones. Train comes last.
+        patterns = [f"{stage}/*.{language}" for stage in self.stages for language in self.dictionaries]
+        texts = [file for pattern in patterns for file in folder.glob(pattern)]
+        names = {*(file.stem for file in texts), *check_binarised.NEEDED, *binarised.splits_of(self.bin)}
+        self.names = sorted(names, key=lambda name: (is_train(name), name))
+        # The existing files that a manifest must list.
+        patterns = ["bin/dict.*.txt", "bin/*.idx", "bin/*.bin", "dict*.txt", "codes*"]
+        others = (path for pattern in patterns for path in folder.glob(pattern) if path.suffix != ".log")
+        self.listed = {self._name(path) for path in (*texts, *others) if path.is_file()}
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.folder).as_posix()
 
-    def _of_contents(self) -> Iterator[Fault]:
+    def run(self) -> None:
         for language, dictionary in self.dictionaries.items():
-            yield from dictionary_order(f"bin/dict.{language}.txt", dictionary)
+            self.note_order(f"bin/dict.{language}.txt", dictionary)
         for stage in self.stages:
             for split in self.names if stage != self.final else ():
-                text = self._text(stage, split)
-                for _ in text.read():
+                for _ in self._pairs(stage, split):
                     pass
-                yield from text.findings()
         for split in self.names:
-            yield from self._final_split(split)
-        yield from self.overlaps({split: f"{self.final}/{split}.{self.sides[0]}" for split in self.names})
+            self._check_final(split)
+        self.note_overlaps({split: f"{self.final}/{split}.{next(iter(self.dictionaries))}" for split in self.names})
+        self._check_manifest()
 
-    def _text(self, stage: str, split: str) -> TextFiles:
-        return TextFiles(self.folder, stage, split, self.sides, self.limits.longest)
+    def _pairs(self, stage: str, split: str) -> Iterator[tuple[str, ...]]:
+        """Yield the pairs of a split in the folder of a stage, and note what is wrong with its texts."""
+        files = [f"{stage}/{split}.{language}" for language in self.dictionaries]
+        missing = [file for file in files if not (self.folder / file).is_file()]
+        other = "other stages may have it" if missing == files else "but the other language is there"
+        for file in missing:
+            self.note(file, f"missing, {other}: prepare it again")
+        lines = [0] * len(files)
+        for pair in side_by_side(f"{stage}/{split}", (_lines(self.folder / file) for file in files if not missing)):
+            lines = [count + (line is not None) for count, line in zip(lines, pair)]
+            if None in pair:
+                continue
+            for file, line in zip(files, pair):
+                for problem in _wrong_bytes(line):
+                    self.note(file, problem, lines[0])
+            yield tuple(line.removesuffix(b"\n").decode(errors="replace") for line in pair)
+        most, least = max(lines), min(lines)
+        if most > least:
+            problem = f"no such line in {files[lines.index(least)]}: {most} and {least} lines are not parallel; "
+            self.note(files[lines.index(most)], f"{problem}prepare it again", least + 1)
+        elif not missing and not most:
+            self.note(files[0], "no lines: prepare it again")
 
-    def _final_split(self, split: str) -> Iterator[Fault]:
-        text = self._text(self.final, split)
-        comparisons, broken = self._comparisons(split)
-        known = [dictionary.indices.keys() for dictionary in self.dictionaries.values()]
-        first_unknown: dict[int, tuple[int, str]] = {}  # by side
-        for number, pair in text.read():
-            self.see(split, number, pair)
-            for side, line in enumerate(pair):
-                tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
-                unknown = [token for token in tokens if token not in known[side]]
-                text.count(side, number, len(tokens), len(unknown))
-                if unknown:
-                    first_unknown.setdefault(side, (number, unknown[0]))
-                for comparison in comparisons[side]:
-                    comparison.see(number, tokens)
-        counts = self.splits[split] = text.counts(self.sides)
-        yield from text.findings()
-        for side, (language, share) in enumerate(counts.unknown.items()):
-            if share > self.limits.most_unknown:
-                first, token = first_unknown[side]
-                problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens: codes and "
-                problem += "dictionary are of different runs; prepare it with --codes and --dict of the same run"
-                yield Fault(text.files[side], first, problem)
-        yield from broken
-        for side, of_side in enumerate(comparisons if text.is_sound() else ()):
-            for comparison in of_side:
-                yield from self._difference(comparison, text, side)
+    def _check_final(self, split: str) -> None:
+        """Check the text of a split that is binarised, and compare it with the binarised files."""
+        files = {language: f"{self.final}/{split}.{language}" for language in self.dictionaries}
+        texts = [(*text, check_binarised.sentences_of(text[1])) for text in self._binarised(split)]
+        different: dict[Path, int] = {}  # the first line that has a missing or another sentence
+        unknown: dict[str, tuple[int, str]] = {}  # the first unknown token of each language, and its line
 
-    def _comparisons(self, split: str) -> tuple[list[list["_Comparison"]], list[Fault]]:
-        """Return the comparisons of each language, and the problems that prevent a comparison."""
-        comparisons: list[list[_Comparison]] = [[] for _ in self.sides]
-        findings = []
-        for side, (language, dictionary) in enumerate(self.dictionaries.items()):
-            texts = binarised.binarised_texts(self.bin, split)
-            indices = [path for path in texts if binarised.language_of(path) == language]
-            if not indices:
+        def counts() -> Iterator[Counted]:
+            for number, pair in enumerate(self._pairs(self.final, split), start=1):
+                numbers_of_tokens = []
+                for (language, dictionary), line in zip(self.dictionaries.items(), pair):
+                    tokens = line.split()  # splits at all Unicode spaces, as fairseq-preprocess does
+                    foreign = [token for token in tokens if token not in dictionary.indices]
+                    if foreign:
+                        unknown.setdefault(language, (number, foreign[0]))
+                    numbers_of_tokens.append((len(tokens), len(foreign)))
+                    numbers = [*map(dictionary.indices.get, tokens, repeat(dictionary.unk())), dictionary.eos()]
+                    for own, text, sentences in texts:
+                        if own == language and text.data not in different and next(sentences, None) != numbers:
+                            different[text.data] = number
+                yield pair, numbers_of_tokens
+
+        shares = self.count(split, files, counts())
+        is_sound = {problem for file, problem in self.faults if file in files.values()} <= {EMPTY, TOO_LONG, NO_END}
+        for language, share in shares:
+            line, token = unknown[language]
+            problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens: codes and "
+            problem += "dictionary are of different runs; prepare it with --codes and --dict of the same run"
+            self.note(files[language], problem, line)
+        pairs = self.splits[split].pairs
+        for language, text, _ in texts if is_sound else ():
+            if text.sentences != pairs:
+                problem = f"{text.sentences} sentences, but {self.final} has {pairs}: {BINARISE}"
+                self.note(self._name(text.index), problem)
+            elif text.data in different:
+                problem = f"not the tokens of {files[language]} with bin/dict.{language}.txt: {BINARISE}"
+                self.note(self._name(text.data), problem, different[text.data])
+
+    def _binarised(self, split: str) -> Iterator[tuple[str, BinarisedText]]:
+        """Yield the languages and binarised texts of a split, and note what is missing or broken."""
+        indices = binarised.binarised_texts(self.bin, split)
+        for language, dictionary in self.dictionaries.items():
+            own = [index for index in indices if binarised.language_of(index) == language]
+            if not own:
                 has_text = (self.folder / f"{self.final}/{split}.{language}").is_file()
                 reason = f", but {self.final} has {split}" if has_text else ""
-                problem = f"missing{reason}: delete bin and prepare again"
-                findings.append(Fault(f"bin/{split}.*.{language}.idx", None, problem))
-            for index in indices:
+                self.note(f"bin/{split}.*.{language}.idx", f"missing{reason}: {BINARISE}")
+            for index in own:
                 try:
-                    comparisons[side].append(_Comparison(index, dictionary))
+                    text = BinarisedText(index)
+                    text.require_known_tokens(len(dictionary))
+                    yield language, text
                 except BrokenFile as error:
-                    findings.append(Fault(self._name(error.path), None, error.problem))
-        return comparisons, findings
+                    self.note(self._name(error.path), error.problem)
 
-    def _difference(self, comparison: "_Comparison", text: TextFiles, side: int) -> Iterator[Fault]:
-        again = "delete bin and prepare again"
-        if comparison.sentences != text.pairs:
-            problem = f"{comparison.sentences} sentences, but {self.final} has {text.pairs}: {again}"
-            yield Fault(self._name(comparison.index), None, problem)
-        elif comparison.first:
-            dictionary = f"bin/dict.{self.sides[side]}.txt"
-            problem = f"not the tokens of {text.files[side]} with {dictionary}: {again}"
-            yield Fault(self._name(comparison.data), comparison.first, problem)
-
-
-class _Comparison(BinarisedText):
-    """Binarised text that is compared with the lines of its text, which are seen in order.
-
-    `first` is the first line that has a missing or different sentence, or 0.
-    """
-
-    def __init__(self, index: Path, dictionary: Dictionary):
-        super().__init__(index)
-        self.require_known_tokens(len(dictionary))
-        self.first, self._dictionary = 0, dictionary
-        self._sentences = check_binarised.sentences_of(self)
-
-    def see(self, number: int, words: list[str]) -> None:
-        """Take the next line."""
-        if self.first:
+    def _check_manifest(self) -> None:
+        """Compare the SHA-256 of each file that the manifest lists and that has no fault yet."""
+        path, known = self.folder / MANIFEST, {file for file, _ in self.faults}
+        if not path.is_file():
+            if (self.folder / "settings").is_file():  # a folder that no script prepared needs none
+                problem = "missing, because the preparation did not finish: run the same command again"
+                self.note(MANIFEST, problem)
             return
-        numbers, unknown, end = self._dictionary.indices, self._dictionary.unk(), self._dictionary.eos()
-        if next(self._sentences, None) != [*map(numbers.get, words, repeat(unknown)), end]:
-            self.first = number
+        lines = path.read_bytes().decode(errors="replace").split("\n")
+        if lines.pop():
+            self.note(MANIFEST, f"cut short inside a line: {AGAIN}", len(lines) + 1)
+        listed: dict[str, str] = {}
+        for number, line in enumerate(lines, start=1):
+            kind, *fields = line.split("\t")
+            if len(fields) < FIELDS.get(kind, len(fields) + 1):
+                self.note(MANIFEST, f"not a line of a manifest: {AGAIN}", number)
+            elif kind == "file":
+                listed[fields[0]] = fields[1]
+            elif kind == "part" and len(fields) > 2:
+                self.notes.append(one_line(fields[2]))  # a warning: many pairs were left out
+        unlisted = sorted(self.listed - listed.keys())
+        if unlisted:
+            more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
+            problem = f"does not list {unlisted[0]}{more}, so it belongs to another folder or is cut short: {AGAIN}"
+            self.note(MANIFEST, problem)
+        for file in progress_bar(sorted(listed.keys() - known), desc=MANIFEST, unit=" files", leave=False):
+            if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
+                self.note(MANIFEST, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
+            elif not (self.folder / file).is_file():
+                problem = f"missing, but {MANIFEST} lists it: delete what was made from it and prepare again"
+                self.note(file, problem)
+            elif sha256(self.folder / file) != listed[file]:
+                problem = f"not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, {MANIFEST} and "
+                self.note(file, f"{problem}what was made from it and prepare again")
 
 
-def _warnings(folder: Path) -> list[str]:
-    """Return the warnings of a preparation: training texts of which many pairs were left out."""
-    path = folder / MANIFEST
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n") if path.is_file() else []
-    parts = (line.split("\t") for line in lines if line.startswith("part\t"))
-    return [one_line(part[3]) for part in parts if len(part) > 3]
+def _lines(path: Path) -> Iterator[bytes]:
+    with open(path, "rb") as text:
+        yield from iter(lambda: text.readline(LONGEST_LINE), b"")
 
 
-def _manifest_findings(folder: Path, expected: Collection[str], known: Collection[str]) -> Iterator[Fault]:
-    """Compare the SHA-256 of each file that the manifest lists. A folder that no script prepared needs none.
-
-    Args:
-        expected: files that the manifest must list.
-        known: files that already have findings; their hashes are not checked.
-    """
-    path = folder / MANIFEST
-    if not path.is_file():
-        if (folder / "settings").is_file():
-            yield Fault(MANIFEST, None, "missing, because the preparation did not finish: run the same command again")
+def _wrong_bytes(line: bytes) -> Iterator[str]:
+    if not line.endswith(b"\n"):
+        yield NO_END
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError:
+        yield NOT_UTF8
         return
-    lines = path.read_bytes().decode(errors="replace").split("\n")
-    if lines.pop():
-        yield Fault(MANIFEST, len(lines) + 1, f"cut short inside a line: {AGAIN}")
-    listed: dict[str, str] = {}
-    for number, line in enumerate(lines, start=1):
-        fields = line.split("\t")
-        if len(fields) < ROWS.get(fields[0], len(fields) + 1):
-            yield Fault(MANIFEST, number, f"not a line of a manifest: {AGAIN}")
-        elif fields[0] == "file":
-            listed[fields[1]] = fields[2]
-    unlisted = sorted(set(expected) - listed.keys())
-    if unlisted:
-        more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
-        problem = f"does not list {unlisted[0]}{more}, so it belongs to another folder or is cut short: {AGAIN}"
-        yield Fault(MANIFEST, None, problem)
-    unchecked = [file for file in listed if file not in known]
-    for file in progress_bar(unchecked, desc=MANIFEST, unit=" files", leave=False):
-        if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
-            yield Fault(MANIFEST, None, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
-        elif not (folder / file).is_file():
-            problem = f"missing, but {MANIFEST} lists it: delete what was made from it and prepare again"
-            yield Fault(file, None, problem)
-        elif sha256(folder / file) != listed[file]:
-            problem = f"not the file that {MANIFEST} lists (SHA-256): copy it again, or delete it, {MANIFEST} and what "
-            yield Fault(file, None, problem + "was made from it and prepare again")
+    yield from (problem for character, problem in WRONG_CHARACTERS.items() if character in text)

@@ -13,8 +13,7 @@ from fairseq.data.indexed_dataset import IndexedDataset
 from fairseq_capsule.data import binarised
 from fairseq_capsule.data.binarised import REMEDY, BinarisedText, BrokenFile
 from fairseq_capsule.data.dictionaries import read_dictionary
-from fairseq_capsule_lab.corpora import check_text
-from fairseq_capsule_lab.corpora.check_text import EMPTY, Fault, FolderCheck, Limits, is_train
+from fairseq_capsule_lab.corpora.check_folder import EMPTY, Counted, FolderCheck, Limits, is_train, side_by_side
 from fairseq_capsule_lab.errors import LabError
 
 NEEDED = ("train", "valid")  # fairseq-train does not start without these splits
@@ -25,10 +24,8 @@ NAMED = re.compile(
 NAMELESS = re.compile(r"(?P<split>[^.]+)\.idx")
 # Errors of fairseq's reader for damaged files in the older format.
 READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError, struct.error)
-UNSEEN = (
-    "there is no text with the binarised data: not checked are broken characters, whether the tokens are "
-    "those of the text, and whether the references are the same sentences"
-)
+UNSEEN = "there is no text with the binarised data: not checked are broken characters, whether the tokens are those "
+UNSEEN += "of the text, and whether the references are the same sentences"
 
 
 class BinarisedFolder(FolderCheck):
@@ -48,7 +45,7 @@ class BinarisedFolder(FolderCheck):
         self.notes += [UNSEEN, *self._absent()]
 
     def _texts(self) -> dict[str, list[tuple[Path, Optional[str]]]]:
-        """Return the files and languages of each split. Train comes last, as `see` requires.
+        """Return the files and languages of each split. Train comes last, as `count` requires.
 
         If the folder has several language pairs, the names of the splits contain the pair.
         """
@@ -73,62 +70,54 @@ class BinarisedFolder(FolderCheck):
             if not any(name.startswith(split) for name in self.texts):
                 yield f"there is no {split} set: a training needs one, but a translation does not"
 
-    def findings(self) -> Iterator[Fault]:
+    def run(self) -> None:
         for language, dictionary in self.dictionaries.items():
-            yield from check_text.dictionary_order(_dictionary_name(language), dictionary)
+            self.note_order(_dictionary_name(language), dictionary)
         for split, files in self.texts.items():
-            yield from self._split(split, files)
-        yield from self.overlaps({split: files[0][0].name for split, files in self.texts.items()})
+            self._check(split, files)
+        self.note_overlaps({split: files[0][0].name for split, files in self.texts.items()})
 
-    def _split(self, split: str, files: list[tuple[Path, Optional[str]]]) -> Iterator[Fault]:
-        yield from self._missing(files)
-        names, languages, dictionaries, sentences = [], [], [], []
+    def _check(self, split: str, files: list[tuple[Path, Optional[str]]]) -> None:
+        if name := NAMED.fullmatch(files[0][0].name):
+            absent = {name["source"], name["target"]}.difference(language for _, language in files)
+            for language in absent & self.dictionaries.keys():
+                place = f"{name['split']}.{name['pair']}.{language}{name['index'] or ''}"
+                self.note(place, f"missing, but the other language is there: {REMEDY}")
+        sound = {}
         for path, language in files:
             dictionary = self.dictionaries.get(language)
             if dictionary is None:
-                yield Fault(path.name, None, f"its {_dictionary_name(language)} is missing: copy it here")
+                self.note(path.name, f"its {_dictionary_name(language)} is missing: copy it here")
                 continue
             try:
-                sentences.append(_sentences_in(path, dictionary))
+                sound[path.name] = language or "text", dictionary, _sentences_in(path, dictionary)
             except BrokenFile as error:
-                yield Fault(error.path.name, None, error.problem)
-                continue
-            names.append(path.name)
-            languages.append(language or "text")
-            dictionaries.append(dictionary)
-        if not names:
+                self.note(error.path.name, error.problem)
+        if not sound:
             return
-        text = check_text.ParallelText(names, self.limits.longest, f"{EMPTY} and binarise again")
-        try:
-            for number, pair in check_text.side_by_side(split, sentences):
-                if None in pair:
-                    longer = next(side for side, sentence in enumerate(pair) if sentence is not None)
-                    problem = f"no such sentence in {names[pair.index(None)]}, which has {text.pairs}; they are not "
-                    yield Fault(names[longer], number, f"{problem}parallel: {REMEDY}")
-                    break
-                text.pairs = number
-                bare = [_without_end(sentence, dictionary) for sentence, dictionary in zip(pair, dictionaries)]
-                if len(names) == len(files):  # otherwise a language of the pair is missing
-                    self.see(split, number, tuple(map(tuple, bare)))
-                for side, (tokens, dictionary) in enumerate(zip(bare, dictionaries)):
-                    text.count(side, number, len(tokens), tokens.count(dictionary.unk()))
-            if not text.pairs:
-                yield Fault(names[0], None, f"no sentences: {REMEDY}")
-        except BrokenFile as error:
-            yield Fault(error.path.name, None, error.problem)
-        yield from text.findings()
-        counts = self.splits[split] = text.counts(languages)
-        for name, share in zip(names, counts.unknown.values()):
-            if share > self.limits.most_unknown:
-                problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
-                yield Fault(name, None, f"{problem}prepare again")
+        names, (languages, dictionaries, sentences) = list(sound), zip(*sound.values())
 
-    def _missing(self, files: list[tuple[Path, Optional[str]]]) -> Iterator[Fault]:
-        name = NAMED.fullmatch(files[0][0].name)
-        for language in (name["source"], name["target"]) if name else ():
-            if name and language in self.dictionaries and language not in (language for _, language in files):
-                place = f"{name['split']}.{name['pair']}.{language}{name['index'] or ''}"
-                yield Fault(place, None, f"missing, but the other language is there: {REMEDY}")
+        def counts() -> Iterator[Counted]:
+            number = 0
+            try:
+                for number, pair in enumerate(side_by_side(split, sentences), start=1):
+                    if None in pair:
+                        longer = next(side for side, sentence in enumerate(pair) if sentence is not None)
+                        problem = f"no such sentence in {names[pair.index(None)]}, which has {number - 1}; they are "
+                        self.note(names[longer], f"{problem}not parallel: {REMEDY}", number)
+                        return
+                    bare = [row[:-1] if row[-1:] == [own.eos()] else row for row, own in zip(pair, dictionaries)]
+                    whole = tuple(map(tuple, bare)) if len(names) == len(files) else None  # or a language is missing
+                    yield whole, [(len(tokens), tokens.count(own.unk())) for tokens, own in zip(bare, dictionaries)]
+                if not number:
+                    self.note(names[0], f"no sentences: {REMEDY}")
+            except BrokenFile as error:
+                self.note(error.path.name, error.problem)
+
+        texts = dict(zip(languages, names))
+        for language, share in self.count(split, texts, counts(), f"{EMPTY} and binarise again"):
+            problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
+            self.note(texts[language], f"{problem}prepare again")
 
 
 def _dictionary_name(language: Optional[str]) -> str:
@@ -143,9 +132,8 @@ def _sentences_in(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     if path.suffix != ".idx":
         return _raw_sentences(path, dictionary)
     with open(path, "rb") as stream:
-        old = stream.read(len(binarised.OLD_MAGIC)) == binarised.OLD_MAGIC
-    if old:
-        return _old_sentences(path, dictionary)
+        if stream.read(len(binarised.OLD_MAGIC)) == binarised.OLD_MAGIC:
+            return _old_sentences(path, dictionary)
     tokens = BinarisedText(path)
     tokens.require_known_tokens(len(dictionary))
     return sentences_of(tokens)
@@ -166,13 +154,12 @@ def _old_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     try:
         sentences = IndexedDataset(str(path.with_suffix("")), fix_lua_indexing=True)
         sizes, tokens = sentences.sizes, int(sentences.data_offsets[-1])
+        # fairseq reads a truncated index without an error, and the missing part is then uninitialised memory.
+        index, data = 48 + 8 * (2 * (len(sentences) + 1) + len(sizes)), tokens * int(sentences.element_size)
+        if (path.stat().st_size, path.with_suffix(".bin").stat().st_size) != (index, data):
+            raise ValueError("size of a file")
         if len(sizes) != len(sentences) or min(sizes, default=0) < 0 or sum(map(int, sizes)) != tokens:
             raise ValueError("sizes")
-        # fairseq reads a truncated index without an error, and the missing part is then uninitialised memory.
-        if path.stat().st_size != 48 + 8 * (2 * (len(sentences) + 1) + len(sizes)):
-            raise ValueError("index")
-        if path.with_suffix(".bin").stat().st_size != tokens * int(sentences.element_size):
-            raise ValueError("data")
         for number in range(len(sentences)):
             if sentences[number].dim() != 1:
                 raise ValueError("shape")
@@ -188,9 +175,4 @@ def _old_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
 def _raw_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     """Yield the sentences of a text (raw), line by line: fairseq's own reader keeps all of them in memory."""
     with open(path, encoding="utf-8", errors="replace", newline="\n") as lines:
-        for line in lines:
-            yield [dictionary.index(word) for word in line.split()]
-
-
-def _without_end(sentence: list[int], dictionary: Dictionary) -> list[int]:
-    return sentence[:-1] if sentence and sentence[-1] == dictionary.eos() else sentence
+        yield from ([dictionary.index(word) for word in line.split()] for line in lines)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fairseq_capsule_lab.corpora import filters
-from fairseq_capsule_lab.corpora.recipe import MANIFEST
 from fairseq_capsule_lab.corpora.splits import Dice
 from fairseq_capsule_lab.corpora.toy.recipe import embedded
 
@@ -102,6 +101,5 @@ HEADLINES = embedded(
     notes="The tokens are characters. Source and target are called `text` and `summary` and share a dictionary.",
     results={
         "OUT/raw": "the generated text and references for ROUGE; OUT/characters: its next stage; OUT/dict.txt",
-        **MANIFEST,
     },
 )

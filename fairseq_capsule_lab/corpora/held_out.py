@@ -31,21 +31,18 @@ def hold_out(folder: Path, languages: Sequence[str], sizes: Mapping[str, int], s
     split_of = dict(zip(numbers, (split for split, size in sizes.items() for _ in range(size))))
     with ExitStack() as stack:
         outputs = {
-            (split, language): stack.enter_context(
-                open(folder / f"{split}.{language}", "w", encoding="utf-8", newline="\n")
-            )
+            split: [stack.enter_context(open(folder / f"{split}.{language}", "wb")) for language in languages]
             for split in ("rest", *(split for split, size in sizes.items() if size))
-            for language in languages
         }
         for pair in _pairs_of(training):
             number = _number(pair[0], seed)
             split = split_of.get(number, "rest")
-            if not split or (split != "rest" and not _is_short(pair)):
-                continue
-            if split != "rest":
+            if number in split_of:
+                if not split or not _is_short(pair):
+                    continue
                 split_of[number] = ""  # only the first pair of a sentence is written
-            for language, line in zip(languages, pair):
-                outputs[split, language].write(line)
+            for file, line in zip(outputs[split], pair):
+                file.write(line.encode())
     rest = [folder / f"rest.{language}" for language in languages]
     if not rest[0].stat().st_size:
         raise StageError("all training pairs would be held out: ask for fewer")

@@ -10,7 +10,7 @@ from typing import Optional
 from fairseq_capsule_lab.corpora import filters
 from fairseq_capsule_lab.corpora.filters import one_line
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import EARLIER_DICT, LIMIT, MANIFEST, Corpus, Options, Recipe
+from fairseq_capsule_lab.corpora.recipe import EARLIER_DICT, LIMIT, Corpus, Options, Recipe
 from fairseq_capsule_lab.corpora.subwords import require_dictionary
 from fairseq_capsule_lab.corpora.texts import BROKEN, decode, require_unbroken
 from fairseq_capsule_lab.errors import LabError, whole
@@ -154,8 +154,6 @@ LCSTS = Recipe(
     "gave a score of 3 to 5 (8,685 and 725). Control and format characters are dropped, white space becomes single "
     "spaces. The tokens are characters. Source and target are called `text` and `summary` and share a dictionary.",
     results={
-        "OUT/bin": "binarised: train, valid, test",
         "OUT/raw": "the cleaned text and references for ROUGE; OUT/characters: its next stage; OUT/dict.txt",
-        **MANIFEST,
     },
 )

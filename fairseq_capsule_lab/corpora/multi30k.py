@@ -4,6 +4,7 @@ import re
 from functools import partial
 
 from fairseq_capsule_lab.corpora import filters, own, recipe
+from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe
 from fairseq_capsule_lab.errors import LabError
 
@@ -19,7 +20,7 @@ def _corpus(options: Options) -> Corpus:
     options["tokenise"] = "moses" if options["bpe"] == "subword-nmt" else "none"
     tests = ["2016_flickr", "2018_flickr"] if "cs" in pair.split("-") else ["2016_flickr", "2017_flickr", "2017_mscoco"]
     stems = {"train": ["train"], "valid": ["val"], "test": [f"test_{name}" for name in tests]}
-    base = recipe.mirror() or ADDRESS
+    base = mirror() or ADDRESS
     texts = {
         split: [own.Text(*(f"{base}/{name}.{language}.gz" for language in (source, target))) for name in names]
         for split, names in stems.items()
@@ -55,10 +56,9 @@ MULTI30K = Recipe(
     notes="Punctuation is normalised, words are tokenised (XML escapes kept) and lower-cased. Joint BPE of 10,000 "
     "merges, joint dictionary.",
     results={
-        "OUT/bin": "binarised: train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO). Czech has "
-        "no text of 2017; its test1 is 2018 Flickr",
         "OUT/raw": "the original text and references for sacreBLEU; OUT/tokenised and OUT/bpe: its later stages",
         **recipe.CODES,
-        **recipe.MANIFEST,
     },
+    sets="train, valid, test (2016 Flickr), test1 (2017 Flickr), test2 (2017 MSCOCO). Czech has no text of 2017; its "
+    "test1 is 2018 Flickr",
 )

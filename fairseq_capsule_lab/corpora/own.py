@@ -106,7 +106,12 @@ def _corpus(options: Options) -> Corpus:
         raise LabError(f"--from {options['from']} {problem}")
     if set(tokenisers) == {"characters"}:
         options["bpe"] = "none"  # characters are subwords already
-    settings = [f"{split} {fingerprint(*_contents(texts[split]))}" for split in SPLITS if split in texts]
+    # Of files their content counts, of addresses their text.
+    contents = {
+        split: [f"{place}\n".encode() if is_address(place) else Path(place) for text in of_split for place in text]
+        for split, of_split in texts.items()
+    }
+    settings = [f"{split} {fingerprint(*contents[split])}" for split in SPLITS if split in texts]
     settings += [f"source {source}", f"target {target}", f"lower {options['lower'] or 'no'}"]
     bound = [name for name in OWN.names() if name not in UNBOUND and (addresses or name != "from")]
     sizes = {split: int(options[f"{split}-lines"] or 0) for split in ("valid", "test")}
@@ -143,12 +148,6 @@ def _locate(split: str, text: Text, languages: Sequence[str]) -> Text:
             raise LabError(f"--{split}: no file {file} and no {file}.gz")
         files.append(os.path.realpath(place))
     return Text(*files)
-
-
-def _contents(texts: Sequence[Text]) -> list[Path | bytes]:
-    """Return what a fingerprint depends on: files, and addresses as text."""
-    places = [place for text in texts for place in text]
-    return [f"{place}\n".encode() if is_address(place) else Path(place) for place in places]
 
 
 def tokenisers_of(options: Options, languages: Sequence[str]) -> list[str]:
@@ -225,9 +224,8 @@ OWN = Recipe(
     "warning. In validation and test sets they are errors. Control characters become spaces. Windows line ends and a "
     "byte order mark are removed.",
     results={
-        "OUT/bin": "binarised: train, valid, test, test1, ...",
         "OUT/raw": recipe.RAW,
         "OUT/codes or OUT/sentencepiece.model, OUT/dict.txt": "the merges or pieces, and the dictionary",
-        **recipe.MANIFEST,
     },
+    sets="train, valid, test, test1, ...",
 )

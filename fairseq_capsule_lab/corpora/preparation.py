@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from fairseq_capsule_lab.corpora import filters, subwords
-from fairseq_capsule_lab.corpora.archives import Archives
+from fairseq_capsule_lab.corpora.archives import local_archive
 from fairseq_capsule_lab.corpora.parallel import filter_folder
 from fairseq_capsule_lab.corpora.raw import RawTexts
-from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe, mirror, of_side, require_library
+from fairseq_capsule_lab.corpora.recipe import Corpus, Options, Recipe, of_side, require_library
 from fairseq_capsule_lab.corpora.texts import copy_similar_pairs
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.processes import PLAIN, command_line, cores, output_of, require_tools
@@ -95,9 +95,9 @@ class _Preparation:
         return os.path.realpath(of_side(file, side)) if file else ""
 
     def _raw(self, part: Path, log: BinaryIO) -> None:
-        folder = self.options["from"]
-        archives = Archives(Path(folder) if folder else None, mirror(), self.path / "download")
-        self.corpus.raw(RawTexts(part, self.corpus.languages, archives, int(self.options["limit"] or 0)))
+        folder = Path(self.options["from"]) if self.options["from"] else None
+        find = partial(local_archive, folder=folder, downloads=self.path / "download")
+        self.corpus.raw(RawTexts(part, self.corpus.languages, find, int(self.options["limit"] or 0)))
 
     def _clean(self, source: Path, part: Path, log: BinaryIO) -> None:
         longest, ratio = self.options["max-length"], self.options["ratio"]

@@ -2,12 +2,12 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Optional, Union
+from typing import Optional
 
-from fairseq_capsule_lab.corpora.archives import Archives, unpack
+from fairseq_capsule_lab.corpora.archives import unpack
 from fairseq_capsule_lab.corpora.texts import append_good_pairs, append_training_pairs
 from fairseq_capsule_lab.stages import sha256
 
@@ -16,11 +16,12 @@ class RawTexts:
     """A folder of texts that a recipe fills.
 
     `SHA256SUMS` gets a line for each source, `PARTS` one for each part of the training text: its name, what was taken,
-    and a warning if much was left out. `limit` is the largest number of training pairs; 0: all.
+    and a warning if much was left out. `limit` is the largest number of training pairs; 0: all. `find` returns the path
+    of the archive with an address.
     """
 
-    def __init__(self, folder: Path, languages: Sequence[str], archives: Archives, limit: int):
-        self.folder, self.languages, self.archives, self.limit = folder, languages, archives, limit
+    def __init__(self, folder: Path, languages: Sequence[str], find: Callable[[str], Path], limit: int):
+        self.folder, self.languages, self.find, self.limit = folder, languages, find, limit
         self.taken = 0  # training pairs
         self.noted: set[str] = set()
         folder.mkdir()
@@ -32,16 +33,13 @@ class RawTexts:
     def is_full(self) -> bool:
         return bool(self.limit) and self.taken >= self.limit
 
-    def train(self, addresses: Union[str, Sequence[str]], member: str) -> None:
+    def train(self, member: str, *addresses: str) -> None:
         """Append the pairs of an archive, or of its parts in order, to the training text.
 
         `member` is the name of a member without its folder, with {} for the language.
         """
-        if self.is_full:
-            return
-        source, target = self._members(addresses, [member.format(language) for language in self.languages])
-        self.append(source, target)
-        shutil.rmtree(source.parent)
+        if not self.is_full:
+            self._take(addresses, map(member.format, self.languages), self.append)
 
     def append(self, source: Path, target: Path) -> None:
         """Append the pairs of two files to the training text, up to the limit, without broken ones."""
@@ -62,19 +60,19 @@ class RawTexts:
 
         `member` is as for `train`; {side} becomes `src` and `ref`.
         """
-        named = zip(self.languages, ("src", "ref"))
-        source, target = self._members(address, [member.format(language, side=side) for language, side in named])
-        append_good_pairs((source, target), self.files(split))
-        shutil.rmtree(source.parent)
+        members = (member.format(language, side=side) for language, side in zip(self.languages, ("src", "ref")))
+        self._take([address], members, lambda *texts: append_good_pairs(texts, self.files(split)))
 
-    def _members(self, addresses: Union[str, Sequence[str]], members: Sequence[str]) -> list[Path]:
-        folder, files = self.folder / "members", [addresses] if isinstance(addresses, str) else addresses
-        unpack([self.archive(file) for file in files], members, folder)
-        return [folder / member for member in members]
+    def _take(self, addresses: Sequence[str], members: Iterable[str], append: Callable[[Path, Path], None]) -> None:
+        """Append the pairs of two members of an archive, or of its parts in order."""
+        folder, (source, target) = self.folder / "members", members
+        unpack([self.archive(address) for address in addresses], (source, target), folder)
+        append(folder / source, folder / target)
+        shutil.rmtree(folder)
 
     def archive(self, address: str) -> Path:
         """Return the path of an archive, and note its hash."""
-        file = self.archives.path(address)
+        file = self.find(address)
         self.note(file)
         return file
 

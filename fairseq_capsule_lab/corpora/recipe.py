@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Optional
 
 from fairseq_capsule_lab.corpora import subwords
+from fairseq_capsule_lab.corpora.archives import mirror
 from fairseq_capsule_lab.corpora.parallel import Filter
 from fairseq_capsule_lab.corpora.raw import RawTexts
 from fairseq_capsule_lab.errors import LabError, whole
@@ -82,7 +83,8 @@ class Recipe:
     options: Mapping[str, str]  # the help of each by its name and value, as `limit N`, in the order of the settings
     defaults: Mapping[str, str]
     notes: str  # how the text is made
-    results: Mapping[str, str]  # the help of what is made
+    results: Mapping[str, str]  # the help of what is made besides OUT/bin and the manifest
+    sets: str = "train, valid, test"  # that are binarised
     usage: str = "[OPTION VALUE]... OUT"
 
     def names(self, flags: bool = False) -> list[str]:
@@ -92,8 +94,9 @@ class Recipe:
     def help(self) -> str:
         """Return the text of --help."""
         options = {f"--{key}": text for key, text in self.options.items()}
+        made = {"OUT/bin": f"binarised: {self.sets}", **self.results, **MANIFEST}
         parts = [_paragraph(self.title), f"    {self.script} {self.usage}", "\n".join(_rows(options))]
-        return "\n\n".join([*parts, _paragraph(self.notes), "\n".join(_rows(self.results)), RESUMES])
+        return "\n\n".join([*parts, _paragraph(self.notes), "\n".join(_rows(made)), RESUMES])
 
     def final_options(self, choices: Options) -> Options:
         """Return all options; those that corpora share have their final values. The maximum length `none` is none."""
@@ -136,7 +139,6 @@ def of_archives(
     corpus: Callable[[Options], Corpus],
     options: Mapping[str, str],
     defaults: Mapping[str, str],
-    sets: str,
     papers: str = "",
     results: Mapping[str, str] = {},
     **attributes: str,
@@ -145,9 +147,9 @@ def of_archives(
 
     Args:
         options: those before --merges.
-        sets: the binarised sets.
         papers: which papers have how many merges.
         results: what is made otherwise.
+        attributes: further ones of the recipe.
     """
     separate = defaults.get("share") == "separate"
     merges = f"{int(defaults.get('merges', DEFAULTS['merges'])):,}"
@@ -163,17 +165,12 @@ def of_archives(
         "dict FILE": EARLIER_DICT + dictionaries,
     }
     directions = "" if separate else ", for both directions"
-    made = {"OUT/bin": f"binarised: {sets}", "OUT/raw": RAW, **(CODES_OF_SIDES if separate else CODES), **MANIFEST}
+    made = {"OUT/raw": RAW, **(CODES_OF_SIDES if separate else CODES), **results}
     what = f"Prepare {title}, and binarise it for fairseq, in OUT/bin{directions}."
-    return Recipe(script, what, corpus, {**options, **shared}, defaults, results={**made, **results}, **attributes)
+    return Recipe(script, what, corpus, {**options, **shared}, defaults, results=made, **attributes)
 
 
 # --- values of options -----------------------------------------------------------------------------------------------
-
-
-def mirror() -> str:
-    """Return the address to download from instead of the archives' own."""
-    return os.environ.get("MIRROR", "")
 
 
 def one_of(options: Options, name: str, *values: str) -> None:
@@ -209,6 +206,5 @@ def _require_earlier_files(options: Options, sides: Sequence[str]) -> None:
         raise LabError("--codes and --dict belong together: give both files of the earlier run, or neither")
     for side in sides if options["dict"] else ():
         if options["codes"]:
-            codes = Path(of_side(options["codes"], side))
-            (subwords.require_merges if options["bpe"] == "subword-nmt" else subwords.require_pieces)(codes)
+            subwords.require_codes(Path(of_side(options["codes"], side)), options["bpe"] != "subword-nmt")
         subwords.require_dictionary(Path(of_side(options["dict"], side)))

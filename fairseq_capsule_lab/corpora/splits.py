@@ -94,12 +94,7 @@ def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, 
 
     The files get their names after all are complete, so files of an older corpus are never mixed with new ones.
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:
-        raise LabError(f"{folder}: not a folder; name a folder, or a new name") from None
-    except OSError as error:
-        raise LabError(f"{folder}: cannot be created: {error.strerror}; name another folder") from error
+    folder.mkdir(parents=True, exist_ok=True)
     name = folder
     try:
         with contextlib.ExitStack() as stack:

@@ -34,7 +34,7 @@ def _corpus(options: Options, language: str, train: dict[str, str], test: str) -
 
 def _raw(raw: RawTexts, valid: list[str], train: dict[str, str], test: str) -> None:
     for address, member in train.items():
-        raw.train(address, member)
+        raw.train(member, address)
     for year in valid:
         raw.hold_out("valid", f"{WMT14}/dev.tgz", f"newstest{year}.{{}}")
     raw.hold_out("test", f"{WMT14}/test-full.tgz", test)

@@ -19,8 +19,8 @@ def _corpus(options: Options) -> Corpus:
 
 
 def _raw(raw: RawTexts) -> None:
-    raw.train(f"{WMT16}/training-parallel-ep-v8.tgz", "europarl-v8.ro-en.{}")
-    raw.train(f"{OPUS}/en-ro.txt.zip", "SETIMES.en-ro.{}")
+    raw.train("europarl-v8.ro-en.{}", f"{WMT16}/training-parallel-ep-v8.tgz")
+    raw.train("SETIMES.en-ro.{}", f"{OPUS}/en-ro.txt.zip")
     raw.hold_out("valid", f"{WMT16}/dev-romanian-updated.tgz", "newsdev2016-enro-{side}.{}.sgm")
     raw.hold_out("test", f"{WMT16}/test.tgz", "newstest2016-enro-{side}.{}.sgm")
 

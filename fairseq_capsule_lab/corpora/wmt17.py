@@ -30,9 +30,9 @@ def _corpus(options: Options) -> Corpus:
 def _raw(raw: RawTexts, options: Options) -> None:
     parts = options["parts"].split(",")
     if "nc" in parts:
-        raw.train(f"{WMT17}/training-parallel-nc-v12.tgz", "news-commentary-v12.zh-en.{}")
+        raw.train("news-commentary-v12.zh-en.{}", f"{WMT17}/training-parallel-nc-v12.tgz")
     if "un" in parts:
-        raw.train([f"{UN}/UNv1.0.en-zh.tar.gz.{part}" for part in ("00", "01")], "UNv1.0.en-zh.{}")
+        raw.train("UNv1.0.en-zh.{}", *(f"{UN}/UNv1.0.en-zh.tar.gz.{part}" for part in ("00", "01")))
     for name in CWMT if "cwmt" in parts else ():
         folder = Path(options["cwmt"])
         chinese, english = file_below(folder, f"{name}_c[hn].txt"), file_below(folder, f"{name}_en.txt")

@@ -80,10 +80,8 @@ def _translate(shards: Path, command: Sequence[str], number: int, processes: int
             while slots and missing and not failed:
                 slot, shard = slots.pop(0), missing.pop(0)
                 running[slot] = shard, _start(shards, command, shard, gpus[slot % len(gpus)] if gpus else "")
-            for slot, (shard, child) in list(running.items()):
-                if child.poll() is None:
-                    continue
-                del running[slot]
+            for slot in [slot for slot, (_, child) in running.items() if child.poll() is not None]:
+                shard, child = running.pop(slot)
                 slots.append(slot)
                 if not _finish(shards, shard, child.returncode):
                     failed = True

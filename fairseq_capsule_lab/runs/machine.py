@@ -84,7 +84,14 @@ def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
     if not re.fullmatch(r"[0-9]{1,9}", number, re.ASCII) or int(number) >= nodes:
         remedy = f"start with srun, or set NODE_RANK, 0 to {nodes - 1}, and MASTER_ADDR"
         raise LabError(f"--nodes {nodes}: the number of this node is unknown; {remedy}")
-    address = environment.get("MASTER_ADDR") or _first_node(nodes, environment)
+    address = environment.get("MASTER_ADDR")
+    if not address:
+        step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
+        if not step:
+            raise LabError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
+        address = next(iter(" ".join(output("scontrol", "show", "hostnames", step)).split()), "")
+        if not address:
+            raise LabError(f"--nodes {nodes}: scontrol does not name the first node of {step}; set MASTER_ADDR to it")
     if not re.fullmatch(r"[A-Za-z0-9:][A-Za-z0-9:._-]*", address):
         raise LabError(f"MASTER_ADDR must be the name or the address of a host, not '{address}'")
     # Jobs that share a node must not share a port.
@@ -92,16 +99,6 @@ def _node(nodes: int, environment: Mapping[str, str]) -> tuple[int, list[str]]:
     port = whole("MASTER_PORT", environment.get("MASTER_PORT") or 29500 + job % 1000, high=65535)
     ends = ["--master-addr", address, "--master-port", str(port)]
     return int(number), ["--nnodes", str(nodes), "--node-rank", str(int(number)), *ends]
-
-
-def _first_node(nodes: int, environment: Mapping[str, str]) -> str:
-    step = environment.get("SLURM_STEP_NODELIST") or environment.get("SLURM_JOB_NODELIST") or ""
-    if not step:
-        raise LabError(f"--nodes {nodes}: MASTER_ADDR is not set; set it to the name of the first node")
-    names = " ".join(output("scontrol", "show", "hostnames", step)).split()
-    if not names:
-        raise LabError(f"--nodes {nodes}: scontrol does not name the first node of {step}; set MASTER_ADDR to it")
-    return names[0]
 
 
 def device_settings(machines: Machines, precision: str) -> list[str]:
@@ -121,20 +118,17 @@ def device_settings(machines: Machines, precision: str) -> list[str]:
 
 def facts(checkout: Path) -> dict[str, Any]:
     """Return what a manifest states of this machine, its packages and the commit of a checkout."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
+    names = (line.partition(": ")[2] for line in lines if line.startswith("model name"))
     described = output("git", "-C", str(checkout), *"describe --always --abbrev=40 --dirty --exclude *".split())
     return {
         "versions": {"python": platform.python_version(), **versions(PACKAGES)},
         "git": described[0] if described else "unknown",
         "host": socket.gethostname(),
-        "processor": f"{cores()} × {_processor()}",
+        "processor": f"{cores()} × {next(names, platform.machine())}",
         "gpus": output("nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"),
     }
-
-
-def _processor() -> str:
-    file = Path("/proc/cpuinfo")
-    lines = file.read_text(errors="replace").splitlines() if file.exists() else []
-    return next((line.partition(": ")[2] for line in lines if line.startswith("model name")), platform.machine())
 
 
 def output(*command: str) -> list[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.stages import fingerprint
 
 _BINARISED = re.compile(r"[^.]+\.([^.-]+)-([^.-]+)\.[^.]+\.bin")
 CHINESE = ("zh", "zho", "chi", "cmn", "yue")
@@ -104,9 +103,3 @@ def dictionaries_differ(binarised: Path, source: str, target: str) -> bool:
     # A line is a word and its count.
     words = {tuple(line.rpartition(b" ")[0] for line in path.read_bytes().splitlines()) for path in files}
     return len(words) > 1
-
-
-def training_fingerprint(binarised: Path) -> str:
-    """The fingerprint of the dictionaries, the training sets and the validation sets."""
-    names = ("dict.*.txt", "train*.bin", "valid*.bin")
-    return fingerprint(*sorted({path for pattern in names for path in binarised.glob(pattern)}))

@@ -81,7 +81,9 @@ def collect(data: Path, source: str, target: str, longest: int, shards: Path, ou
         kept[reason] += 1
         builder.add_item(own)
     builder.finalize(f"{prefix}.idx")
-    if kept["skipped"] > _announced(shards):
+    logs = (file.read_text(encoding="utf-8") for file in shards.glob("*.log"))
+    announced = (int(number.replace(",", "")) for log in logs for number in SKIPPED.findall(log))
+    if kept["skipped"] > max(announced, default=0):  # fairseq says how many sentences it skips
         problem = f"{kept['skipped']} translations are missing in {shards.name}"
         raise LabError(f"{problem}: delete that folder and run the command again")
     return [
@@ -98,9 +100,3 @@ def _translations(shards: Path) -> dict[int, str]:
             for match in filter(None, map(HYPOTHESIS.match, lines)):
                 best.setdefault(int(match[1]), match[2])
     return best
-
-
-def _announced(shards: Path) -> int:
-    """Return how many sentences fairseq announced to skip."""
-    texts = (file.read_text(encoding="utf-8") for file in shards.glob("*.log"))
-    return max((int(number.replace(",", "")) for text in texts for number in SKIPPED.findall(text)), default=0)

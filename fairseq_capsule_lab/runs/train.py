@@ -40,7 +40,10 @@ def train(program: str, words: Sequence[str], arguments: Mapping[str, str], over
     require_tools("fairseq-hydra-train", "torchrun")
     planned = plan(arguments, overrides, os.environ)
     environment = machine.child_environment(",".join(planned.machines.gpus))
-    _require_gpus(len(planned.machines.gpus), environment)
+    count = len(planned.machines.gpus)
+    test = f"import sys, torch; sys.exit(torch.cuda.device_count() < {count})"
+    if count and subprocess.run([sys.executable, "-c", test], env=environment).returncode:
+        raise LabError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
     folder = Folder(arguments["out"], SCRIPT)
     # Nodes but the first one do not lock the folder: they write only their own logs.
     with folder.locked(LINKS) if planned.machines.node == 0 else folder.made(LINKS):
@@ -50,12 +53,6 @@ def train(program: str, words: Sequence[str], arguments: Mapping[str, str], over
         training = Training(program, folder, planned)
         if training.begin(command_line(program, words)):
             training.end(training.supervise(environment))
-
-
-def _require_gpus(count: int, environment: Mapping[str, str]) -> None:
-    test = "import sys, torch; sys.exit(torch.cuda.device_count() < int(sys.argv[1]))"
-    if count and subprocess.run([sys.executable, "-c", test, str(count)], env=environment).returncode:
-        raise LabError(f"--gpus {count}: torch does not see them; 'fairseq-capsule doctor' shows why")
 
 
 class Training:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq_capsule_lab.runs.folder import LARGEST
 
@@ -38,29 +38,22 @@ def read_training_log(path: Path) -> TrainingLog:
     """
     log = TrainingLog()
     speeds: List[Optional[float]] = []
-    for line in _lines(path):
-        match = _LINE.search(line)
-        if not match:
-            continue
-        logger, text = match["hydra"] or match["plain"], match["text"]
-        parameters = _PARAMETERS.match(text)
-        if parameters:
-            log.parameters = int(parameters[1].replace(",", ""))
-        elif logger == "train":
-            speeds.append(_statistics(text, "train_").get("wps"))
-        elif logger == "valid":
-            statistics = _statistics(text, "valid_")
-            for name, value in statistics.items() if "num_updates" in statistics else ():
-                if name not in PROGRESS and not name.startswith("best_"):
-                    log.validation.setdefault(name, {})[int(statistics["num_updates"])] = value
+    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
+        for match in filter(None, map(_LINE.search, stream)):
+            logger, text = match["hydra"] or match["plain"], match["text"]
+            parameters = _PARAMETERS.match(text)
+            if parameters:
+                log.parameters = int(parameters[1].replace(",", ""))
+            elif logger == "train":
+                speeds.append(_statistics(text, "train_").get("wps"))
+            elif logger == "valid":
+                statistics = _statistics(text, "valid_")
+                for name, value in statistics.items() if "num_updates" in statistics else ():
+                    if name not in PROGRESS and not name.startswith("best_"):
+                        log.validation.setdefault(name, {})[int(statistics["num_updates"])] = value
     known = [speed for speed in speeds if speed]
     log.words_per_second = median(known) if known else None
     return log
-
-
-def _lines(path: Path) -> Iterator[str]:
-    with suppress(OSError), open(path, encoding="utf-8", errors="replace") as stream:
-        yield from stream
 
 
 def _statistics(text: str, prefix: str) -> Dict[str, float]:

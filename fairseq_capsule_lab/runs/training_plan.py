@@ -12,6 +12,7 @@ from fairseq_capsule_lab.runs.configuration import OWN, read_configuration
 from fairseq_capsule_lab.runs.folder import LAST
 from fairseq_capsule_lab.runs.machine import Machines, choose_machines, device_settings
 from fairseq_capsule_lab.runs.settings import Settings
+from fairseq_capsule_lab.stages import fingerprint
 
 TOLERANCE = 0.05  # relative error of the effective batch: the accumulation is a whole number
 PRECISIONS = ("fp32", "fp16", "bf16")
@@ -37,9 +38,8 @@ class TrainingPlan:
 
 def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Mapping[str, str]) -> TrainingPlan:
     """Check the paths and options of train.sh, empty for the default, and its Hydra settings; plan the training."""
-    config, data = (
-        place(name.upper(), arguments[name] and os.path.realpath(arguments[name])) for name in ("config", "data")
-    )
+    paths = {name: arguments[name] and os.path.realpath(arguments[name]) for name in ("config", "data")}
+    config, data = (place(name.upper(), path) for name, path in paths.items())
     out = place("OUT", arguments["out"])
     resumes = (out / LAST).exists()
     _require_files(config, data, arguments)
@@ -77,7 +77,9 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         *(f"{key}={quoted(path)}" for key, path in places.items()),
         *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]", "~hydra.job_logging.handlers.file"),
     ]
-    origin = {"data": prepared.training_fingerprint(data) if machines.node == 0 else "", "precision": precision}
+    names = ("dict.*.txt", "train*.bin", "valid*.bin") if machines.node == 0 else ()
+    files = sorted({path for pattern in names for path in data.glob(pattern)})
+    origin = {"data": fingerprint(*files) if machines.node == 0 else "", "precision": precision}
     if tokens:
         # max_tokens may differ between starts: with --effective-tokens the batch stays the same.
         dataset = {key: value for key, value in settings.config["dataset"].items() if key != "max_tokens"}

@@ -275,7 +275,7 @@ def test_texts_at_addresses_are_downloaded_or_taken_from_a_folder(texts, workpla
 
 def test_the_hash_of_each_download_is_noted_once(tmp_path):
     """One name is the beginning of another."""
-    raw = RawTexts(tmp_path / "raw", ("en", "de"), archives=None, limit=0)
+    raw = RawTexts(tmp_path / "raw", ("en", "de"), find=None, limit=0)
     for name in ("a.en.gz", "a.en", "a.en"):
         (tmp_path / name).write_text(name)
         raw.note(tmp_path / name)

@@ -45,7 +45,7 @@ def embedded(
         },
         defaults={**{split: str(size) for split, size in SIZES.items()}, "seed": "1", **defaults},
         notes=notes,
-        results={"OUT/bin": "binarised: train, valid, test", **results},
+        results=results,
     )
 
 
@@ -75,6 +75,5 @@ TOY = embedded(
         "OUT/raw/alignments": "SPLIT.align: the words of OUT/tokenised that translate each other, as 0-0 1-2, source "
         "and target, from 0",
         **recipe.CODES,
-        **recipe.MANIFEST,
     },
 )
