@@ -40,17 +40,16 @@ def curves(table: Table, scale: Scale, places: Places) -> Report:
     for row in table.to_run():
         seeds = trained_seeds(scale, places)
         runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
-        logs = [read_training_log(places.folder(run).path / "train.log") for run in runs if run.config != GIVEN]
+        logs = [read_training_log(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
         nlls = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
         of_row = []
         for updates in sorted(set.intersection(*map(set, nlls))) if nlls else ():
             values = [curve[updates] for curve in nlls]
             of_row.append(Point(row.label, updates, len(values), sum(values) / len(values), min(values), max(values)))
-        if not of_row:
-            continue
         points += of_row
-        panel = panels[FINE_TUNED if row.on else FROM_SCRATCH]
-        panel[row.label] = Band(*zip(*((point.updates, point.mean, point.low, point.high) for point in of_row)))
+        if of_row:
+            columns = zip(*((point.updates, point.mean, point.low, point.high) for point in of_row))
+            panels[FINE_TUNED if row.on else FROM_SCRATCH][row.label] = Band(*columns)
     if not points:
         raise LabError(f"--curves: no run of {table.name} at scale {scale.name} has a training log in {places.runs}")
     text = f"# {table.title}\n\nValidation NLL in bits per token; mean, lowest and highest of the seeds.\n\n"
