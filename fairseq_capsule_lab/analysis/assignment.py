@@ -259,8 +259,7 @@ def assignment_report(
         f"sentences; 95% by a bootstrap of sentences ({SAMPLES} samples).\n\n{markdown_table(rows)}"
     )
     panels = {
-        label: {row.system: value for row in rows if (value := getattr(row, field)) is not None}
+        label: {row.system: (value, 0.0) for row in rows if (value := getattr(row, field)) is not None}
         for field, label in (("area", "area under the curve"), ("near", "within one step"))
     }
-    spreads = {label: dict.fromkeys(values, 0.0) for label, values in panels.items()}
-    return Report("assignment", markdown, rows, points(panels, spreads, "The source words that PAST and FUTURE hold"))
+    return Report("assignment", markdown, rows, points(panels, "The source words that PAST and FUTURE hold"))

@@ -93,10 +93,10 @@ def coverage_report(
         for name, rates_by_run in zip(names, zip(*sampled))
     ]
     labels = {"cdr": "CDR", "under": "under-translated source words, %", "over": "over-translated source words, %"}
-    panels, spreads = (
-        {label: {row.system: getattr(row, name + suffix) for row in rows} for name, label in labels.items()}
-        for suffix in ("", "_spread")
-    )
+    panels = {
+        label: {row.system: (getattr(row, name), getattr(row, f"{name}_spread")) for row in rows}
+        for name, label in labels.items()
+    }
     pairs = f" and {len(training[0])} training pairs" if training[0] else ""
     markdown = (
         "# Coverage of the source\n\n"
@@ -108,7 +108,7 @@ def coverage_report(
         "one alignment from the mean.\n\n"
         f"{markdown_table(rows)}"
     )
-    return Report("coverage", markdown, rows, points(panels, spreads, "Coverage of the source"))
+    return Report("coverage", markdown, rows, points(panels, "Coverage of the source"))
 
 
 def _mean_and_spread(values: Sequence[float]) -> Tuple[float, float]:

@@ -4,19 +4,17 @@ import html
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from matplotlib.figure import Figure as Plot
 
 from fairseq_capsule_lab.analysis.charts import lines, points, scatter
 from fairseq_capsule_lab.analysis.reports import Report, escaped
-from fairseq_capsule_lab.evaluation.seeds import Effect
 from fairseq_capsule_lab.files import write_whole
 from fairseq_capsule_lab.tables.definitions import Row, Table
 from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
 from fairseq_capsule_lab.tables.results import Figures, Results
 
-NOTHING = ""
 _PLACE = re.compile(r"-(table|figure)(\d+)$")
 
 
@@ -42,41 +40,32 @@ class Line:
 
 def csv_lines(results: Results) -> List[Line]:
     """Every figure of a table, ours and the paper's."""
-    return [
-        Line(
-            row.label,
-            column,
-            point,
-            paper,
-            figures.mean,
-            figures.spread,
-            len(figures.values),
-            figures.difference,
-            " ".join(f"{p:.4f}" for p in figures.ps),
-            *_of_effect(figures.effect),
-            figures.missing or None,
-        )
-        for row in results.table.rows
-        for column, paper, ours in _of_row(results, row)
-        for point, figures in ours.items()
-    ]
+    made = []
+    for row in results.table.rows:
+        for column, paper, ours in _of_row(results, row):
+            for point, figures in ours.items():
+                effect, ps = figures.effect, " ".join(f"{p:.4f}" for p in figures.ps)
+                cells: List[Any] = [row.label, column, point, paper, figures.mean, figures.spread, len(figures.values)]
+                of_effect = (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else [None] * 4
+                cells += [figures.difference, ps, *of_effect, figures.missing or None]
+                made.append(Line(*cells))
+    return made
 
 
 def markdown(results: Results) -> str:
     """The table, with notes under it: corpora, signatures, and what is missing."""
     table = results.table
-    header = [("", NOTHING)]
+    body = [[""], ["---"], *([escaped(row.label)] for row in table.rows)]
     for number, column in enumerate(table.columns):
-        header += [(column.label, ", the paper's")] if _is_printed(results, number) else []
-        header += [(column.label, _point(point) + ", ours") for point in _points(results, number)]
-    body = [[escaped(label) + escaped(kind) for label, kind in header], ["---"] * len(header)]
-    for row in table.rows:
-        cells = [escaped(row.label)]
-        for number, (_, paper, ours) in enumerate(_of_row(results, row)):
-            cells += [paper or NOTHING] if _is_printed(results, number) else []
-            digits = measure_of(table.columns[number].measure).digits
-            cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
-        body.append(cells)
+        ours, digits = [list(_of_row(results, row))[number][2] for row in table.rows], measure_of(column.measure).digits
+        printed = [row.paper[number] or "" for row in table.rows]
+        columns = [(", the paper's", printed)] if any(printed) else []
+        for point in _points(results, number):
+            cells = [_cell(points.get(point) or points.get(""), digits) for points in ours]
+            columns.append((_point(point) + ", ours", cells))
+        for kind, cells in columns:
+            for line, cell in zip(body, [escaped(column.label) + escaped(kind), "---", *cells]):
+                line.append(cell)
     match = _PLACE.search(table.name)
     place = f": {match[1].title()} {match[2]}" if match else ""
     paper = f"{table.paper_title}{place}. " if table.paper else ""
@@ -86,30 +75,29 @@ def markdown(results: Results) -> str:
 
 def plot(results: Results) -> Optional[Plot]:
     """The plot; None if the definition has no figure, or if there are no results yet."""
-    table, columns = results.table, list(enumerate(results.table.columns))
-    if not table.figure or not any(f.values for cells in results.cells.values() for p in cells for f in p.values()):
+    table, cells = results.table, results.cells
+    if not table.figure or not any(f.values for of_row in cells.values() for p in of_row for f in p.values()):
         return None
     axis = table.figure["x"]
-    if axis == "rows":
-        ours = {
-            column.label: {row: cells[c].get("", Figures()) for row, cells in results.cells.items()}
-            for c, column in columns
-        }
-        means = {label: {row: figures.mean for row, figures in rows.items()} for label, rows in ours.items()}
-        spreads = {label: {row: figures.spread or 0 for row, figures in rows.items()} for label, rows in ours.items()}
-        return points(means, spreads, table.title)
     if "y" in table.figure:
         return _over_a_column(results, axis, table.figure["y"])
     if "series" in table.figure:
         return _grid(results, axis, table.figure["series"])
-    panels, ticks = {}, next(filter(any, (_points(results, c) for c, _ in columns)), None)
+    panels: Dict[str, Dict[str, Any]] = {column.label: {} for column in table.columns}
+    if axis == "rows":
+        for row, of_row in cells.items():
+            for panel, of_column in zip(panels.values(), of_row):
+                figures = of_column.get("", Figures())
+                panel[row] = (figures.mean, figures.spread or 0)
+        return points(panels, table.title)
+    ticks = next(filter(any, (_points(results, number) for number in range(len(panels)))), None)
     if not ticks:
         return None
-    for c, column in columns:
-        series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
-        drawn = {label: values for label, values in series.items() if any(v is not None for v in values)}
-        panels.update({column.label: drawn} if drawn else {})
-    return lines(panels, ticks, axis, table.title)
+    for row, of_row in cells.items():
+        for panel, of_column in zip(panels.values(), of_row):
+            values = [of_column.get(tick, Figures()).mean for tick in ticks]
+            panel.update({row: values} if any(value is not None for value in values) else {})
+    return lines({label: panel for label, panel in panels.items() if panel}, ticks, axis, table.title)
 
 
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
@@ -120,19 +108,16 @@ def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
 
 def write_page(table: Table, folder: Path, logs: Sequence[Path]) -> Path:
     """Write one page with the files of a table that `write` wrote and the logs of its trainings."""
-    parts = [(path.name, path) for path in (folder / f"{table.name}.{kind}" for kind in ("md", "csv"))]
-    parts += [(str(log.parent.relative_to(folder.parent)), log) for log in logs]
-    drawn = folder / f"{table.name}.svg"
+    *tables, drawn, page = (folder / f"{table.name}.{kind}" for kind in ("md", "csv", "svg", "html"))
     text = f"<!doctype html><meta charset=utf-8><title>{html.escape(table.title)}</title>"
-    if drawn.is_file():
-        picture = drawn.read_text(encoding="utf-8")
-        text += picture[picture.index("<svg") :]
-    for number, (name, path) in enumerate(parts):
+    text += "".join(drawn.read_text(encoding="utf-8").partition("<svg")[1:]) if drawn.is_file() else ""
+    parts = {path.name: path for path in tables} | {str(log.parent.relative_to(folder.parent)): log for log in logs}
+    for number, (name, path) in enumerate(parts.items()):
         content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         opened = "" if number else " open"
         text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
-    write_whole(folder / f"{table.name}.html", text.encode())
-    return folder / f"{table.name}.html"
+    write_whole(page, text.encode())
+    return page
 
 
 def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
@@ -147,23 +132,17 @@ def _points(results: Results, number: int) -> List[str]:
     return list(dict.fromkeys(point for column in columns for point, f in column.items() if f.values)) or [""]
 
 
-def _is_printed(results: Results, number: int) -> bool:
-    return any(row.paper[number] for row in results.table.rows)
-
-
 def _cell(figures: Optional[Figures], digits: int) -> str:
     if figures is None or (figures.mean is None and not figures.missing):
-        return NOTHING
+        return ""
     if figures.mean is None:
         return "missing"
     cell = f"{figures.mean:,.{digits}f}"
     if figures.spread:
         cell += f" ± {figures.spread:.{digits}f}"
-    if figures.effect:
-        difference, low, high = (
-            f"{value:+.{digits}f}" for value in (figures.effect.difference, figures.effect.low, figures.effect.high)
-        )
-        cell += f" ({difference}, {low} to {high}, p {_p(figures.effect.p_adjusted)})"
+    if effect := figures.effect:
+        difference, low, high = (f"{value:+.{digits}f}" for value in (effect.difference, effect.low, effect.high))
+        cell += f" ({difference}, {low} to {high}, p {_p(effect.p_adjusted)})"
     elif figures.difference is not None:
         ps = ", ".join(map(_p, figures.ps))
         cell += f" ({figures.difference:+.{digits}f}{f', p {ps}' if ps else ''})"
@@ -174,19 +153,13 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def _of_effect(
-    effect: Optional[Effect],
-) -> Tuple[Optional[float], Optional[float], Optional[float], Optional[float]]:
-    return (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else (None, None, None, None)
-
-
 def _notes(results: Results) -> Iterator[str]:
     table = results.table
     yield from (f"- {escaped(note)}\n" for note in table.notes)
     told: Dict[str, List[str]] = {}
     for column, label, stands_in in zip(table.columns, results.labels, results.stands_in):
-        what_for = [f"{stands_in} stands for {column.corpus[0]}"] if stands_in else []
-        told.setdefault("; ".join([*what_for, *([label] if label else [])]), []).append(column.label)
+        corpus = stands_in and f"{stands_in} stands for {column.corpus[0]}"
+        told.setdefault("; ".join(filter(None, (corpus, label))), []).append(column.label)
     for what, columns in told.items():
         if what:
             yield f"- {escaped(', '.join(columns))}: {what}.\n"
@@ -198,10 +171,11 @@ def _notes(results: Results) -> Iterator[str]:
     if any(len(figures.values) > 1 for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
+        reports = ", ".join(column.label for column in table.columns if measure_of(column.measure).compared)
         yield (
             f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
-            f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the "
-            "column.\n"
+            f"over seeds and sentences{f' ({escaped(reports)}: over seeds only)' if reports else ''}, and its p after "
+            "Holm's correction for the rows of the column.\n"
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
@@ -234,11 +208,6 @@ def _seeds(results: Results) -> str:
     return "".join(f"; {text} for {_quoted(labels, ', ')}" for text, (most, labels) in legend if most)
 
 
-def _reports(results: Results) -> str:
-    columns = [column.label for column in results.table.columns if measure_of(column.measure).compared]
-    return f" ({escaped(', '.join(columns))}: over seeds only)" if columns else ""
-
-
 def _quoted(labels: Iterable[str], joint: str) -> str:
     return joint.join(f"*{escaped(label)}*" for label in labels)
 
@@ -248,12 +217,11 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
     table = results.table
     placed = [row for row in table.rows if row.label in results.cells and {axis, series} <= row.at.keys()]
     ticks = list(dict.fromkeys(row.at[axis] for row in placed))
-    panels: Dict[str, Dict[str, List[Optional[float]]]] = {}
-    for c, column in enumerate(table.columns):
-        panel = panels.setdefault(column.label, {})
-        for row in placed:
+    panels: Dict[str, Dict[str, List[Optional[float]]]] = {column.label: {} for column in table.columns}
+    for row in placed:
+        for panel, of_column in zip(panels.values(), results.cells[row.label]):
             values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
-            values[ticks.index(row.at[axis])] = _mean(results.cells[row.label][c], "")
+            values[ticks.index(row.at[axis])] = of_column.get("", Figures()).mean
     return lines(panels, ticks, axis, table.title)
 
 
@@ -267,10 +235,6 @@ def _over_a_column(results: Results, x: str, y: str) -> Plot:
         if across is not None and height.mean is not None:
             places[row] = (across, height.mean, height.spread or 0)
     return scatter(places, x, y, results.table.title)
-
-
-def _mean(points: Dict[str, Figures], point: str) -> Optional[float]:
-    return points[point].mean if point in points else None
 
 
 def _point(point: str) -> str:

@@ -120,8 +120,7 @@ def _lengths(compared: ComparedSystems) -> str:
     chart = charts.groups_on_page(
         names,
         [f"{group.words}\n({len(group.sentences)})" for group in groups],
-        [[estimate.score for estimate in estimates] for estimates in of_groups],
-        [[estimate.interval for estimate in estimates] for estimates in of_groups],
+        [[estimate[:2] for estimate in estimates] for estimates in of_groups],
         (f"{unit} (sentences)", label),
     )
     rows, ratios = [], []
