@@ -102,7 +102,7 @@ def plot(results: Results) -> Optional[Plot]:
 
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
     """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths."""
-    drawn = plot(results) if figure or results.table.is_figure else None
+    drawn = plot(results) if figure or "-figure" in results.table.name else None
     return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
 
 
