@@ -132,10 +132,10 @@ def _panels(panels: Collection[str], title: str, width: float) -> Tuple[Figure, 
 
 
 @matplotlib.rc_context(PAGE_STYLE)
-def scores_on_page(names: Sequence[str], scores: Sequence[float], intervals: Sequence[float], label: str) -> str:
-    """One row per system, with its interval."""
+def scores_on_page(names: Sequence[str], scores: Sequence[Tuple[float, float]], label: str) -> str:
+    """One row per system: its score, with its interval."""
     figure, axis = _on_page(1.1 + 0.32 * len(names))
-    for place, (score, interval) in enumerate(zip(scores, intervals)):
+    for place, (score, interval) in enumerate(scores):
         axis.errorbar(score, place, xerr=interval, capsize=4, **_page_style(place))
     axis.set_yticks(range(len(names)), [_short(name) for name in names])
     axis.invert_yaxis()

@@ -123,7 +123,7 @@ def _show(
     args: argparse.Namespace, table: definitions.Table, out: Path | None = None, with_curves: bool = False
 ) -> None:
     """Print a table from its results so far, and write it."""
-    from fairseq_capsule_lab.tables import curves, printing, results
+    from fairseq_capsule_lab.tables import printing, results
     from fairseq_capsule_lab.tables.runs import Places
 
     places, scale = Places(args.runs.resolve(), Path()), load_scale(args.scale)
@@ -131,5 +131,5 @@ def _show(
     print(printing.markdown(figures))
     folder = out or places.runs / scale.name / "tables"
     paths = printing.write(figures, folder, args.figure)
-    paths += curves.curves(table, scale, places).write(folder) if with_curves else []
+    paths += printing.curves(table, scale, places).write(folder) if with_curves else []
     print("wrote " + ", ".join(map(str, paths)))

@@ -113,11 +113,10 @@ class Table:
 
 def table_names() -> List[str]:
     """The names of all definitions; raises a LabError outside a checkout, which holds them."""
-    names = sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
+    folder = CONFIGS / "tables"
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
     if not names:
-        raise LabError(
-            f"{CONFIGS / 'tables'}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)"
-        )
+        raise LabError(f"{folder}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)")
     return names
 
 
@@ -187,7 +186,10 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 class _Loader(TEXT_LOADER):
-    """Refuses a repeated key. PyYAML keeps only the last of its values."""
+    """Reads `null` as None, and refuses a repeated key. PyYAML keeps only the last of its values."""
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> Optional[str]:
+        return None if node.value == "null" else super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Dict[Any, Any]:
         keys: Set[str] = set()
@@ -196,7 +198,7 @@ class _Loader(TEXT_LOADER):
                 line = key.start_mark.line + 1
                 raise yaml.YAMLError(f"line {line}: the key {key.value!r} is repeated; rename or delete one")
             keys.add(key.value)
-        return super().construct_mapping(node, deep)
+        return {"null" if key is None else key: value for key, value in super().construct_mapping(node, deep).items()}
 
 
 def read_yaml(path: Path) -> Dict[str, Any]:
@@ -207,17 +209,9 @@ def read_yaml(path: Path) -> Dict[str, Any]:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_LEVELS:
                 raise LabError(f"{path}: nested more than {MOST_LEVELS} levels deep; a table needs four")
-        return _without_null(yaml.load(text, _Loader))
+        return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise LabError(f"{path}: {' '.join(str(error).split())}") from error
-
-
-def _without_null(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {key: _without_null(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_without_null(value) for value in node]
-    return None if node == "null" else node
 
 
 def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:

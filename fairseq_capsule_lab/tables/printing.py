@@ -8,13 +8,18 @@ from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tupl
 
 from matplotlib.figure import Figure as Plot
 
-from fairseq_capsule_lab.analysis.charts import lines, points, scatter
+from fairseq_capsule_lab.analysis import charts, reports
 from fairseq_capsule_lab.analysis.reports import Report, escaped
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
-from fairseq_capsule_lab.tables.definitions import Row, Table
+from fairseq_capsule_lab.runs.training_log import read_training_log
+from fairseq_capsule_lab.tables.definitions import Table
 from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
-from fairseq_capsule_lab.tables.results import Figures, Results
+from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
+from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
+from fairseq_capsule_lab.tables.scales import Scale
 
+FROM_SCRATCH, FINE_TUNED = "NLL in bits, from scratch", "NLL in bits, fine-tuned"
 _PLACE = re.compile(r"-(table|figure)(\d+)$")
 
 
@@ -42,12 +47,12 @@ def csv_lines(results: Results) -> List[Line]:
     """Every figure of a table, ours and the paper's."""
     made = []
     for row in results.table.rows:
-        for column, paper, ours in _of_row(results, row):
+        for column, paper, ours in zip(results.table.columns, row.paper, results.of(row)):
             for point, figures in ours.items():
                 effect, ps = figures.effect, " ".join(f"{p:.4f}" for p in figures.ps)
-                cells: List[Any] = [row.label, column, point, paper, figures.mean, figures.spread, len(figures.values)]
+                cells: List[Any] = [row.label, column.label, point, paper, figures.mean, figures.spread]
                 of_effect = (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else [None] * 4
-                cells += [figures.difference, ps, *of_effect, figures.missing or None]
+                cells += [len(figures.values), figures.difference, ps, *of_effect, figures.missing or None]
                 made.append(Line(*cells))
     return made
 
@@ -57,7 +62,7 @@ def markdown(results: Results) -> str:
     table = results.table
     body = [[""], ["---"], *([escaped(row.label)] for row in table.rows)]
     for number, column in enumerate(table.columns):
-        ours, digits = [list(_of_row(results, row))[number][2] for row in table.rows], measure_of(column.measure).digits
+        ours, digits = [results.of(row)[number] for row in table.rows], measure_of(column.measure).digits
         printed = [row.paper[number] or "" for row in table.rows]
         columns = [(", the paper's", printed)] if any(printed) else []
         for point in _points(results, number):
@@ -89,7 +94,7 @@ def plot(results: Results) -> Optional[Plot]:
             for panel, of_column in zip(panels.values(), of_row):
                 figures = of_column.get("", Figures())
                 panel[row] = (figures.mean, figures.spread or 0)
-        return points(panels, table.title)
+        return charts.points(panels, table.title)
     ticks = next(filter(any, (_points(results, number) for number in range(len(panels)))), None)
     if not ticks:
         return None
@@ -97,7 +102,7 @@ def plot(results: Results) -> Optional[Plot]:
         for panel, of_column in zip(panels.values(), of_row):
             values = [of_column.get(tick, Figures()).mean for tick in ticks]
             panel.update({row: values} if any(value is not None for value in values) else {})
-    return lines({label: panel for label, panel in panels.items() if panel}, ticks, axis, table.title)
+    return charts.lines({label: panel for label, panel in panels.items() if panel}, ticks, axis, table.title)
 
 
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
@@ -118,12 +123,6 @@ def write_page(table: Table, folder: Path, logs: Sequence[Path]) -> Path:
         text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
     write_whole(page, text.encode())
     return page
-
-
-def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
-    """For each column: its label, the paper's figure, our figures."""
-    ours = results.cells.get(row.label, ({"": Figures(missing="")},) * len(results.table.columns))
-    return zip((column.label for column in results.table.columns), row.paper, ours)
 
 
 def _points(results: Results, number: int) -> List[str]:
@@ -222,7 +221,7 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
         for panel, of_column in zip(panels.values(), results.cells[row.label]):
             values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
             values[ticks.index(row.at[axis])] = of_column.get("", Figures()).mean
-    return lines(panels, ticks, axis, table.title)
+    return charts.lines(panels, ticks, axis, table.title)
 
 
 def _over_a_column(results: Results, x: str, y: str) -> Plot:
@@ -234,8 +233,53 @@ def _over_a_column(results: Results, x: str, y: str) -> Plot:
         across = 1.0 if over.missing == "" else over.mean
         if across is not None and height.mean is not None:
             places[row] = (across, height.mean, height.spread or 0)
-    return scatter(places, x, y, results.table.title)
+    return charts.scatter(places, x, y, results.table.title)
 
 
 def _point(point: str) -> str:
     return f", {point} words" if point else ""
+
+
+# --- learning curves -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Point:
+    """The validation NLL of a row, in bits per token, over seeds."""
+
+    row: str = reports.column("system")
+    updates: int = reports.column("updates")
+    seeds: int = reports.column("seeds")
+    mean: float = reports.column("mean", 3)
+    low: float = reports.column("lowest", 3)
+    high: float = reports.column("highest", 3)
+
+
+def curves(table: Table, scale: Scale, places: Places) -> Report:
+    """Read the training logs of all rows.
+
+    Only the updates at which every seed of the row was validated have a point.
+
+    Raises:
+        LabError: no run has a log with a validation.
+    """
+    points: List[Point] = []
+    panels: Dict[str, Dict[str, charts.Band]] = {FROM_SCRATCH: {}, FINE_TUNED: {}}
+    for row in table.to_run():
+        seeds = trained_seeds(scale, places)
+        runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
+        logs = [read_training_log(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
+        nlls = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
+        of_row = []
+        for updates in sorted(set.intersection(*map(set, nlls))) if nlls else ():
+            values = [curve[updates] for curve in nlls]
+            of_row.append(Point(row.label, updates, len(values), sum(values) / len(values), min(values), max(values)))
+        points += of_row
+        if of_row:
+            columns = zip(*((point.updates, point.mean, point.low, point.high) for point in of_row))
+            panels[FINE_TUNED if row.on else FROM_SCRATCH][row.label] = charts.Band(*columns)
+    if not points:
+        raise LabError(f"--curves: no run of {table.name} at scale {scale.name} has a training log in {places.runs}")
+    text = "Validation NLL in bits per token; mean, lowest and highest of the seeds."
+    drawn = charts.bands({label: panel for label, panel in panels.items() if panel}, "updates", table.title)
+    return reports.report(f"{table.name}-curves", table.title, text, points, drawn)

@@ -16,7 +16,7 @@ from fairseq_capsule_lab.evaluation import scores as scoring
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
 from fairseq_capsule_lab.runs import RunFolder, possible, read_report, read_score_report, reading
-from fairseq_capsule_lab.tables.definitions import Column, Table
+from fairseq_capsule_lab.tables.definitions import Column, Row, Table
 from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
@@ -89,6 +89,10 @@ class Results:
     labels: Tuple[Optional[str], ...]
     stands_in: Tuple[Optional[str], ...]
 
+    def of(self, row: Row) -> Tuple[Points, ...]:
+        """The points of a row in each column; empty for a row that cannot be run."""
+        return self.cells.get(row.label, ({"": Figures(missing="")},) * len(self.table.columns))
+
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
@@ -102,6 +106,7 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     trained, rows = trained_seeds(scale, places), table.to_run()
     columns: List[List[Points]] = []
     labels: List[Optional[str]] = []
+    stands_in: List[Optional[str]] = []
     for column in table.columns:
         compared = [[compared_runs(table, row, column, scale, seed, places) for seed in trained] for row in rows]
         points = [_points(list(dict.fromkeys(pairs)), column) for pairs in compared]
@@ -111,9 +116,12 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
             of_row[""] = replace(of_row[""], effect=effect)
         columns.append(points)
         labels.append(_label([run for pairs in compared for run, _ in pairs], column))
+        setting = scale.setting(table.paper, column.corpus[0], big=False)
+        missing = ", ".join(split for split in column.splits if split not in setting.splits)
+        corpus = setting.configs + (f" (without {missing})" if missing else "")
+        stands_in.append(corpus if setting.stands_in else None)
     cells = {row.label: of_row for row, of_row in zip(rows, zip(*columns))}
-    stands_in = tuple(_stand_in(table.paper, column, scale) for column in table.columns)
-    return Results(table, scale, cells, tuple(labels), stands_in)
+    return Results(table, scale, cells, tuple(labels), tuple(stands_in))
 
 
 def trained_seeds(scale: Scale, places: Places) -> List[int]:
@@ -134,13 +142,6 @@ def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], An
         return None
     with reading(path):
         return {name: possible(figure) for name, figure in read(report).items()}
-
-
-def _stand_in(paper: str, column: Column, scale: Scale) -> Optional[str]:
-    setting = scale.setting(paper, column.corpus[0], big=False)
-    missing = [split for split in column.splits if split not in setting.splits]
-    without = f" (without {', '.join(missing)})" if missing else ""
-    return setting.configs + without if setting.stands_in else None
 
 
 def _points(pairs: List[Pair], column: Column) -> Points:
@@ -164,9 +165,10 @@ def _points(pairs: List[Pair], column: Column) -> Points:
         effect = _effect(list(samples), column)
     elif len(differences) == len(samples) > 1:
         effect = seeds.effect(np.array(differences), error_over_sentences=0)
-    points = dict.fromkeys(point for sample in samples.values() for point in sample.values)
-    values = ({point: [s.values[point] for s in samples.values() if point in s.values] for point in points}).items()
-    return {point: Figures(tuple(of_point), differences, ps, effect) for point, of_point in values}
+    values: Dict[str, List[float]] = {}
+    for point, value in (item for sample in samples.values() for item in sample.values.items()):
+        values.setdefault(point, []).append(value)
+    return {point: Figures(tuple(of_point), differences, ps, effect) for point, of_point in values.items()}
 
 
 def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:

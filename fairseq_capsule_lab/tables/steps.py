@@ -28,7 +28,8 @@ class Work:
         gpus: how many there are; None for no limit.
         cores: of one training.
         runs, trained: all runs, by name, those that others need first; and those of them that have a checkpoint.
-        evaluated, measured: pairs of a run's name and a test set, or a source of `measures`.
+        evaluated: pairs of a run's name and a test set.
+        measured: for a run's name and a source of `measures`, the runs whose translations it reads.
         compared: for each file of a comparison, the runs that are compared, a pair for each seed.
         cells: the files that the table is read from.
     """
@@ -39,7 +40,7 @@ class Work:
     trained: Dict[str, Run] = field(default_factory=dict)
     evaluated: Dict[Tuple[str, str], None] = field(default_factory=dict)
     compared: Dict[str, Dict[Tuple[Run, Run], None]] = field(default_factory=dict)
-    measured: Dict[Tuple[str, str], None] = field(default_factory=dict)
+    measured: Dict[Tuple[str, str], List[Run]] = field(default_factory=dict)
     cells: Dict[str, None] = field(default_factory=dict)
 
     @property
@@ -61,7 +62,8 @@ class Work:
                 made += [self._train(run), *([self._average(run)] if run.is_averaged else [])]
             made += [self._distil(run)] if name in teachers else []
             made += [self._evaluate(run, split) for evaluated, split in self.evaluated if evaluated == name]
-            made += [self._measure(run, source) for measured, source in self.measured if measured == name]
+            measured = ((source, runs) for (of_run, source), runs in self.measured.items() if of_run == name)
+            made += [self._measure(run, source, runs) for source, runs in measured]
         return made + [self._compare(output, list(pairs)) for output, pairs in self.compared.items()]
 
     def _prepare(self, run: Run) -> Step:
@@ -121,10 +123,9 @@ class Work:
         log = f"{system}/log/compare-{split}-{other}.log"
         return Step("compare", output, ["fairseq-capsule", *map(str, words)], log, needs, prints=True)
 
-    def _measure(self, run: Run, source: str) -> Step:
+    def _measure(self, run: Run, source: str, translated: Sequence[Run]) -> Step:
         needs = [] if source in measures.TIMED else _decoding(run)  # an untrained model is timed
-        needs += [_scores(run, "test")] if source in measures.SCORED else []
-        needs += [_scores(run.baseline, "test")] if source in measures.PAIRED and run.baseline else []
+        needs += [_scores(scored, "test") for scored in translated]
         gpus, log = min(1, self._gpus(run)), f"{run.name}/log/measure-{source}.log"
         words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
         return self._step("measure", run, _report(run, source), words, needs, log=log, gpus=gpus, prints=True)
@@ -232,10 +233,10 @@ def work_of(
                 raise LabError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
         work.trained.update(needed if measure.source not in measures.TIMED else {})
         if measure.source:
-            work.measured[run.name, measure.source] = None
-            scored = [run] if measure.source in measures.SCORED else []
-            scored += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
-            work.evaluated.update({(scored_run.name, "test"): None for scored_run in scored})
+            translated = [run] if measure.source in measures.SCORED else []
+            translated += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
+            work.measured[run.name, measure.source] = translated
+            work.evaluated.update({(scored.name, "test"): None for scored in translated})
             work.cells[_report(run, measure.source)] = None
             continue
         for split in (split for split in column.splits if split in run.setting.splits):
