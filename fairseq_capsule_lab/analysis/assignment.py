@@ -19,7 +19,7 @@ from fairseq_capsule.models.outputs import evaluating
 from fairseq_capsule_lab.analysis.alignment import Links
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.analysis.reports import Report, column, report
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import subwords_of
 
@@ -248,19 +248,19 @@ def assignment_report(
     rows: List[AssignmentRow] = []
     for name, path in zip(names, checkpoints):
         rows += assignment_rows(name, path, data, split, alignments, overrides)
-    markdown = (
-        f"# The source words that PAST and FUTURE hold\n\nOn {split}, with teacher forcing, against word alignments. A "
+    title = "The source words that PAST and FUTURE hold"
+    text = (
+        f"On {split}, with teacher forcing, against word alignments. A "
         "word is translated at a step if its last aligned target word was generated before. Area under the curve: the "
         "probability that the PAST share of a translated word is above that of an untranslated word, over all steps "
         "of a sentence. Within one step: the share of the aligned words whose PAST share first passes their FUTURE "
         "share within one step of their alignment. Average precision: how well the redundant share ranks the words "
         "without a link. Controls: the cross-attention of the last layer, mean over heads, summed over the steps so "
         "far (passed at 0.5; redundant: little attention in all); and the position alone, t/T − i/I. Means over "
-        f"sentences; 95% by a bootstrap of sentences ({SAMPLES} samples).\n\n{markdown_table(rows)}"
+        f"sentences; 95% by a bootstrap of sentences ({SAMPLES} samples)."
     )
     panels = {
-        label: {row.system: value for row in rows if (value := getattr(row, field)) is not None}
+        label: {row.system: (value, 0.0) for row in rows if (value := getattr(row, field)) is not None}
         for field, label in (("area", "area under the curve"), ("near", "within one step"))
     }
-    spreads = {label: dict.fromkeys(values, 0.0) for label, values in panels.items()}
-    return Report("assignment", markdown, rows, points(panels, spreads, "The source words that PAST and FUTURE hold"))
+    return report("assignment", title, text, rows, points(panels, title))

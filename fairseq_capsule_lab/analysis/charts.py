@@ -2,10 +2,12 @@
 
 import html
 import io
+import itertools
 import re
 from typing import Any, Collection, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import ScalarFormatter
@@ -34,18 +36,17 @@ class Band(NamedTuple):
     highs: Sequence[float]
 
 
-# Axis label of a panel → system → values; None where a value is missing.
-Panels = Mapping[str, Mapping[str, Sequence[Optional[float]]]]
-# Axis label of a panel → system → value; None where a value is missing.
-Points = Mapping[str, Mapping[str, Optional[float]]]
+def lines(
+    panels: Mapping[str, Mapping[str, Sequence[Optional[float]]]], ticks: Sequence[str], axis_label: str, title: str
+) -> Figure:
+    """One panel per measure, side by side; in each panel one line per system over the same ticks.
 
-
-def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> Figure:
-    """One panel per measure, side by side; in each panel one line per system over the same ticks."""
+    `panels` has for each label of an axis the values of each system; None where one is missing.
+    """
     figure, axes = _panels(panels, title, width=max(4.2, 0.5 * len(ticks)))
     for axis, systems in zip(axes, panels.values()):
         for number, (system, values) in enumerate(systems.items()):
-            axis.plot(range(len(ticks)), [_height(value) for value in values], label=system, **style_of(number))
+            axis.plot(range(len(ticks)), np.array(values, float), label=system, **style_of(number))
         axis.set_xticks(range(len(ticks)), ticks, fontsize=8)
         axis.set_xlabel(axis_label, fontsize=9)
         axis.grid(alpha=0.3)
@@ -56,13 +57,11 @@ def lines(panels: Panels, ticks: Sequence[str], axis_label: str, title: str) -> 
 def bands(panels: Mapping[str, Mapping[str, Band]], axis_label: str, title: str) -> Figure:
     """One panel per measure, side by side; in each one line per system, in its band. The values are logarithmic."""
     figure, axes = _panels(panels, title, width=5.2)
-    number = 0
+    styles = map(style_of, itertools.count())
     for axis, systems in zip(axes, panels.values()):
-        for system, band in systems.items():
-            style = style_of(number)
+        for (system, band), style in zip(systems.items(), styles):
             axis.plot(band.places, band.means, label=system, markersize=3, linewidth=1, **style)
             axis.fill_between(band.places, band.lows, band.highs, color=style["color"], alpha=0.2, linewidth=0)
-            number += 1
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter(ScalarFormatter())
         axis.yaxis.set_minor_formatter(ScalarFormatter())
@@ -73,20 +72,23 @@ def bands(panels: Mapping[str, Mapping[str, Band]], axis_label: str, title: str)
     return figure
 
 
-def points(panels: Points, spreads: Points, title: str) -> Figure:
-    """One panel per measure; in each panel one point per system with its spread. A missing value leaves a gap."""
+def points(panels: Mapping[str, Mapping[str, Tuple[Optional[float], float]]], title: str) -> Figure:
+    """One panel per measure; in each panel one point per system.
+
+    `panels` has for each label of an axis the value of each system, None if it is missing, and its spread.
+    """
     systems = list(next(iter(panels.values())))
     figure, axes = _panels(panels, title, width=1.8 + 0.5 * len(systems))
-    for axis, (label, values) in zip(axes, panels.items()):
-        for number, system in enumerate(systems):
-            axis.errorbar(number, _height(values[system]), yerr=spreads[label][system], capsize=4, **style_of(number))
+    for axis, values in zip(axes, panels.values()):
+        for number, (value, spread) in enumerate(np.array([values[system] for system in systems], float)):
+            axis.errorbar(number, value, yerr=spread, capsize=4, **style_of(number))
         axis.set_xticks(range(len(systems)), systems, rotation=30, ha="right", fontsize=8)
         axis.margins(x=0.2)
         axis.grid(axis="y", alpha=0.3)
     return figure
 
 
-def scatter(places: Dict[str, Tuple[float, float, float]], x_label: str, y_label: str, title: str) -> Figure:
+def scatter(places: Mapping[str, Tuple[float, float, float]], x_label: str, y_label: str, title: str) -> Figure:
     """One point per system, named in a legend. A place has `x`, `y` and the spread of `y`."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axis = figure.subplots()
@@ -101,26 +103,19 @@ def scatter(places: Dict[str, Tuple[float, float, float]], x_label: str, y_label
 
 
 def histogram(values: Sequence[float], axis_label: str, title: str) -> Figure:
-    """A histogram of differences, with a line at 0."""
-    figure = Figure(figsize=(6.4, 3.6), layout="constrained")
-    figure.suptitle(title, fontsize=10)
-    axis = figure.subplots()
+    """A histogram of differences of sentences, with a line at 0."""
+    figure, [axis] = _panels(["sentences"], title, width=6.4)
     axis.hist(values, bins=40, color=COLOURS[0])
     axis.axvline(0, color=COLOURS[-1], linewidth=1)
     axis.set_xlabel(axis_label, fontsize=9)
-    axis.set_ylabel("sentences", fontsize=9)
+    axis.tick_params(labelsize=10)
     return figure
-
-
-def _height(value: Optional[float]) -> float:
-    """NaN for None: matplotlib leaves it out."""
-    return float("nan") if value is None else value
 
 
 def style_of(number: int) -> Dict[str, Any]:
     """The style of the system with this number, from 0."""
-    colours, turn = len(COLOURS), number // len(COLOURS)  # the eighth system has the first colour, but the second mark
-    return {"color": COLOURS[number % colours], "marker": MARKS[(number + turn) % len(MARKS)]}
+    turn, place = divmod(number, len(COLOURS))  # the eighth system has the first colour, but the second mark
+    return {"color": COLOURS[place], "marker": MARKS[(place + turn) % len(MARKS)]}
 
 
 def _panels(panels: Collection[str], title: str, width: float) -> Tuple[Figure, List[Axes]]:
@@ -136,50 +131,46 @@ def _panels(panels: Collection[str], title: str, width: float) -> Tuple[Figure, 
 # --- charts of a page: SVG with the text colour of the page, readable in light and dark mode -------------------------
 
 
-def scores_on_page(names: Sequence[str], scores: Sequence[float], intervals: Sequence[float], label: str) -> str:
-    """One row per system, with its interval."""
-    with matplotlib.rc_context(PAGE_STYLE):
-        figure, axis = _on_page(1.1 + 0.32 * len(names))
-        for place, (score, interval) in enumerate(zip(scores, intervals)):
-            axis.errorbar(score, place, xerr=interval, capsize=4, **_page_style(place))
-        axis.set_yticks(range(len(names)), [_short(name) for name in names])
-        axis.invert_yaxis()
-        axis.margins(y=0.15)
-        axis.set_xlabel(label)
-        axis.grid(axis="x", alpha=0.25)
-        return _svg(figure, f"{label} of each system with its 95% interval")
+@matplotlib.rc_context(PAGE_STYLE)
+def scores_on_page(names: Sequence[str], scores: Sequence[Tuple[float, float]], label: str) -> str:
+    """One row per system: its score, with its interval."""
+    figure, axis = _on_page(1.1 + 0.32 * len(names))
+    for place, (score, interval) in enumerate(scores):
+        axis.errorbar(score, place, xerr=interval, capsize=4, **_page_style(place))
+    axis.set_yticks(range(len(names)), [_short(name) for name in names])
+    axis.invert_yaxis()
+    axis.margins(y=0.15)
+    axis.set_xlabel(label)
+    axis.grid(axis="x", alpha=0.25)
+    return _svg(figure, f"{label} of each system with its 95% interval")
 
 
+@matplotlib.rc_context(PAGE_STYLE)
 def groups_on_page(
-    names: Sequence[str],
-    ticks: Sequence[str],
-    scores: Sequence[Sequence[float]],
-    intervals: Sequence[Sequence[float]],
-    labels: Tuple[str, str],
+    names: Sequence[str], ticks: Sequence[str], groups: Sequence[Sequence[Tuple[float, float]]], labels: Tuple[str, str]
 ) -> str:
     """One line per system over groups, with intervals. The systems are shifted so that intervals do not overlap.
 
-    `scores` and `intervals` have for each group one number for each system, `labels` the axes of groups and scores.
+    `groups` have a score and its interval for each system, `labels` the axes of groups and scores.
     """
-    with matplotlib.rc_context(PAGE_STYLE):
-        figure, axis = _on_page(3.4)
-        for number, (name, own, errors) in enumerate(zip(names, zip(*scores), zip(*intervals))):
-            places = [place + 0.07 * (number - (len(names) - 1) / 2) for place in range(len(ticks))]
-            axis.errorbar(places, own, yerr=errors, capsize=2, label=_short(name), **_page_style(number))
-        axis.set_xticks(range(len(ticks)), ticks)
-        _label(figure, axis, *labels)
-        return _svg(figure, f"{labels[1]} of each system by {labels[0]}, with 95% intervals")
+    figure, axis = _on_page(3.4)
+    for number, (name, estimates) in enumerate(zip(names, zip(*groups))):
+        places = [place + 0.07 * (number - (len(names) - 1) / 2) for place in range(len(ticks))]
+        scores, intervals = zip(*estimates)
+        axis.errorbar(places, scores, yerr=intervals, capsize=2, label=_short(name), **_page_style(number))
+    axis.set_xticks(range(len(ticks)), ticks)
+    _label(figure, axis, *labels)
+    return _svg(figure, f"{labels[1]} of each system by {labels[0]}, with 95% intervals")
 
 
+@matplotlib.rc_context(PAGE_STYLE)
 def curves_on_page(curves: Mapping[str, Mapping[int, float]], systems: Sequence[str], label: str) -> str:
     """One line per system over updates. A system keeps its colour if another system has no such curve."""
-    with matplotlib.rc_context(PAGE_STYLE):
-        figure, axis = _on_page(3.0)
-        for name, curve in curves.items():
-            style = _page_style(systems.index(name))
-            axis.plot(*zip(*sorted(curve.items())), markersize=3, label=_short(name), **style)
-        _label(figure, axis, "updates", label)
-        return _svg(figure, f"{label} of each run by updates")
+    figure, axis = _on_page(3.0)
+    for name, curve in curves.items():
+        axis.plot(*zip(*sorted(curve.items())), markersize=3, label=_short(name), **_page_style(systems.index(name)))
+    _label(figure, axis, "updates", label)
+    return _svg(figure, f"{label} of each run by updates")
 
 
 def _on_page(height: float) -> Tuple[Figure, Axes]:
@@ -207,8 +198,7 @@ def _label(figure: Figure, axis: Axes, x_label: str, y_label: str) -> None:
 
 def _short(name: str) -> str:
     """A name for a legend: shortened, with `$` escaped, which starts a formula in matplotlib."""
-    name = name if len(name) <= NAMED else f"…{name[1 - NAMED :]}"
-    return name.replace("$", r"\$")
+    return (name if len(name) <= NAMED else f"…{name[1 - NAMED :]}").replace("$", r"\$")
 
 
 def _svg(figure: Figure, description: str) -> str:

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from fairseq_capsule_lab.analysis.alignment import Links, align, grow_diag_final_and
 from fairseq_capsule_lab.analysis.charts import points
 from fairseq_capsule_lab.analysis.lengths import word_counts
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.analysis.reports import Report, column, report
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.translations import Translations
 
@@ -74,10 +74,8 @@ def aligned_rates(outputs: Sequence[Translations], training: Corpus = ((), ())) 
     """
     sources, count = outputs[0].sources, len(outputs[0].sentences)
     texts = [outputs[0].targets, *(output.sentences for output in outputs)]
-    forward, backward = align(
-        [*training[0], *sources * len(texts)], [*training[1], *(line for text in texts for line in text)]
-    )
-    links = [grow_diag_final_and(*both) for both in zip(forward[len(training[0]) :], backward[len(training[0]) :])]
+    lines = [*training[0], *sources * len(texts)], [*training[1], *(line for text in texts for line in text)]
+    links = [grow_diag_final_and(*both) for both in list(zip(*align(*lines)))[len(training[0]) :]]
     reference, *translations = (links[start : start + count] for start in range(0, len(links), count))
     words = word_counts(sources)
     return [coverage_rates(words, reference, translation) for translation in translations]
@@ -93,22 +91,21 @@ def coverage_report(
         for name, rates_by_run in zip(names, zip(*sampled))
     ]
     labels = {"cdr": "CDR", "under": "under-translated source words, %", "over": "over-translated source words, %"}
-    panels, spreads = (
-        {label: {row.system: getattr(row, name + suffix) for row in rows} for name, label in labels.items()}
-        for suffix in ("", "_spread")
-    )
+    panels = {
+        label: {row.system: (getattr(row, name), getattr(row, f"{name}_spread")) for row in rows}
+        for name, label in labels.items()
+    }
     pairs = f" and {len(training[0])} training pairs" if training[0] else ""
-    markdown = (
-        "# Coverage of the source\n\n"
+    text = (
         f"From alignments by eflomal (grow-diag-final-and) of {len(outputs[0].sentences)} sentences with their "
         f"references and with the translations of all systems{pairs}. CDR: 1 − |C_ref \\ C_gen| / |C_ref|, where C is "
         "the set of aligned source words. Under-translated: source words in C_ref and not in C_gen. Over-translated: "
         "source words with more links to the translation than to the reference, and more than one. Both in percent of "
         f"all source words. Means over {runs} {'alignments' if runs > 1 else 'alignment'}; ±: the largest distance of "
-        "one alignment from the mean.\n\n"
-        f"{markdown_table(rows)}"
+        "one alignment from the mean."
     )
-    return Report("coverage", markdown, rows, points(panels, spreads, "Coverage of the source"))
+    title = "Coverage of the source"
+    return report("coverage", title, text, rows, points(panels, title))
 
 
 def _mean_and_spread(values: Sequence[float]) -> Tuple[float, float]:

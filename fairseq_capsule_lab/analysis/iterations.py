@@ -17,7 +17,7 @@ from fairseq_capsule.mechanisms.base import mechanisms, parts_of
 from fairseq_capsule.options import option
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches, negative_log_likelihood
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table, series
+from fairseq_capsule_lab.analysis.reports import Report, column, report, series
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.scores import Moses, tokenised_bleu
 from fairseq_capsule_lab.evaluation.translations import subwords_of
@@ -44,12 +44,11 @@ def routing_option(label: str, model: BaseFairseqModel, choice: Optional[str] = 
     Raises:
         LabError: the model has no routing or not the chosen option, or has several options and none is chosen.
     """
-    options = [
-        mechanism.iterations
-        for mechanism in mechanisms()
-        if mechanism.iterations is not None
-        and any(hasattr(module, "iterations") for part in parts_of(model, mechanism) for module in part.modules())
-    ]
+    options = []
+    for mechanism in mechanisms():
+        modules = (module for part in parts_of(model, mechanism) for module in part.modules())
+        if mechanism.iterations is not None and any(hasattr(module, "iterations") for module in modules):
+            options.append(mechanism.iterations)
     names = " and ".join(map(option, options))
     if not options:
         raise LabError(f"{label}: its model has no routing iterations to set; give a model with routing")
@@ -111,7 +110,16 @@ def iteration_report(
         LabError: a model has no routing, or its weights do not allow a number (checked before the first translation);
             also the errors of `routing_option`, `load_with_data` and `batches`.
     """
-    options = [_option_and_number(path, data, numbers, choice) for path in checkpoints]
+    options = []
+    for path in checkpoints:
+        model, cfg, _ = load_with_data(path, data)
+        setting = routing_option(str(path), model, choice)
+        for number in numbers:
+            try:
+                load_with_data(path, data, {setting: number})
+            except UserError as error:
+                raise LabError(f"{path}: {error}") from error
+        options.append((setting, getattr(cfg.model, setting)))
     rows: List[IterationRow] = []
     for name, path, (setting, trained) in zip(names, checkpoints, options):
         for number in numbers:
@@ -120,22 +128,9 @@ def iteration_report(
             figures = quality(model, task, samples, **decoding)
             rows.append(IterationRow(name, option(setting), number, trained, *figures))
     panels = series(rows, {"tokenised BLEU": "bleu", "NLL per token, base 2": "nll"})
-    markdown = (
-        f"# Routing iterations at inference\n\nOn {split}, the trained models with other numbers of routing "
-        f"iterations. Tokenised BLEU, beam {decoding['beam']}, length penalty {decoding['lenpen']:g}.\n\n"
-        f"{markdown_table(rows)}"
+    title, settings = (
+        "Routing iterations at inference",
+        f"beam {decoding['beam']}, length penalty {decoding['lenpen']:g}",
     )
-    figure = lines(panels, [str(number) for number in numbers], "iterations", "Routing iterations at inference")
-    return Report("iterations", markdown, rows, figure)
-
-
-def _option_and_number(path: Path, data: Path, numbers: Sequence[int], choice: Optional[str]) -> Tuple[str, int]:
-    """The option that sets a checkpoint's iterations, and its value in training. Loads it once with every number."""
-    model, cfg, _ = load_with_data(path, data)
-    setting = routing_option(str(path), model, choice)
-    for number in numbers:
-        try:
-            load_with_data(path, data, {setting: number})
-        except UserError as error:
-            raise LabError(f"{path}: {error}") from error
-    return setting, getattr(cfg.model, setting)
+    text = f"On {split}, the trained models with other numbers of routing iterations. Tokenised BLEU, {settings}."
+    return report("iterations", title, text, rows, lines(panels, list(map(str, numbers)), "iterations", title))

@@ -9,7 +9,7 @@ from typing import Dict, List, Sequence
 import numpy as np
 
 from fairseq_capsule_lab.analysis.charts import lines
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table, series
+from fairseq_capsule_lab.analysis.reports import Report, column, report, series
 from fairseq_capsule_lab.evaluation.scores import Measure
 
 EDGES = (10, 20, 30, 40, 50)
@@ -65,26 +65,24 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
     The length ratio is the one in BLEU's brevity penalty: words of the translations divided by words of the references.
     """
     rows = []
-    for name, system in zip(names, measure.systems):
-        for words, sentences in groups.items():
-            references = [[reference[i] for i in sentences] for reference in measure.references]
-            score = measure.metric.corpus_score([system[i] for i in sentences], references)
-            rows.append(LengthRow(name, words, len(sentences), score.score, score.ratio))
+    parts = {words: measure.of(sentences) for words, sentences in groups.items()}
+    for number, name in enumerate(names):
+        for words, part in parts.items():
+            score = part.metric.corpus_score(part.systems[number], part.references)
+            rows.append(LengthRow(name, words, len(groups[words]), score.score, score.ratio))
     return rows
 
 
 def length_report(names: Sequence[str], measure: Measure, groups: Groups) -> Report:
     """A report with the table and the chart of `by_length`."""
-    rows = by_length(names, measure, groups)
-    panels = series(rows, {measure.label: "bleu", "length ratio": "length_ratio"})
-    markdown = (
-        "# By the length of the source\n\n"
+    rows, title = by_length(names, measure, groups), "By the length of the source"
+    text = (
         f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words: the S- lines with "
-        f"subwords joined, split at spaces; {len(measure.systems[0])} sentences.\n\n{markdown_table(rows)}"
+        f"subwords joined, split at spaces; {len(measure.systems[0])} sentences."
     )
+    panels = series(rows, {measure.label: "bleu", "length ratio": "length_ratio"})
     ticks = [f"{words}\n({len(sentences)})" for words, sentences in groups.items()]
-    figure = lines(panels, ticks, "words of the source (sentences)", "By the length of the source")
-    return Report("lengths", markdown, rows, figure)
+    return report("lengths", title, text, rows, lines(panels, ticks, "words of the source (sentences)", title))
 
 
 def word_counts(sentences: Sequence[str]) -> List[int]:

@@ -12,7 +12,7 @@ from fairseq_capsule.losses import bag_overlap_by_step
 from fairseq_capsule.mechanisms.past_future import bag_inputs, knows_bags
 from fairseq_capsule_lab.analysis.charts import lines
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table, series
+from fairseq_capsule_lab.analysis.reports import Report, column, report, series
 from fairseq_capsule_lab.errors import LabError
 
 PARTS = 10
@@ -59,37 +59,32 @@ class OverlapMean:
 
 
 @torch.no_grad()
-def overlap_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[OverlapRow]:
-    """`r_OL` of a model on a split, for the whole target and for each tenth of it, with teacher forcing.
+def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
+    """`r_OL` of models on a split, for the whole target and for each tenth of it, with teacher forcing.
 
     Raises:
-        LabError: the model has no heads that predict bags of words; also the errors of `load_with_data` and `batches`.
+        LabError: a model has no heads that predict bags of words; also the errors of `load_with_data` and `batches`.
     """
-    model, _, task = load_with_data(checkpoint, data)
-    if not knows_bags(model):
-        raise LabError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
-    totals = OverlapMean(), OverlapMean()
-    padding = task.target_dictionary.pad()
-    for sample in batches(checkpoint, task, split, f"overlap {name}"):
-        rates = bag_overlap_by_step(*bag_inputs(model, sample, padding))
-        for total, of_content in zip(totals, rates):
-            total.add(of_content, sample["target"].eq(padding))
-    parts = [WHOLE, *(f"{100 * part // PARTS}–{100 * (part + 1) // PARTS}" for part in range(PARTS))]
-    past, future = (total.means() for total in totals)
-    return [OverlapRow(name, *values, totals[1].sentences) for values in zip(parts, past, future)]
-
-
-def overlap_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
-    """A report with the table and the chart of `overlap_rows`."""
-    rows = [row for name, path in zip(names, checkpoints) for row in overlap_rows(name, path, data, split)]
-    parts = [row for row in rows if row.part != WHOLE]
-    panels = series(parts, {"r_OL of PAST": "past", "r_OL of FUTURE": "future"})
-    markdown = (
-        f"# Words of the bags that PAST and FUTURE predict\n\nOn {split}: the share of the distinct words of a step's "
-        "bag that are among the 5 k most probable words, where k is the number of words in the bag. “all” is the mean "
-        "over a sentence's steps, then over sentences, as with --eval-overlap; a part is the mean over its steps.\n\n"
-        f"{markdown_table(rows)}"
+    tenths = [f"{100 * part // PARTS}–{100 * (part + 1) // PARTS}" for part in range(PARTS)]
+    rows: List[OverlapRow] = []
+    for name, checkpoint in zip(names, checkpoints):
+        model, _, task = load_with_data(checkpoint, data)
+        if not knows_bags(model):
+            raise LabError(f"{checkpoint}: r_OL needs a model that was trained with --guided-heads bow or both")
+        past, future = OverlapMean(), OverlapMean()
+        padding = task.target_dictionary.pad()
+        for sample in batches(checkpoint, task, split, f"overlap {name}"):
+            rates = bag_overlap_by_step(*bag_inputs(model, sample, padding))
+            for total, of_content in zip((past, future), rates):
+                total.add(of_content, sample["target"].eq(padding))
+        parts = zip([WHOLE, *tenths], past.means(), future.means())
+        rows += [OverlapRow(name, *values, future.sentences) for values in parts]
+    title = "Words of the bags that PAST and FUTURE predict"
+    text = (
+        f"On {split}: the share of the distinct words of a step's bag that are among the 5 k most probable words, "
+        "where k is the number of words in the bag. “all” is the mean over a sentence's steps, then over sentences, as "
+        "with --eval-overlap; a part is the mean over its steps."
     )
-    ticks = [row.part for row in parts[:PARTS]]
-    figure = lines(panels, ticks, "part of the target, %", "Words of the bags that PAST and FUTURE predict")
-    return Report("overlap", markdown, rows, figure)
+    of_parts = [row for row in rows if row.part != WHOLE]
+    panels = series(of_parts, {"r_OL of PAST": "past", "r_OL of FUTURE": "future"})
+    return report("overlap", title, text, rows, lines(panels, tenths, "part of the target, %", title))

@@ -38,14 +38,16 @@ class Report:
             LabError: a file could not be written; the files that exist are complete.
         """
         files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
-        if self.figure:
-            files.update({kind: _drawn(self.figure, kind) for kind in ("png", "svg")})
+        files |= {kind: _drawn(self.figure, kind) for kind in ("png", "svg") if self.figure}
         folder.mkdir(parents=True, exist_ok=True)
-        paths = []
         for suffix, content in files.items():
-            paths.append(folder / f"{self.kind}.{suffix}")
-            write_whole(paths[-1], content)
-        return paths
+            write_whole(folder / f"{self.kind}.{suffix}", content)
+        return [folder / f"{self.kind}.{suffix}" for suffix in files]
+
+
+def report(kind: str, title: str, text: str, rows: Sequence[Any], figure: Optional[Figure]) -> Report:
+    """A report of a text with a title, and a table of the rows."""
+    return Report(kind, f"# {title}\n\n{text}\n\n{markdown_table(rows)}", rows, figure)
 
 
 def series(rows: Sequence[Any], fields: Mapping[str, str]) -> Dict[str, Dict[str, List[Any]]]:
@@ -60,11 +62,8 @@ def series(rows: Sequence[Any], fields: Mapping[str, str]) -> Dict[str, Dict[str
 def markdown_table(rows: Sequence[Any]) -> str:
     """Rows as a Markdown table. The cell of a None is empty."""
     columns = fields(rows[0])
-    lines = [
-        [item.metadata["label"] for item in columns],
-        ["---"] * len(columns),
-        *([_cell(getattr(row, item.name), item.metadata["digits"]) for item in columns] for row in rows),
-    ]
+    lines = [[item.metadata["label"] for item in columns], ["---"] * len(columns)]
+    lines += ([_cell(getattr(row, item.name), item.metadata["digits"]) for item in columns] for row in rows)
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 

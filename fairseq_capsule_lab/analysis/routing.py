@@ -16,7 +16,7 @@ from fairseq_capsule.inspection.past_future import past_future
 from fairseq_capsule.inspection.statistics import Mean, Statistics, coupling_entropy, mean_where
 from fairseq_capsule.modules import PastFutureAttention
 from fairseq_capsule_lab.analysis.models import batches
-from fairseq_capsule_lab.analysis.reports import Report, column, markdown_table
+from fairseq_capsule_lab.analysis.reports import Report, column, report
 from fairseq_capsule_lab.errors import LabError
 
 
@@ -70,32 +70,28 @@ def routing_statistics(model: BaseFairseqModel, source: Tensor, previous: Tensor
 
 
 @torch.no_grad()
-def routing_rows(name: str, checkpoint: Path, data: Path, split: str) -> List[RoutingRow]:
-    """The means of `routing_statistics` over a split, with teacher forcing.
+def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
+    """The means of `routing_statistics` of models over a split, with teacher forcing.
 
     Raises:
-        LabError: the model has no attention and routes nothing; also the errors of `load_with_data` and `batches`.
+        LabError: a model has no attention and routes nothing; also the errors of `load_with_data` and `batches`.
     """
-    model, _, task = load_with_data(checkpoint, data)
-    sums: Statistics = {}
-    for sample in batches(checkpoint, task, split, f"routing {name}"):
-        words = sample["net_input"]
-        for key, mean in routing_statistics(model, words["src_tokens"], words["prev_output_tokens"]).items():
-            sums[key] = sums[key] + mean if key in sums else mean
-    if not sums:
-        raise LabError(f"{checkpoint}: the model routes nothing and has no attention of an encoder; give another model")
-    return [RoutingRow(name, key, float(mean.total / mean.number)) for key, mean in sums.items() if mean.number]
-
-
-def routing_report(names: Sequence[str], checkpoints: Sequence[Path], data: Path, split: str) -> Report:
-    """A report with the table of `routing_rows`."""
-    rows = [row for name, path in zip(names, checkpoints) for row in routing_rows(name, path, data, split)]
-    markdown = (
-        f"# What the models route\n\nMeans over {split}, with teacher forcing. An entropy is 1 for uniform shares "
+    rows: List[RoutingRow] = []
+    for name, checkpoint in zip(names, checkpoints):
+        model, _, task = load_with_data(checkpoint, data)
+        sums: Statistics = {}
+        for sample in batches(checkpoint, task, split, f"routing {name}"):
+            words = sample["net_input"]
+            for key, mean in routing_statistics(model, words["src_tokens"], words["prev_output_tokens"]).items():
+                sums[key] = sums[key] + mean if key in sums else mean
+        if not sums:
+            problem = "the model routes nothing and has no attention of an encoder"
+            raise LabError(f"{checkpoint}: {problem}; give another model")
+        rows += [RoutingRow(name, key, float(mean.total / mean.number)) for key, mean in sums.items() if mean.number]
+    text = (
+        f"Means over {split}, with teacher forcing. An entropy is 1 for uniform shares "
         "and 0 for a hard decision. attention_before and attention_after: the entropy of the attention of the "
         "encoder's last layer, without and with what changes its logits. past_future_moved: the share of the "
-        "source words that are FUTURE at the first step and PAST at the last. The others are those of --log-"
-        "routing.\n\n"
-        f"{markdown_table(rows)}"
+        "source words that are FUTURE at the first step and PAST at the last. The others are those of --log-routing."
     )
-    return Report("routing", markdown, rows, None)
+    return report("routing", "What the models route", text, rows, None)

@@ -56,7 +56,7 @@ def run(args: Namespace) -> None:
     coverage = _coverage(args, test_set, systems) if args.coverage else []
     bootstrap = (args.samples, args.seed)
     scores = comparison.scores(test_set, systems, *bootstrap, external)
-    groups = comparison.by_length(test_set, systems[0].sources, scores[0].measure, *bootstrap, args.intervals)
+    groups = comparison.by_length(test_set, systems, scores[0].measure, *bootstrap, args.intervals)
     sentences = comparison.by_sentence(test_set, systems)
     compared = comparison.ComparedSystems(
         test_set, systems, scores, groups, sentences, coverage, args.coverage or 0, *bootstrap

@@ -41,7 +41,7 @@ def run(args: Namespace) -> None:
 
     with limits.listen(args.host, args.port) as listening:
         hubs = [load_model(args, path) for path in (args.checkpoint, args.against) if path is not None]
-        translator = Translator(hubs[0], hubs[1] if args.against else None, args.beam, args.longest)
+        translator = Translator(*hubs, beam=args.beam, longest=args.longest)
         names = frozenset(name.lower() for name in args.name)
         app = application.application(translator, names, args.waiting, args.rate)
         notes = [LOCAL] if _is_loopback(args.host) else [f"--host {args.host}: {OPEN}", LOCAL]

@@ -122,7 +122,7 @@ def _table(args: argparse.Namespace) -> definitions.Table:
 
 def _show(args: argparse.Namespace, table: definitions.Table) -> None:
     """Print a table from its results so far, and write it."""
-    from fairseq_capsule_lab.tables import curves, printing, results
+    from fairseq_capsule_lab.tables import printing, results
     from fairseq_capsule_lab.tables.runs import Places
 
     places, scale = Places(args.runs.resolve(), Path()), load_scale(args.scale)
@@ -130,5 +130,5 @@ def _show(args: argparse.Namespace, table: definitions.Table) -> None:
     print(printing.markdown(figures))
     folder = args.out or places.runs / scale.name / "tables"
     paths = printing.write(figures, folder, args.figure)
-    paths += curves.curves(table, scale, places).write(folder) if args.curves else []
+    paths += printing.curves(table, scale, places).write(folder) if args.curves else []
     print("wrote " + ", ".join(map(str, paths)))

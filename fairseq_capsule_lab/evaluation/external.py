@@ -22,42 +22,35 @@ LARGEST = 1e12  # a score; the square of a sum of larger ones may not be finite
 def external_measures(texts: Sequence[str], systems: Sequence[Translations]) -> List[Measure]:
     """Read the measures of all `--external`.
 
-    Raises:
-        LabError: the errors of `external_measure`; a name that occurs twice or belongs to another measure.
-    """
-    measures = [external_measure(text, systems) for text in texts]
-    names = [measure.name for measure in measures]
-    for number, name in enumerate(names):
-        if name in names[:number] or name in OWN:
-            raise LabError(f"--external {name}: another measure has this name; choose another one")
-    return measures
-
-
-def external_measure(text: str, systems: Sequence[Translations]) -> Measure:
-    """Read a measure from the value of `--external`.
-
     Args:
-        text: `NAME=FILE`. The file has the scores of the systems in their order. It is a JSON object with a list for
+        texts: `NAME=FILE`. The file has the scores of the systems in their order. It is a JSON object with a list for
             each system, a JSON list for one system, or TSV with a column for each system and without a header. An
             entry of a list is a number, or an object with the number under NAME, as `comet-score --to_json` writes it.
         systems: the translations that were scored.
 
     Raises:
-        LabError: the text has another form, the file has other contents or other numbers of systems or sentences, or
-            it states other translations (`mt`).
+        LabError: a text has another form, a file has other contents or other numbers of systems or sentences, or it
+            states other translations (`mt`); a name that occurs twice or belongs to another measure.
     """
-    label, _, file = text.partition("=")
-    if not file:
-        raise LabError(f"--external {errors.shown(text)}: not NAME=FILE; give a name and the file of its scores")
-    name = errors.name("--external", label)
-    lists = _lists(Path(file))
-    if len(lists) != len(systems):
-        raise LabError(
-            f"{file}: scores of {len(lists)} outputs, but there are {len(systems)}; give those of all, in their order"
-        )
-    for entries, system in zip(lists, systems):
-        _require_own(file, entries, system)
-    return measure_of_scores(name, f"scores of {file}", [_numbers(name, file, entries) for entries in lists])
+    measures = []
+    for text in texts:
+        label, _, file = text.partition("=")
+        if not file:
+            raise LabError(f"--external {errors.shown(text)}: not NAME=FILE; give a name and the file of its scores")
+        name = errors.name("--external", label)
+        lists = _lists(Path(file))
+        if len(lists) != len(systems):
+            problem = f"scores of {len(lists)} outputs, but there are {len(systems)}"
+            raise LabError(f"{file}: {problem}; give those of all, in their order")
+        for entries, system in zip(lists, systems):
+            _require_own(file, entries, system)
+        numbers = [_numbers(name, file, entries) for entries in lists]
+        measures.append(measure_of_scores(name, f"scores of {file}", numbers))
+    names = [measure.name for measure in measures]
+    for number, name in enumerate(names):
+        if name in names[:number] or name in OWN:
+            raise LabError(f"--external {name}: another measure has this name; choose another one")
+    return measures
 
 
 def measure_of_scores(name: str, text: str, scores: Sequence[Sequence[float]]) -> Measure:
@@ -68,7 +61,7 @@ def measure_of_scores(name: str, text: str, scores: Sequence[Sequence[float]]) -
 
 
 def read_scores(name: str, file: Path) -> List[float]:
-    """The scores of the sentences of one system, in the form of `external_measure`.
+    """The scores of the sentences of one system, in the form of `external_measures`.
 
     Raises:
         LabError: the file is missing, or has other contents or several systems.
@@ -105,24 +98,21 @@ def _lists(file: Path) -> List[List[Any]]:
 
 def _require_own(file: str, entries: Sequence[Any], system: Translations) -> None:
     """Refuse scores of another number of sentences, or of other translations than those of a system."""
-    if len(entries) != len(system.sentences):
-        raise LabError(
-            f"{file}: {len(entries)} scores, but {system.path} has {len(system.sentences)} sentences; score it again"
-        )
+    count, of_system = len(entries), len(system.sentences)
+    if count != of_system:
+        raise LabError(f"{file}: {count} scores, but {system.path} has {of_system} sentences; score it again")
     scored = [(entry, sentence) for entry, sentence in zip(entries, system.sentences) if isinstance(entry, dict)]
     others = sum("mt" in entry and letters(str(entry["mt"])) != letters(sentence) for entry, sentence in scored)
-    if 2 * others > len(entries):
-        raise LabError(
-            f"{file}: {others} of its translations differ from {system.path}; give the scores in the outputs' order"
-        )
+    if 2 * others > count:
+        problem = f"{others} of its translations differ from {system.path}"
+        raise LabError(f"{file}: {problem}; give the scores in the outputs' order")
 
 
 def _numbers(name: str, file: str, entries: Sequence[Any]) -> List[float]:
     numbers = []
     for place, entry in enumerate(entries, 1):
         value: Any = entry.get(name) if isinstance(entry, dict) else entry
-        is_decimal = isinstance(value, str) and errors.DECIMAL.fullmatch(value)
-        score = float(value) if is_decimal else value
+        score = float(value) if isinstance(value, str) and errors.DECIMAL.fullmatch(value) else value
         if type(score) not in (int, float) or not abs(score) <= LARGEST:
             raise LabError(f"{file}: sentence {place} has no score {name}: {errors.shown(value)}; give a number")
         numbers.append(float(score))

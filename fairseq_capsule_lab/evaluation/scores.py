@@ -65,6 +65,15 @@ class Measure:
     references: List[List[str]]
     digits: int = 2
 
+    def apply(self, change: Callable[[List[str]], List[str]], **others: Any) -> "Measure":
+        """The measure of changed texts, and with `others` of its attributes."""
+        systems, references = (list(map(change, texts)) for texts in (self.systems, self.references))
+        return replace(self, systems=systems, references=references, **others)
+
+    def of(self, sentences: Sequence[int]) -> "Measure":
+        """The measure on some of the sentences."""
+        return self.apply(lambda text: [text[i] for i in sentences])
+
 
 def measures(
     systems: Sequence[Translations], references: Sequence[Sequence[str]], language: str, lowercase: bool = False
@@ -72,8 +81,10 @@ def measures(
     """The four measures of systems against the raw references. Romanian has each also without diacritics."""
     for measure in _measures(systems, references, Moses(language), lowercase):
         yield measure
-        if rules_of(language) in DIACRITICS_OPTIONAL:
-            yield _without_diacritics(measure)
+        if rules_of(language) in DIACRITICS_OPTIONAL:  # `ș`, `ş` → `s`
+            name, label = f"{measure.name}_without_diacritics", f"{measure.label} without diacritics"
+            text = f"{measure.text}, diacritics removed from both"
+            yield measure.apply(lambda lines: list(map(without_marks, lines)), name=name, label=label, text=text)
 
 
 def rouge_measures(
@@ -103,11 +114,10 @@ def _measures(
         text, expected = "the output's own tokens, against its T- lines", [targets]
     else:
         text, expected = f"Moses tokens of {moses.language}", [tokens(reference) for reference in references]
-    bleu = tokenised_bleu(lowercase)
-    yield Measure("tokenised_bleu", "tokenised BLEU", text, bleu, own, expected)
-    split = [split_compounds(lines) for lines in own], [split_compounds(lines) for lines in expected]
-    bleu, text = tokenised_bleu(lowercase), f"{text}, split at hyphens"
-    yield Measure("compound_split_bleu", "compound-split BLEU", text, bleu, *split)
+    tokenised = Measure("tokenised_bleu", "tokenised BLEU", text, tokenised_bleu(lowercase), own, expected)
+    yield tokenised
+    names, text = {"name": "compound_split_bleu", "label": "compound-split BLEU"}, f"{text}, split at hyphens"
+    yield tokenised.apply(split_compounds, text=text, metric=tokenised_bleu(lowercase), **names)
     plain = [plain_sentences(system, moses) for system in systems], [list(reference) for reference in references]
     try:
         bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
@@ -118,25 +128,13 @@ def _measures(
     yield Measure("chrf", "chrF", text, CHRF(lowercase=lowercase), *plain)
 
 
-def _without_diacritics(measure: Measure) -> Measure:
-    """The measure, with another name and label, on texts without diacritics: `ș`, `ş` → `s`."""
-    return replace(
-        measure,
-        name=f"{measure.name}_without_diacritics",
-        label=f"{measure.label} without diacritics",
-        text=f"{measure.text}, diacritics removed from both",
-        systems=[list(map(without_marks, system)) for system in measure.systems],
-        references=[list(map(without_marks, reference)) for reference in measure.references],
-    )
-
-
 def plain_sentences(translations: Translations, moses: Moses) -> List[str]:
     if not translations.tokenised:
         return translations.sentences
     return _progress(moses.detokenise, translations.sentences, "detokenise")
 
 
-def split_compounds(sentences: Sequence[str]) -> List[str]:
+def split_compounds(sentences: List[str]) -> List[str]:
     """`Rot-Kreuz` → `Rot ##AT##-##AT## Kreuz`, as fairseq's and tensor2tensor's scripts do before BLEU."""
     return [re.sub(r"(\S)-(\S)", r"\1 ##AT##-##AT## \2", sentence) for sentence in sentences]
 

@@ -42,10 +42,7 @@ class Translations:
 
 
 def read_translations(
-    path: Path,
-    remove_bpe: Optional[str] = None,
-    tokenised: Optional[bool] = None,
-    generated_bpe: str = "subword_nmt",
+    path: Path, remove_bpe: Optional[str] = None, tokenised: Optional[bool] = None, generated_bpe: str = "subword_nmt"
 ) -> Translations:
     """Read an output of `fairseq-generate` or plain text.
 
@@ -69,15 +66,13 @@ def read_translations(
     for kinds in ("S", "THD"):
         side = [text for kind in kinds for text in generated[kind].values()]
         subwords |= dict.fromkeys(kinds, remove_bpe or subwords_of(side, generated_bpe))
-    texts = {
-        kind: [_joined(text, subwords[kind]) for _, text in sorted(sentences.items())]
-        for kind, sentences in generated.items()
-        if sentences
-    }
-    sentences = texts.get("D") or texts["H"]
+    texts = {}
+    for kind, of_kind in generated.items():
+        texts[kind] = [_joined(text, subwords[kind]) for _, text in sorted(of_kind.items())]
+    sentences = texts["D"] or texts["H"]
     if tokenised is None:
-        tokenised = subwords["H"] != "sentencepiece" and sentences == texts.get("H", sentences)
-    return Translations(path, sentences, tokenised, texts.get("T", []), texts.get("S", []))
+        tokenised = subwords["H"] != "sentencepiece" and sentences == (texts["H"] or sentences)
+    return Translations(path, sentences, tokenised, texts["T"], texts["S"])
 
 
 def subwords_of(lines: Sequence[str], otherwise: str = "subword_nmt") -> str:
@@ -97,22 +92,19 @@ def read_outputs(
     Raises:
         LabError: a file is damaged, not such an output, or belongs to another text than the first.
     """
-    outputs: List[Translations] = []
-    for path in paths:
-        read = read_translations(path, remove_bpe, tokenised)
-        if not read.sources or not read.targets:
-            raise LabError(f"{path}: no S- and T- lines; give an output of fairseq-generate")
-        outputs.append(read)
-        first = outputs[0]
-        if len(read.sentences) != len(first.sentences):
+    outputs = [read_translations(path, remove_bpe, tokenised) for path in paths]
+    first = outputs[0]
+    for output in outputs:
+        if not output.sources or not output.targets:
+            raise LabError(f"{output.path}: no S- and T- lines; give an output of fairseq-generate")
+        count, of_first = len(output.sentences), len(first.sentences)
+        if count != of_first:
+            problem = f"{count} sentences, but {first.path} has {of_first}"
+            raise LabError(f"{output.path}: {problem}; give outputs of the same text")
+        pairs, of_first_pairs = zip(output.sources, output.targets), zip(first.sources, first.targets)
+        for number in (number for number, (pair, other) in enumerate(zip(pairs, of_first_pairs)) if pair != other):
             raise LabError(
-                f"{path}: {len(read.sentences)} sentences, but {first.path} has {len(first.sentences)}; "
-                "give outputs of the same text"
-            )
-        lines = enumerate(zip(read.sources, read.targets, first.sources, first.targets))
-        for number in (number for number, (*pair, source, target) in lines if pair != [source, target]):
-            raise LabError(
-                f"{path}: sentence {number} (S-, T-) differs from {first.path}; give outputs of the same text, "
+                f"{output.path}: sentence {number} (S-, T-) differs from {first.path}; give outputs of the same text, "
                 "generated with the same --remove-bpe and --tokenizer"
             )
     return outputs
@@ -172,13 +164,10 @@ def doubts(systems: Sequence[Translations], references: Sequence[Sequence[str]],
 def require_equal_counts(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
     """Refuse, by a LabError, files with another number of sentences than the first system."""
     first, *others = systems
-    count = len(first.sentences)
+    problem = f"sentences, but {first.path} has {len(first.sentences)}"
     for path, lines in [*references, *((other.path, other.sentences) for other in others)]:
-        if len(lines) != count:
-            raise LabError(
-                f"{path}: {len(lines)} sentences, but {first.path} has {count}; give files of the same text, "
-                "one sentence per line"
-            )
+        if len(lines) != len(first.sentences):
+            raise LabError(f"{path}: {len(lines)} {problem}; give files of the same text, one sentence per line")
 
 
 def require_own_reference(systems: Sequence[Translations], references: Sequence[Tuple[Path, Sequence[str]]]) -> None:
@@ -217,12 +206,10 @@ def _agrees(target: str, reference: str) -> bool:
     text, pieces = letters(reference), [letters(piece) for piece in target.split("<<unk>>")]
     if len(pieces) == 1:
         return pieces[0] == text
-    place = 0
-    for piece in pieces:
-        start = text.find(piece, place)
-        if start < 0:
+    for piece in filter(None, pieces):
+        if piece not in text:
             return False
-        place = start + len(piece)
+        text = text.partition(piece)[2]
     return True
 
 

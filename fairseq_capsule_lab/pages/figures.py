@@ -6,7 +6,7 @@ import re
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 import matplotlib
 import numpy as np
@@ -58,13 +58,16 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
     if not rows:
         place = ", ".join(f"{axis} {label}" for axis, label in places.items())
         raise LabError(f"{view.name} has no panel at {place}; choose another place")
-    ranges = _ranges(shown for row in rows for shown in row)
+    bounds: Dict[str, float] = {}  # one range for every scale, so that pictures are comparable
+    for shown in (shown for row in rows for shown in row):
+        scale = shown.panel.scale
+        bounds[scale] = max(bounds.get(scale, 0.0), float(np.abs(shown.values).max()))
     # All positions are computed in inches. A layout engine is too slow: it measures thousands of labels several times.
     columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]
-    widths = [max(_side(shown.values.shape[1]) for shown in column) for column in columns]
+    widths = np.clip([CELL * max(shown.values.shape[1] for shown in c) for c in columns], SMALLEST, LARGEST).tolist()
     lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
     rights = [BAR_ROOM if any(shown.bar for shown in column) else GAP for column in columns]
-    heights = [max(_side(len(shown.values)) for shown in row) for row in rows]
+    heights = np.clip([CELL * max(len(shown.values) for shown in row) for row in rows], SMALLEST, LARGEST).tolist()
     bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
     width = sum(widths) + sum(lefts) + sum(rights)
     height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
@@ -85,7 +88,8 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
             for shown, before, wide, behind in zip(row, lefts, widths, rights):
                 left += before
                 bar = add_axes(left + wide + GAP / 2, bottom, GAP, high) if shown.bar else None
-                _draw(shown, add_axes(left, bottom, wide, high), bar, ranges[shown.panel.scale], (wide, high))
+                colours = _colours(shown.panel.scale, bounds[shown.panel.scale])
+                _draw(shown, add_axes(left, bottom, wide, high), bar, colours, (wide, high))
                 left += wide + behind
             bottom -= below
     return figure
@@ -114,19 +118,16 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
         if any(label not in array.axes.get(axis, (label,)) for axis, label in places.items()):
             continue  # this layer does not have the array
         title = f"{panel.title}, other model" if panel.other else panel.title
-        labels = array.axes[panel.rows], array.axes[panel.columns] if panel.columns else ()
+        y_labels, x_labels = array.axes[panel.rows], array.axes[panel.columns] if panel.columns else ()
         spread = [axis for axis in array.axes if axis not in panel.shown and axis not in places]
         if not spread:
             values = take(array, panel, places)
-            single.append(Shown(panel, title, values, *labels, bar=panel.columns is not None))
+            single.append(Shown(panel, title, values, y_labels, x_labels, bar=panel.columns is not None))
         for axis in spread:
-            row = []
-            for label in array.axes[axis]:
-                values = take(array, panel, {**places, axis: label})
-                row.append(Shown(panel, f"{title}, {axis} {label}", values, *labels, bar=False))
-            row[-1].bar = True
-            for shown in row[1:]:
-                shown.y_labels = ()
+            labels, row = array.axes[axis], []
+            for label in labels:
+                values, left = take(array, panel, {**places, axis: label}), y_labels if label == labels[0] else ()
+                row.append(Shown(panel, f"{title}, {axis} {label}", values, left, x_labels, bar=label == labels[-1]))
             rows.append(row)
     for row, below in zip(rows, rows[1:]):
         if len(row) == len(below) and row[0].x_labels == below[0].x_labels:
@@ -135,27 +136,13 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
     return [*rows, single] if single else rows
 
 
-def _side(cells: int) -> float:
-    """The side of a picture in inches."""
-    return min(max(CELL * cells, SMALLEST), LARGEST)
-
-
 def _room(labels: Sequence[str]) -> float:
     """The space of labels beside or below a picture, in inches."""
     return GAP + min(MOST_ROOM, max((len(label) for label in labels), default=0) * LETTER)
 
 
-def _ranges(pictures: Iterable[Shown]) -> Dict[str, Dict[str, Any]]:
-    """The colours of every scale, with one range, so that pictures are comparable."""
-    highest: Dict[str, float] = {}
-    for shown in pictures:
-        scale = shown.panel.scale
-        highest[scale] = max(highest.get(scale, 0.0), float(np.abs(shown.values).max()))
-    return {scale: _colours(scale, bound or 1.0) for scale, bound in highest.items()}
-
-
 def _colours(scale: str, bound: float) -> Dict[str, Any]:
-    signed = scale.startswith("±")
+    signed, bound = scale.startswith("±"), bound or 1.0
     return {"cmap": SIGNED if signed else SHARES, "vmin": -bound if signed else 0.0, "vmax": bound}
 
 
@@ -170,19 +157,14 @@ def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
 def missing_characters() -> Iterator[Dict[str, None]]:
     """Collect the characters that no font has while pictures are saved, instead of a warning of matplotlib for each."""
     missing: Dict[str, None] = {}
-
-    def show(message: Any, *others: Any, **options: Any) -> None:
-        glyph = re.match(r"Glyph (\d+) .*missing from", str(message))
-        if glyph:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.filterwarnings("always", "Glyph ")
+        yield missing
+    for warning in caught:
+        if glyph := re.match(r"Glyph (\d+) .*missing from", str(warning.message)):
             missing[chr(int(glyph[1]))] = None
         else:
-            usual(message, *others, **options)
-
-    with warnings.catch_warnings():
-        usual = warnings.showwarning
-        warnings.filterwarnings("always", "Glyph ")
-        warnings.showwarning = show
-        yield missing
+            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
@@ -192,25 +174,15 @@ def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
     """
     panels = [panel for panel in view.of(arrays) if not panel.other] or list(view.of(arrays))
     panel = next((panel for panel in panels if is_plain(panel.array)), panels[0])
-    values = _shrink(_head_mean(arrays[panel.array], panel, view.last(arrays)))
-    picture = io.BytesIO()
-    imsave(picture, values, **_colours(panel.scale, float(np.abs(values).max()) or 1.0), format="png")
-    return f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}", f"{view.title}: {panel.title}"
-
-
-def _head_mean(array: NamedArray, panel: Panel, last: Mapping[str, str]) -> np.ndarray:
-    places = {axis: last.get(axis, labels[-1]) for axis, labels in array.axes.items()}
-    places = {axis: label if label in array.axes[axis] else array.axes[axis][-1] for axis, label in places.items()}
-    if "head" in panel.shown or "head" not in array.axes:
-        return take(array, panel, places)
-    return np.mean([take(array, panel, {**places, "head": head}) for head in array.axes["head"]], axis=0)
-
-
-def _shrink(values: np.ndarray) -> np.ndarray:
-    for axis, size in enumerate(values.shape):
+    array, last = arrays[panel.array], view.last(arrays)
+    places = {axis: last[axis] if last.get(axis) in labels else labels[-1] for axis, labels in array.axes.items()}
+    heads = ("",) if "head" in panel.shown else array.axes.get("head", ("",))
+    values = np.mean([take(array, panel, {**places, "head": head}) for head in heads], axis=0)
+    for axis, size in enumerate(values.shape):  # average longer sides
         if size > MOST_CELLS:
             starts = np.arange(MOST_CELLS) * size // MOST_CELLS
-            sums = np.add.reduceat(values, starts, axis=axis)
             counts = np.diff([*starts, size])
-            values = sums / (counts[:, None] if axis == 0 else counts)
-    return values
+            values = np.add.reduceat(values, starts, axis=axis) / (counts[:, None] if axis == 0 else counts)
+    picture = io.BytesIO()
+    imsave(picture, values, **_colours(panel.scale, float(np.abs(values).max())), format="png")
+    return f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode()}", f"{view.title}: {panel.title}"

@@ -24,6 +24,7 @@ LISTED = 90  # characters of a sentence in a list
 HEAD = 1 << 20
 SUMMARY = '<script type="application/json" id="summary">'
 DPI = 110  # of the pictures
+PICTURE = "data:image/png;base64,"
 # The identity of a page: the same sentence of the same models replaces its page.
 IDENTITY = ("sentence", "source", "checkpoint", "other", "data", "beam")
 TEXTS = "sentence source translation reference model checkpoint against other data date image shown".split()
@@ -96,8 +97,7 @@ def summary_of(inspection: InspectedSentence) -> Dict[str, Any]:
 def _name(folder: Path, summary: Dict[str, Any]) -> str:
     """The name of a sentence's files, with a suffix if another page has the name."""
     first = re.sub(r"[^\w.-]+|^\.+", "-", summary["sentence"])
-    names = itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2)))
-    for name in names:
+    for name in itertools.chain([first], (f"{first}-{number}" for number in itertools.count(2))):
         path = folder / f"{name}.html"
         other = _read_summary(path) if path.exists() else summary
         if other is not None and all(other[key] == summary[key] for key in IDENTITY):
@@ -124,31 +124,18 @@ def _read_summary(path: Path) -> Optional[Dict[str, Any]]:
 
 def _row(name: str, summary: Dict[str, Any]) -> str:
     """A row of the index."""
-
-    def cell(key: str, shown: str, kind: str, label: str) -> str:
-        value = html.escape(str("" if summary[key] is None else summary[key]))
-        return f'<td class="{kind}" data-label="{label}" data-value="{value}">{shown}</td>'
-
-    def text(key: str) -> str:
-        return cell(key, f"<bdi>{html.escape(summary[key])}</bdi>", "text", key)
-
-    def score(key: str, label: str) -> str:
-        return cell(key, "" if summary[key] is None else f"{summary[key]:.1f}", "number", label)
-
+    sentence, image = html.escape(summary["sentence"]), html.escape(summary["image"])
     models = breakable(summary["model"]) + (f" against {breakable(summary['against'])}" if summary["against"] else "")
-    link = f'<a href="{quote(name)}">{html.escape(summary["sentence"])}</a>'
-    image = summary["image"] if summary["image"].startswith("data:image/png;base64,") else ""
-    cells: List[str] = [
-        f'<th scope="row" data-value="{html.escape(summary["sentence"])}">{link}</th>',
-        f'<td class="picture"><img src="{html.escape(image)}" alt="{html.escape(summary["shown"])}"></td>',
-        text("source"),
-        text("translation"),
-        text("reference"),
-        score("bleu", "BLEU"),
-        score("chrf", "chrF"),
-        cell("model", models, "model", "model"),
-        cell("date", html.escape(summary["date"]), "date", "date"),
-    ]
+    shown = {key: f"<bdi>{html.escape(summary[key])}</bdi>" for key in ("source", "translation", "reference")}
+    shown |= {key: "" if summary[key] is None else f"{summary[key]:.1f}" for key in ("bleu", "chrf")}
+    picture = f'<img src="{image if image.startswith(PICTURE) else ""}" alt="{html.escape(summary["shown"])}">'
+    cells = [f'<th scope="row" data-value="{sentence}"><a href="{quote(name)}">{sentence}</a></th>']
+    cells += [f'<td class="picture">{picture}</td>']
+    for key, text in {**shown, "model": models, "date": html.escape(summary["date"])}.items():
+        value = html.escape(str("" if summary[key] is None else summary[key]))
+        kind = {"bleu": "number", "chrf": "number", "model": key, "date": key}.get(key, "text")
+        label = {"bleu": "BLEU", "chrf": "chrF"}.get(key, key)
+        cells.append(f'<td class="{kind}" data-label="{label}" data-value="{value}">{text}</td>')
     return f"<tr>{''.join(cells)}</tr>"
 
 

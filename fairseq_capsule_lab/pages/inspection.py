@@ -1,6 +1,7 @@
 """Inspections of sentences, as objects that a notebook can plot and save."""
 
 import io
+import math
 import warnings
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,8 +34,11 @@ class InspectedSentence(RoutedSentence):
         Raises:
             LabError: the view or the choice does not exist.
         """
-        shown = self.view(view or "view") if view or not self.views else self.views[0]
-        return plot_view(shown, self.arrays, {axis: str(label) for axis, label in choices.items()})
+        views = {shown.name: shown for shown in self.views}
+        name = view or next(iter(views), "view")
+        if name not in views:
+            raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
+        return plot_view(views[name], self.arrays, {axis: str(label) for axis, label in choices.items()})
 
     def save(self, path: Union[str, Path]) -> None:
         """Write an `.npz` of every array.
@@ -42,11 +46,10 @@ class InspectedSentence(RoutedSentence):
         For each array `NAME`, the file has `NAME.axes`, the names of its dimensions, and for each dimension
         `NAME.AXIS`, its labels. `source` and `target` are the subwords.
         """
-        content: Dict[str, Any] = {"source": np.array(self.source), "target": np.array(self.target)}
+        content: Dict[str, Any] = {"source": self.source, "target": self.target}
         for name, array in self.arrays.items():
-            content[name] = array.values
-            content[f"{name}.axes"] = np.array(list(array.axes))
-            content.update({f"{name}.{axis}": np.array(labels) for axis, labels in array.axes.items()})
+            content |= {name: array.values, f"{name}.axes": list(array.axes)}
+            content |= {f"{name}.{axis}": labels for axis, labels in array.axes.items()}
         archive = io.BytesIO()
         np.savez_compressed(archive, **content)
         write_whole(path, archive.getvalue())
@@ -70,21 +73,18 @@ def inspect_sources(
             dictionaries differ.
     """
     _require_readable([hub] if against is None else [hub, against], sources)
-    origin = Origin(
-        model=describe_model(hub),
-        against=None if against is None else describe_model(against),
-        data=getattr(hub, "data", None) or getattr(hub.task.cfg, "data", None),
-        language=getattr(hub.task.cfg, "target_lang", None) or "",
-        beam=beam,
-        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-    )
+    models = describe_model(hub), None if against is None else describe_model(against)
+    data = getattr(hub, "data", None) or getattr(hub.task.cfg, "data", None)
+    language, date = getattr(hub.task.cfg, "target_lang", None) or "", datetime.now(UTC)
+    origin = Origin(*models, data, language, beam, date.strftime("%Y-%m-%d %H:%M UTC"))
+    longest = math.inf if against is None else against.models[0].max_positions()[1]
     for source in sources:
         tokens = source.tokens.to(hub.device)
         target = generate(hub, tokens, beam)[0]["tokens"]
-        if against is not None and len(target) > against.models[0].max_positions()[1]:
+        if len(target) > longest:
             raise LabError(
                 f"sentence {source.number}: its translation has {len(target)} subwords, more than the "
-                f"{against.models[0].max_positions()[1]} of the model in --against; leave the sentence out"
+                f"{longest} of the model in --against; leave the sentence out"
             )
         words = tuple(hub.tgt_dict[token] for token in target.tolist())
         sentence = Sentence(tokens.unsqueeze(0), target.unsqueeze(0), source.words, words)
@@ -92,17 +92,10 @@ def inspect_sources(
         if against is not None:
             others = gather_arrays(against.models[0], sentence)
             arrays.update({OTHER + name: array for name, array in others.items()})
-        yield InspectedSentence(
-            source.number,
-            source.collection,
-            source.words,
-            words,
-            text_of(hub, target),
-            source.reference,
-            arrays,
-            origin,
-            None if against is None else text_of(against, generate(against, tokens, beam)[0]["tokens"]),
-        )
+        other = None if against is None else text_of(against, generate(against, tokens, beam)[0]["tokens"])
+        subwords, text = (source.words, words), text_of(hub, target)
+        number, collection = source.number, source.collection
+        yield InspectedSentence(number, collection, *subwords, text, source.reference, arrays, origin, other)
 
 
 def _require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[SourceSentence]) -> None:
@@ -110,13 +103,11 @@ def _require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[S
     if any(len(hub.models) > 1 for hub in hubs):
         raise LabError("an ensemble of several checkpoints cannot be inspected; inspect one checkpoint at a time")
     longest = min(hub.models[0].max_positions()[0] for hub in hubs)
-    for source in sources:
-        if len(source.tokens) < 2:
-            raise LabError(f"sentence {source.number} is empty; remove it")
-        if len(source.tokens) > longest:
-            raise LabError(
-                f"sentence {source.number} has {len(source.tokens)} subwords, more than the model's {longest}; cut it"
-            )
+    for number, size in ((source.number, len(source.tokens)) for source in sources):
+        if size < 2:
+            raise LabError(f"sentence {number} is empty; remove it")
+        if size > longest:
+            raise LabError(f"sentence {number} has {size} subwords, more than the model's {longest}; cut it")
     if any(hub.src_dict != first.src_dict or hub.tgt_dict != first.tgt_dict for hub in others):
         raise LabError("--against: the two models have different dictionaries; compare models of one data folder")
 

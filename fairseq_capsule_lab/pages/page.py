@@ -5,10 +5,10 @@ import html
 import math
 import re
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import cache
-from typing import Any, Dict, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Union
 
 import matplotlib
 import numpy as np
@@ -92,41 +92,34 @@ def _page(inspection: RoutedSentence, summary: Optional[Dict[str, Any]], digits:
         style=read("page.css"),
         navigation=read("navigation.html") if listed else "",
         source=html.escape(inspection.text),
-        texts=_rows(_texts(inspection)),
-        about=_rows(_about(inspection)),
+        texts=_texts(inspection),
+        about=_about(inspection),
         data=embedded(content),
         sentences=f'<script src="{SENTENCES}"></script>' if listed else "",
         script=_script(),
     )
 
 
-def _texts(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
-    """The entries of the header for the sentence: names and HTML."""
-    yield "translation", _with_score(inspection, inspection.translation)
-    if inspection.other_translation is not None:
-        yield "other translation", _with_score(inspection, inspection.other_translation)
+def _texts(inspection: RoutedSentence) -> str:
+    """The header of the sentence."""
+    translations = {"translation": inspection.translation, "other translation": inspection.other_translation}
+    texts = {name: f"<bdi>{html.escape(text)}</bdi>" for name, text in translations.items() if text is not None}
+    for name in texts:
+        if score := inspection.score(translations[name]):
+            texts[name] += f' <span class="score">BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}</span>'
     if inspection.reference is not None:
-        yield "reference", f"<bdi>{html.escape(inspection.reference)}</bdi>"
+        texts["reference"] = f"<bdi>{html.escape(inspection.reference)}</bdi>"
+    return _rows(texts)
 
 
-def _with_score(inspection: RoutedSentence, translation: str) -> str:
-    score = inspection.score(translation)
-    shown = "" if score is None else f' <span class="score">BLEU {score.bleu:.1f}, chrF {score.chrf:.1f}</span>'
-    return f"<bdi>{html.escape(translation)}</bdi>{shown}"
-
-
-def _about(inspection: RoutedSentence) -> Iterator[Tuple[str, str]]:
-    """The entries of the header for models and data: names and HTML."""
-    origin = inspection.origin
-    yield "model", _model(origin.model)
-    if origin.against is not None:
-        yield "other model", _model(origin.against)
-    if origin.data:
-        yield "data", html.escape(f"{origin.data}, {inspection.collection} {inspection.number}")
-    else:
-        yield "sentence", html.escape(f"{inspection.collection} {inspection.number}")
-    yield "beam", str(origin.beam)
-    yield "date", html.escape(origin.date)
+def _about(inspection: RoutedSentence) -> str:
+    """The header of models and data."""
+    origin, sentence = inspection.origin, f"{inspection.collection} {inspection.number}"
+    data = {"data": f"{origin.data}, {sentence}"} if origin.data else {"sentence": sentence}
+    models = {"model": origin.model, "other model": origin.against}
+    described = {name: _model(model) for name, model in models.items() if model}
+    texts = {**data, "beam": str(origin.beam), "date": origin.date}
+    return _rows(described | {name: html.escape(text) for name, text in texts.items()})
 
 
 def _model(model: InspectedModel) -> str:
@@ -135,8 +128,8 @@ def _model(model: InspectedModel) -> str:
     return f"{name} {model.parameters:,} parameters.{checkpoint}"
 
 
-def _rows(pairs: Iterable[Tuple[str, str]]) -> str:
-    return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in pairs)
+def _rows(texts: Mapping[str, str]) -> str:
+    return "\n".join(f"<div><dt>{name}</dt> <dd>{content}</dd></div>" for name, content in texts.items())
 
 
 def _with_difference(panel: Panel, arrays: Mapping[str, NamedArray]) -> Iterator[Dict[str, Any]]:

@@ -42,9 +42,7 @@ class SourceSentence:
     collection: str = "text"
 
 
-def sentences_of_text(
-    hub: GeneratorHubInterface, lines: Sequence[str], collection: str = "text"
-) -> List[SourceSentence]:
+def sentences_of_text(hub: GeneratorHubInterface, lines: List[str], collection: str = "text") -> List[SourceSentence]:
     """Lines of raw text, numbered from 1; `collection` as in `SourceSentence`."""
     sentences = []
     for number, line in enumerate(lines, start=1):
@@ -69,10 +67,9 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     for number in numbers:
         if not 0 <= number < count:
             raise LabError(f"--ids {number}: split {split} has {count} sentences; give numbers from 0 to {count - 1}")
-        tokens = dataset.src[number]
         reference = None if dataset.tgt is None else text_of(hub, dataset.tgt[number])
-        words = tuple(hub.src_dict[token] for token in tokens.tolist())
-        sentences.append(SourceSentence(number, tokens, words, reference, split))
+        words = tuple(hub.src_dict[token] for token in dataset.src[number].tolist())
+        sentences.append(SourceSentence(number, dataset.src[number], words, reference, split))
     return sentences
 
 
@@ -94,16 +91,13 @@ def score_of(translation: str, reference: str, language: str) -> SentenceScore:
 
 def text_of(hub: GeneratorHubInterface, tokens: Tensor) -> str:
     """Target tokens as text. Subwords are joined also if the hub has no subword settings."""
-    return _join(hub.decode(tokens))
+    line = hub.decode(tokens)
+    return post_process(line, subwords_of([line]))
 
 
 def plain(words: Sequence[str]) -> str:
-    """A line of subwords, with end of sentence, as text."""
-    return _join(" ".join(words[:-1]))
-
-
-def _join(line: str) -> str:
-    """A line of subwords of subword-nmt or SentencePiece as text."""
+    """A line of subwords of subword-nmt or SentencePiece, with end of sentence, as text."""
+    line = " ".join(words[:-1])
     return post_process(line, subwords_of([line]))
 
 
@@ -140,12 +134,9 @@ def describe_model(hub: GeneratorHubInterface) -> InspectedModel:
     """Describe the model of a hub."""
     model, config = hub.models[0], hub.cfg.model
     architecture = getattr(config, "_name", None) or getattr(config, "arch", None) or type(model).__name__
-    return InspectedModel(
-        architecture=str(architecture),
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        mechanisms=tuple(mechanism.summary for mechanism in active_mechanisms(config)),
-        checkpoint=getattr(hub, "checkpoint", None),
-    )
+    parameters = sum(parameter.numel() for parameter in model.parameters())
+    summaries = tuple(mechanism.summary for mechanism in active_mechanisms(config))
+    return InspectedModel(str(architecture), parameters, summaries, getattr(hub, "checkpoint", None))
 
 
 @dataclass(frozen=True)
@@ -190,16 +181,11 @@ class RoutedSentence:
     other_translation: Optional[str] = None
 
     def __repr__(self) -> str:
-        lines = [
-            f"sentence {self.number}: {len(self.source)} subwords, {len(self.target)} of the translation",
-            f"source       {self.text}",
-            f"translation  {self.translation}",
-            f"views        {', '.join(view.name for view in self.views) or 'none'}",
-            f"arrays       {', '.join(self.arrays)}",
-        ]
-        if self.reference is not None:
-            lines.insert(3, f"reference    {self.reference}")
-        return "\n".join(lines)
+        texts = {"source": self.text, "translation": self.translation, "reference": self.reference}
+        texts |= {"views": ", ".join(view.name for view in self.views) or "none", "arrays": ", ".join(self.arrays)}
+        lines = [f"{name:11}  {text}" for name, text in texts.items() if text is not None]
+        first = f"sentence {self.number}: {len(self.source)} subwords, {len(self.target)} of the translation"
+        return "\n".join([first, *lines])
 
     @property
     def views(self) -> Tuple[View, ...]:
@@ -221,10 +207,3 @@ class RoutedSentence:
         if self.reference is None:
             return None
         return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
-
-    def view(self, name: str) -> View:
-        """The view with this name; raises a LabError if the model does not have it."""
-        views = {view.name: view for view in self.views}
-        if name not in views:
-            raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
-        return views[name]

@@ -5,8 +5,9 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
 
 import yaml
 
@@ -91,18 +92,13 @@ class Table:
     def name(self) -> str:
         return self.source.stem
 
-    @property
-    def is_figure(self) -> bool:
-        """Whether it is a figure in the paper. Such a one is always drawn."""
-        return "-figure" in self.name
-
     def row(self, label: str) -> Row:
         """The row with this label; raises a LabError if there is none."""
-        for row in self.rows:
-            if row.label == label:
-                return row
-        rows = "; ".join(row.label for row in self.rows if row.run)
-        raise LabError(f"{self.name} has no row {label!r}; its rows are: {rows}")
+        rows = {row.label: row for row in self.rows}
+        if label not in rows:
+            known = "; ".join(row.label for row in self.rows if row.run)
+            raise LabError(f"{self.name} has no row {label!r}; its rows are: {known}")
+        return rows[label]
 
     def to_run(self, labels: Optional[List[str]] = None) -> List[Row]:
         """The rows that can be run, or of these the ones in `labels`.
@@ -110,19 +106,17 @@ class Table:
         Raises:
             LabError: an unknown row, or one that the paper quotes from other work.
         """
-        for row in map(self.row, labels or ()):
-            if row.run is None:
-                raise LabError(f"{self.name}: {row.label!r} is quoted from another paper and cannot be run")
+        for label in (row.label for row in map(self.row, labels or ()) if row.run is None):
+            raise LabError(f"{self.name}: {label!r} is quoted from another paper and cannot be run")
         return [row for row in self.rows if row.run and (not labels or row.label in labels)]
 
 
 def table_names() -> List[str]:
     """The names of all definitions; raises a LabError outside a checkout, which holds them."""
-    names = sorted(path.stem for path in (CONFIGS / "tables").glob("*.yaml"))
+    folder = CONFIGS / "tables"
+    names = sorted(path.stem for path in folder.glob("*.yaml"))
     if not names:
-        raise LabError(
-            f"{CONFIGS / 'tables'}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)"
-        )
+        raise LabError(f"{folder}: no tables; they belong to a checkout of fairseq-capsule (pip install -e)")
     return names
 
 
@@ -137,7 +131,11 @@ def load_table(name: str) -> Table:
     paper, papers = content.get("paper") or "", read_yaml(PAPERS)
     if paper and paper not in papers:
         raise LabError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
-    columns = tuple(_column(path, label, spec) for label, spec in content["columns"].items())
+    columns = []
+    for label, column in content["columns"].items():
+        spec = _checked(path, f"column {label!r}", column, COLUMN, required=("corpus", "measure"))
+        splits = (spec.get("splits") or "test").split()
+        columns.append(Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple(splits)))
     specs = {label: _checked(path, f"row {label!r}", spec or {}, ROW) for label, spec in content["rows"].items()}
     against = content.get("against")
     exempt = {against, specs.get(against, {}).get("on")}  # the row of all comparisons, and its baseline
@@ -151,16 +149,8 @@ def load_table(name: str) -> Table:
     for label, number in Counter(row.label for row in rows).items():
         if number > 1:
             raise LabError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
-    table = Table(
-        path,
-        content["title"],
-        paper,
-        papers.get(paper, ""),
-        columns,
-        rows,
-        _figure(path, content.get("figure"), columns, rows),
-        tuple(content.get("notes") or ()),
-    )
+    figure, notes = _figure(path, content.get("figure"), columns, rows), tuple(content.get("notes") or ())
+    table = Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
     _require_short_chains(table)
     for key, parts in (("columns", columns), ("rows", rows)):
         if not parts:
@@ -196,7 +186,10 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 class _Loader(TEXT_LOADER):
-    """Refuses a repeated key. PyYAML keeps only the last of its values."""
+    """Reads `null` as None, and refuses a repeated key. PyYAML keeps only the last of its values."""
+
+    def construct_scalar(self, node: yaml.ScalarNode) -> Optional[str]:
+        return None if node.value == "null" else super().construct_scalar(node)
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> Dict[Any, Any]:
         keys: Set[str] = set()
@@ -205,7 +198,7 @@ class _Loader(TEXT_LOADER):
                 line = key.start_mark.line + 1
                 raise yaml.YAMLError(f"line {line}: the key {key.value!r} is repeated; rename or delete one")
             keys.add(key.value)
-        return super().construct_mapping(node, deep)
+        return {"null" if key is None else key: value for key, value in super().construct_mapping(node, deep).items()}
 
 
 def read_yaml(path: Path) -> Dict[str, Any]:
@@ -216,22 +209,9 @@ def read_yaml(path: Path) -> Dict[str, Any]:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MOST_LEVELS:
                 raise LabError(f"{path}: nested more than {MOST_LEVELS} levels deep; a table needs four")
-        return _without_null(yaml.load(text, _Loader))
+        return yaml.load(text, _Loader)
     except (yaml.YAMLError, ValueError, TypeError) as error:
         raise LabError(f"{path}: {' '.join(str(error).split())}") from error
-
-
-def _without_null(node: Any) -> Any:
-    if isinstance(node, dict):
-        return {key: _without_null(value) for key, value in node.items()}
-    if isinstance(node, list):
-        return [_without_null(value) for value in node]
-    return None if node == "null" else node
-
-
-def _column(path: Path, label: str, spec: Any) -> Column:
-    spec = _checked(path, f"column {label!r}", spec, COLUMN, required=("corpus", "measure"))
-    return Column(label, spec["measure"], tuple(spec["corpus"].split()), tuple((spec.get("splits") or "test").split()))
 
 
 def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], columns: int) -> Iterator[Row]:
@@ -260,7 +240,7 @@ def _rows(path: Path, label: str, spec: Dict[str, Any], against: Optional[str], 
         yield Row(name, words, *others, tuple(figures) + (None,) * (columns - len(figures)), at)
 
 
-def _figure(path: Path, spec: Any, columns: Tuple[Column, ...], rows: Tuple[Row, ...]) -> Mapping[str, str]:
+def _figure(path: Path, spec: Any, columns: Sequence[Column], rows: Sequence[Row]) -> Mapping[str, str]:
     if not spec:
         return {}
     figure = _checked(path, "figure", spec, FIGURE, required=("x",))
@@ -276,29 +256,22 @@ def _figure(path: Path, spec: Any, columns: Tuple[Column, ...], rows: Tuple[Row,
 
 def _require_short_chains(table: Table) -> None:
     """Raise a LabError if rows need each other in a circle or a long chain, or a row that does not exist."""
+    needs = {row.label: [label for label in (row.on, row.teacher, row.against) if label] for row in table.rows}
+    for row, label in ((row, label) for row, labels in needs.items() for label in labels):
+        if table.row(label).run is None:
+            raise LabError(f"{table.name}: {row} needs {label}, which has no 'run'; add it")
     lengths: Dict[str, int] = {}  # of the longest chain from a row on
-
-    def length(row: Row, above: Words) -> int:
-        if row.label in above:
-            raise LabError(f"{table.name}: {' needs '.join((*above, row.label))}: the rows need each other in a circle")
-        if len(above) + lengths.get(row.label, 1) > MOST_CHAINED:
-            first = (*above, row.label)[0]
-            raise LabError(
-                f"{table.name}: {first} needs a chain of more than {MOST_CHAINED} rows; let it start from, learn from "
-                "or be compared with an earlier one"
-            )
-        if row.label not in lengths:
-            longest = 0
-            for label in filter(None, (row.on, row.teacher, row.against)):
-                needed = table.row(label)
-                if needed.run is None:
-                    raise LabError(f"{table.name}: {row.label} needs {label}, which has no 'run'; add it")
-                longest = max(longest, length(needed, (*above, row.label)))
-            lengths[row.label] = longest + 1
-        return lengths[row.label]
-
-    for row in table.rows:
-        length(row, ())
+    try:
+        for row in TopologicalSorter(needs).static_order():
+            lengths[row] = 1 + max((lengths[label] for label in needs[row]), default=0)
+    except CycleError as error:
+        circle = " needs ".join(reversed(error.args[1]))
+        raise LabError(f"{table.name}: {circle}: the rows need each other in a circle") from error
+    for row in (row for row, length in lengths.items() if length > MOST_CHAINED):
+        raise LabError(
+            f"{table.name}: {row} needs a chain of more than {MOST_CHAINED} rows; let it start from, learn from "
+            "or be compared with an earlier one"
+        )
 
 
 def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:

@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
+from fairseq_capsule.data.rouge import ROUGE_TYPES
 from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.evaluation.external import DIGITS
 from fairseq_capsule_lab.evaluation.scores import DIACRITICS_OPTIONAL
 from fairseq_capsule_lab.runs.folder import BEST_SCORE, MOST, possible
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, Table
-from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, composed_of, task_of
+from fairseq_capsule_lab.tables.runs import GIVEN, Run, composed_of, task_of
 
 
 @dataclass(frozen=True)
@@ -40,11 +41,7 @@ class RunMeasure:
     most: float = MOST
 
     def figures(self, report: Dict[str, Any]) -> Dict[str, float]:
-        """The figures in a report by the number of source words; by "" if there is one.
-
-        Raises:
-            ValueError: a figure is impossible.
-        """
+        """The figures in a report by the number of source words; by "" if there is one. Errors as in `figure`."""
         figures = self.read(report) if self.by_words else {"": self.read(report)}
         return {point: self.figure(figure) for point, figure in figures.items()}
 
@@ -82,37 +79,35 @@ TIMED, PAIRED, SCORED = (
 )
 
 
-def command(source: str, run: Run, places: Places) -> List[str]:
+def command(source: str, run: Run) -> List[Any]:
     """The command of a source for a run, as a list of words."""
-    folder, corpus, setting = places.folder(run), places.corpus(run), run.setting
-    task, benchmarks = task_of(run), REPOSITORY / "benchmarks"
+    task, tokenised, benchmarks = task_of(run), run.corpus / "tokenised", REPOSITORY / "benchmarks"
     arch, model = model_options(run) if source in TIMED else ("", [])
     values: Dict[str, Sequence[Any]] = {
-        "checkpoint": [places.checkpoint(run)],
-        "bin": [corpus / "bin"],
-        "out": [folder.path / "measures"],
-        "before": [places.folder(run.baseline).evaluation("test").translations] if run.baseline else [],
-        "generated": [folder.evaluation("test").translations],
-        "source": [corpus / "tokenised" / f"train.{task.source_lang}"],
-        "target": [corpus / "tokenised" / f"train.{task.target_lang}"],
-        "case": ["--lowercase"] if "--lowercase" in setting.decode else [],
-        "lang": ["--lang", task.target_lang],
-        "python": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules of their folder
-        "plugin": plugin_option(run, places),
-        "arch": [arch],
-        "model": model,
-        "throughput": setting.throughput,
-        "latency": setting.latency,
-        **{name: [benchmarks / name] for name in ("throughput.py", "latency.py")},
+        "{checkpoint}": [run.checkpoint],
+        "{bin}": [run.corpus / "bin"],
+        "{out}": [run.folder.path / "measures"],
+        "{before}": [run.baseline.folder.evaluation("test").translations] if run.baseline else [],
+        "{generated}": [run.folder.evaluation("test").translations],
+        "{source}": [tokenised / f"train.{task.source_lang}"],
+        "{target}": [tokenised / f"train.{task.target_lang}"],
+        "{case}": ["--lowercase"] if "--lowercase" in run.setting.decode else [],
+        "{lang}": ["--lang", task.target_lang],
+        "{python}": ["env", "PYTHONSAFEPATH=", "python"],  # scripts set it, but benchmarks import modules beside them
+        "{plugin}": plugin_option(run),
+        "{arch}": [arch],
+        "{model}": model,
+        "{throughput}": run.setting.throughput,
+        "{latency}": run.setting.latency,
+        "{throughput.py}": [benchmarks / "throughput.py"],
+        "{latency.py}": [benchmarks / "latency.py"],
     }
-    pieces = ((word, re.fullmatch(r"\{(.+)\}", word)) for word in SOURCES[source].split())
-    return [str(value) for word, name in pieces for value in (values[name[1]] if name else [word])]
+    return [value for word in SOURCES[source].split() for value in values.get(word, [word])]
 
 
-def plugin_option(run: Run, places: Places) -> List[str]:
+def plugin_option(run: Run) -> List[str]:
     """The option of a command that loads or builds the model of a run."""
-    plugin = places.user_dir(run)
-    return ["--user-dir", str(plugin)] if plugin else []
+    return ["--user-dir", str(run.plugin)] if run.plugin else []
 
 
 def model_options(run: Run) -> Tuple[str, List[str]]:
@@ -143,19 +138,14 @@ def _changed(sign: int) -> Callable[[Dict[str, Any]], float]:
     return lambda report: 100 * fmean(sign * row["difference"] > 0 for row in report["rows"])
 
 
-def _by_words(source: str, key: str, digits: int = 2, most: float = BEST_SCORE) -> RunMeasure:
-    def read(report: Dict[str, Any]) -> Dict[str, float]:
-        return {row["words"]: row[key] for row in report["rows"]}
-
-    return RunMeasure(source, read, digits, by_words=True, most=most)
+def _by_words(key: str) -> Callable[[Dict[str, Any]], Dict[str, float]]:
+    return lambda report: {row["words"]: row[key] for row in report["rows"]}
 
 
 MEASURES: Dict[str, RunMeasure] = {
     "bleu": _score("tokenised_bleu"),
     "bleu_without_diacritics": _score("tokenised_bleu_without_diacritics"),
-    **{
-        name: _score(name) for name in ("compound_split_bleu", "detokenised_bleu", "chrf", "rouge1", "rouge2", "rougeL")
-    },
+    **{name: _score(name) for name in ("compound_split_bleu", "detokenised_bleu", "chrf", *ROUGE_TYPES)},
     "parameters": RunMeasure("size", lambda report: report["models"][0]["parameters"], 0),
     "parameters_without_embeddings": RunMeasure(
         "size", lambda report: report["models"][0]["parameters"] - report["models"][0]["embeddings"], 0
@@ -181,10 +171,10 @@ MEASURES: Dict[str, RunMeasure] = {
     "capsule_entropy": RunMeasure("capsules", _statistic("aggregation_entropy"), 3, most=1),
     "better_sentences": RunMeasure("cases", _changed(1), 1, most=100),
     "worse_sentences": RunMeasure("cases", _changed(-1), 1, most=100),
-    "bleu_by_length": _by_words("lengths", "bleu"),
-    "ratio_by_length": _by_words("lengths", "length_ratio", 3, MOST),
-    "bleu_by_length_group": _by_words("length-groups", "bleu"),
-    "bleu_longer_than": _by_words("longer-than", "bleu"),
+    "bleu_by_length": RunMeasure("lengths", _by_words("bleu"), by_words=True, most=BEST_SCORE),
+    "ratio_by_length": RunMeasure("lengths", _by_words("length_ratio"), 3, by_words=True),
+    "bleu_by_length_group": RunMeasure("length-groups", _by_words("bleu"), by_words=True, most=BEST_SCORE),
+    "bleu_longer_than": RunMeasure("longer-than", _by_words("bleu"), by_words=True, most=BEST_SCORE),
 }
 EXTERNAL = re.compile(r"external/(\w[\w.+=-]*)")
 
@@ -208,8 +198,8 @@ def require_measures(table: Table) -> None:
                 f"{', '.join([*MEASURES, 'external/NAME'])}"
             )
     axis = table.figure.get("x", "rows")
-    by_words = any(measure_of(column.measure).by_words for column in table.columns)
-    if not by_words and axis != "rows" and not {"y", "series"} & set(table.figure):
+    has_axis = axis == "rows" or {"y", "series"} & set(table.figure)
+    if not has_axis and not any(measure_of(column.measure).by_words for column in table.columns):
         raise LabError(
             f"{table.source}: figure: no column has several points over {axis!r}; add one, such as bleu_by_length, "
             "or give y or series"

@@ -4,19 +4,22 @@ import html
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple
 
 from matplotlib.figure import Figure as Plot
 
-from fairseq_capsule_lab.analysis.charts import lines, points, scatter
+from fairseq_capsule_lab.analysis import charts, reports
 from fairseq_capsule_lab.analysis.reports import Report, escaped
-from fairseq_capsule_lab.evaluation.seeds import Effect
+from fairseq_capsule_lab.errors import LabError
 from fairseq_capsule_lab.files import write_whole
-from fairseq_capsule_lab.tables.definitions import Row, Table
+from fairseq_capsule_lab.runs.training_log import read_training_log
+from fairseq_capsule_lab.tables.definitions import Table
 from fairseq_capsule_lab.tables.measures import RATIOS, measure_of
-from fairseq_capsule_lab.tables.results import Figures, Results
+from fairseq_capsule_lab.tables.results import Figures, Results, trained_seeds
+from fairseq_capsule_lab.tables.runs import GIVEN, Places, run_of
+from fairseq_capsule_lab.tables.scales import Scale
 
-NOTHING = ""
+FROM_SCRATCH, FINE_TUNED = "NLL in bits, from scratch", "NLL in bits, fine-tuned"
 _PLACE = re.compile(r"-(table|figure)(\d+)$")
 
 
@@ -42,41 +45,32 @@ class Line:
 
 def csv_lines(results: Results) -> List[Line]:
     """Every figure of a table, ours and the paper's."""
-    return [
-        Line(
-            row.label,
-            column,
-            point,
-            paper,
-            figures.mean,
-            figures.spread,
-            len(figures.values),
-            figures.difference,
-            " ".join(f"{p:.4f}" for p in figures.ps),
-            *_of_effect(figures.effect),
-            figures.missing or None,
-        )
-        for row in results.table.rows
-        for column, paper, ours in _of_row(results, row)
-        for point, figures in ours.items()
-    ]
+    made = []
+    for row in results.table.rows:
+        for column, paper, ours in zip(results.table.columns, row.paper, results.of(row)):
+            for point, figures in ours.items():
+                effect, ps = figures.effect, " ".join(f"{p:.4f}" for p in figures.ps)
+                cells: List[Any] = [row.label, column.label, point, paper, figures.mean, figures.spread]
+                of_effect = (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else [None] * 4
+                cells += [len(figures.values), figures.difference, ps, *of_effect, figures.missing or None]
+                made.append(Line(*cells))
+    return made
 
 
 def markdown(results: Results) -> str:
     """The table, with notes under it: corpora, signatures, and what is missing."""
     table = results.table
-    header = [("", NOTHING)]
+    body = [[""], ["---"], *([escaped(row.label)] for row in table.rows)]
     for number, column in enumerate(table.columns):
-        header += [(column.label, ", the paper's")] if _is_printed(results, number) else []
-        header += [(column.label, _point(point) + ", ours") for point in _points(results, number)]
-    body = [[escaped(label) + escaped(kind) for label, kind in header], ["---"] * len(header)]
-    for row in table.rows:
-        cells = [escaped(row.label)]
-        for number, (_, paper, ours) in enumerate(_of_row(results, row)):
-            cells += [paper or NOTHING] if _is_printed(results, number) else []
-            digits = measure_of(table.columns[number].measure).digits
-            cells += [_cell(ours.get(point) or ours.get(""), digits) for point in _points(results, number)]
-        body.append(cells)
+        ours, digits = [results.of(row)[number] for row in table.rows], measure_of(column.measure).digits
+        printed = [row.paper[number] or "" for row in table.rows]
+        columns = [(", the paper's", printed)] if any(printed) else []
+        for point in _points(results, number):
+            cells = [_cell(points.get(point) or points.get(""), digits) for points in ours]
+            columns.append((_point(point) + ", ours", cells))
+        for kind, cells in columns:
+            for line, cell in zip(body, [escaped(column.label) + escaped(kind), "---", *cells]):
+                line.append(cell)
     match = _PLACE.search(table.name)
     place = f": {match[1].title()} {match[2]}" if match else ""
     paper = f"{table.paper_title}{place}. " if table.paper else ""
@@ -86,59 +80,49 @@ def markdown(results: Results) -> str:
 
 def plot(results: Results) -> Optional[Plot]:
     """The plot; None if the definition has no figure, or if there are no results yet."""
-    table, columns = results.table, list(enumerate(results.table.columns))
-    if not table.figure or not any(f.values for cells in results.cells.values() for p in cells for f in p.values()):
+    table, cells = results.table, results.cells
+    if not table.figure or not any(f.values for of_row in cells.values() for p in of_row for f in p.values()):
         return None
     axis = table.figure["x"]
-    if axis == "rows":
-        ours = {
-            column.label: {row: cells[c].get("", Figures()) for row, cells in results.cells.items()}
-            for c, column in columns
-        }
-        means = {label: {row: figures.mean for row, figures in rows.items()} for label, rows in ours.items()}
-        spreads = {label: {row: figures.spread or 0 for row, figures in rows.items()} for label, rows in ours.items()}
-        return points(means, spreads, table.title)
     if "y" in table.figure:
         return _over_a_column(results, axis, table.figure["y"])
     if "series" in table.figure:
         return _grid(results, axis, table.figure["series"])
-    panels, ticks = {}, next(filter(any, (_points(results, c) for c, _ in columns)), None)
+    panels: Dict[str, Dict[str, Any]] = {column.label: {} for column in table.columns}
+    if axis == "rows":
+        for row, of_row in cells.items():
+            for panel, of_column in zip(panels.values(), of_row):
+                figures = of_column.get("", Figures())
+                panel[row] = (figures.mean, figures.spread or 0)
+        return charts.points(panels, table.title)
+    ticks = next(filter(any, (_points(results, number) for number in range(len(panels)))), None)
     if not ticks:
         return None
-    for c, column in columns:
-        series = {label: [_mean(cells[c], tick) for tick in ticks] for label, cells in results.cells.items()}
-        drawn = {label: values for label, values in series.items() if any(v is not None for v in values)}
-        panels.update({column.label: drawn} if drawn else {})
-    return lines(panels, ticks, axis, table.title)
+    for row, of_row in cells.items():
+        for panel, of_column in zip(panels.values(), of_row):
+            values = [of_column.get(tick, Figures()).mean for tick in ticks]
+            panel.update({row: values} if any(value is not None for value in values) else {})
+    return charts.lines({label: panel for label, panel in panels.items() if panel}, ticks, axis, table.title)
 
 
 def write(results: Results, folder: Path, figure: bool = False) -> List[Path]:
     """Write NAME.md and .csv, and with `figure`, or for a paper's figure, .png and .svg; returns their paths."""
-    drawn = plot(results) if figure or results.table.is_figure else None
+    drawn = plot(results) if figure or "-figure" in results.table.name else None
     return Report(results.table.name, markdown(results), csv_lines(results), drawn).write(folder)
 
 
 def write_page(table: Table, folder: Path, logs: Sequence[Path]) -> Path:
     """Write one page with the files of a table that `write` wrote and the logs of its trainings."""
-    parts = [(path.name, path) for path in (folder / f"{table.name}.{kind}" for kind in ("md", "csv"))]
-    parts += [(str(log.parent.relative_to(folder.parent)), log) for log in logs]
-    drawn = folder / f"{table.name}.svg"
+    *tables, drawn, page = (folder / f"{table.name}.{kind}" for kind in ("md", "csv", "svg", "html"))
     text = f"<!doctype html><meta charset=utf-8><title>{html.escape(table.title)}</title>"
-    if drawn.is_file():
-        picture = drawn.read_text(encoding="utf-8")
-        text += picture[picture.index("<svg") :]
-    for number, (name, path) in enumerate(parts):
+    text += "".join(drawn.read_text(encoding="utf-8").partition("<svg")[1:]) if drawn.is_file() else ""
+    parts = {path.name: path for path in tables} | {str(log.parent.relative_to(folder.parent)): log for log in logs}
+    for number, (name, path) in enumerate(parts.items()):
         content = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
         opened = "" if number else " open"
         text += f"<details{opened}><summary>{html.escape(name)}</summary><pre>{html.escape(content)}</pre></details>"
-    write_whole(folder / f"{table.name}.html", text.encode())
-    return folder / f"{table.name}.html"
-
-
-def _of_row(results: Results, row: Row) -> Iterator[Tuple[str, Optional[str], Dict[str, Figures]]]:
-    """For each column: its label, the paper's figure, our figures."""
-    ours = results.cells.get(row.label, ({"": Figures(missing="")},) * len(results.table.columns))
-    return zip((column.label for column in results.table.columns), row.paper, ours)
+    write_whole(page, text.encode())
+    return page
 
 
 def _points(results: Results, number: int) -> List[str]:
@@ -147,23 +131,17 @@ def _points(results: Results, number: int) -> List[str]:
     return list(dict.fromkeys(point for column in columns for point, f in column.items() if f.values)) or [""]
 
 
-def _is_printed(results: Results, number: int) -> bool:
-    return any(row.paper[number] for row in results.table.rows)
-
-
 def _cell(figures: Optional[Figures], digits: int) -> str:
     if figures is None or (figures.mean is None and not figures.missing):
-        return NOTHING
+        return ""
     if figures.mean is None:
         return "missing"
     cell = f"{figures.mean:,.{digits}f}"
     if figures.spread:
         cell += f" ± {figures.spread:.{digits}f}"
-    if figures.effect:
-        difference, low, high = (
-            f"{value:+.{digits}f}" for value in (figures.effect.difference, figures.effect.low, figures.effect.high)
-        )
-        cell += f" ({difference}, {low} to {high}, p {_p(figures.effect.p_adjusted)})"
+    if effect := figures.effect:
+        difference, low, high = (f"{value:+.{digits}f}" for value in (effect.difference, effect.low, effect.high))
+        cell += f" ({difference}, {low} to {high}, p {_p(effect.p_adjusted)})"
     elif figures.difference is not None:
         ps = ", ".join(map(_p, figures.ps))
         cell += f" ({figures.difference:+.{digits}f}{f', p {ps}' if ps else ''})"
@@ -174,19 +152,13 @@ def _p(p: float) -> str:
     return "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def _of_effect(
-    effect: Optional[Effect],
-) -> Tuple[Optional[float], Optional[float], Optional[float], Optional[float]]:
-    return (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else (None, None, None, None)
-
-
 def _notes(results: Results) -> Iterator[str]:
     table = results.table
     yield from (f"- {escaped(note)}\n" for note in table.notes)
     told: Dict[str, List[str]] = {}
     for column, label, stands_in in zip(table.columns, results.labels, results.stands_in):
-        what_for = [f"{stands_in} stands for {column.corpus[0]}"] if stands_in else []
-        told.setdefault("; ".join([*what_for, *([label] if label else [])]), []).append(column.label)
+        corpus = stands_in and f"{stands_in} stands for {column.corpus[0]}"
+        told.setdefault("; ".join(filter(None, (corpus, label))), []).append(column.label)
     for what, columns in told.items():
         if what:
             yield f"- {escaped(', '.join(columns))}: {what}.\n"
@@ -198,10 +170,11 @@ def _notes(results: Results) -> Iterator[str]:
     if any(len(figures.values) > 1 for figures in ours):
         yield f"- ±: the standard deviation over seeds{_seeds(results)}.\n"
     if compared and any(figures.effect for figures in ours):
+        reports = ", ".join(column.label for column in table.columns if measure_of(column.measure).compared)
         yield (
             f"- In brackets, for several seeds: the mean difference to {_quoted(compared, ' or ')}, its 95% interval "
-            f"over seeds and sentences{_reports(results)}, and its p after Holm's correction for the rows of the "
-            "column.\n"
+            f"over seeds and sentences{f' ({escaped(reports)}: over seeds only)' if reports else ''}, and its p after "
+            "Holm's correction for the rows of the column.\n"
         )
     if compared and any(figures.differences and not figures.effect for figures in ours):
         yield (
@@ -234,11 +207,6 @@ def _seeds(results: Results) -> str:
     return "".join(f"; {text} for {_quoted(labels, ', ')}" for text, (most, labels) in legend if most)
 
 
-def _reports(results: Results) -> str:
-    columns = [column.label for column in results.table.columns if measure_of(column.measure).compared]
-    return f" ({escaped(', '.join(columns))}: over seeds only)" if columns else ""
-
-
 def _quoted(labels: Iterable[str], joint: str) -> str:
     return joint.join(f"*{escaped(label)}*" for label in labels)
 
@@ -248,13 +216,12 @@ def _grid(results: Results, axis: str, series: str) -> Plot:
     table = results.table
     placed = [row for row in table.rows if row.label in results.cells and {axis, series} <= row.at.keys()]
     ticks = list(dict.fromkeys(row.at[axis] for row in placed))
-    panels: Dict[str, Dict[str, List[Optional[float]]]] = {}
-    for c, column in enumerate(table.columns):
-        panel = panels.setdefault(column.label, {})
-        for row in placed:
+    panels: Dict[str, Dict[str, List[Optional[float]]]] = {column.label: {} for column in table.columns}
+    for row in placed:
+        for panel, of_column in zip(panels.values(), results.cells[row.label]):
             values = panel.setdefault(f"{row.at[series]} {series}", [None] * len(ticks))
-            values[ticks.index(row.at[axis])] = _mean(results.cells[row.label][c], "")
-    return lines(panels, ticks, axis, table.title)
+            values[ticks.index(row.at[axis])] = of_column.get("", Figures()).mean
+    return charts.lines(panels, ticks, axis, table.title)
 
 
 def _over_a_column(results: Results, x: str, y: str) -> Plot:
@@ -266,12 +233,53 @@ def _over_a_column(results: Results, x: str, y: str) -> Plot:
         across = 1.0 if over.missing == "" else over.mean
         if across is not None and height.mean is not None:
             places[row] = (across, height.mean, height.spread or 0)
-    return scatter(places, x, y, results.table.title)
-
-
-def _mean(points: Dict[str, Figures], point: str) -> Optional[float]:
-    return points[point].mean if point in points else None
+    return charts.scatter(places, x, y, results.table.title)
 
 
 def _point(point: str) -> str:
     return f", {point} words" if point else ""
+
+
+# --- learning curves -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Point:
+    """The validation NLL of a row, in bits per token, over seeds."""
+
+    row: str = reports.column("system")
+    updates: int = reports.column("updates")
+    seeds: int = reports.column("seeds")
+    mean: float = reports.column("mean", 3)
+    low: float = reports.column("lowest", 3)
+    high: float = reports.column("highest", 3)
+
+
+def curves(table: Table, scale: Scale, places: Places) -> Report:
+    """Read the training logs of all rows.
+
+    Only the updates at which every seed of the row was validated have a point.
+
+    Raises:
+        LabError: no run has a log with a validation.
+    """
+    points: List[Point] = []
+    panels: Dict[str, Dict[str, charts.Band]] = {FROM_SCRATCH: {}, FINE_TUNED: {}}
+    for row in table.to_run():
+        seeds = trained_seeds(scale, places)
+        runs = dict.fromkeys(run_of(table, row, table.columns[0], scale, seed, places) for seed in seeds)
+        logs = [read_training_log(run.folder.path / "train.log") for run in runs if run.config != GIVEN]
+        nlls = [log.validation["nll_loss"] for log in logs if "nll_loss" in log.validation]
+        of_row = []
+        for updates in sorted(set.intersection(*map(set, nlls))) if nlls else ():
+            values = [curve[updates] for curve in nlls]
+            of_row.append(Point(row.label, updates, len(values), sum(values) / len(values), min(values), max(values)))
+        points += of_row
+        if of_row:
+            columns = zip(*((point.updates, point.mean, point.low, point.high) for point in of_row))
+            panels[FINE_TUNED if row.on else FROM_SCRATCH][row.label] = charts.Band(*columns)
+    if not points:
+        raise LabError(f"--curves: no run of {table.name} at scale {scale.name} has a training log in {places.runs}")
+    text = "Validation NLL in bits per token; mean, lowest and highest of the seeds."
+    drawn = charts.bands({label: panel for label, panel in panels.items() if panel}, "updates", table.title)
+    return reports.report(f"{table.name}-curves", table.title, text, points, drawn)

@@ -16,7 +16,7 @@ from fairseq_capsule_lab.evaluation import scores as scoring
 from fairseq_capsule_lab.evaluation import seeds
 from fairseq_capsule_lab.evaluation.external import measure_of_scores, read_scores
 from fairseq_capsule_lab.runs import RunFolder, possible, read_report, read_score_report, reading
-from fairseq_capsule_lab.tables.definitions import Column, Table
+from fairseq_capsule_lab.tables.definitions import Column, Row, Table
 from fairseq_capsule_lab.tables.measures import SCORED, TIMED, applies, measure_of, require_measures
 from fairseq_capsule_lab.tables.runs import Places, Run, compared_runs
 from fairseq_capsule_lab.tables.scales import Scale
@@ -72,10 +72,6 @@ class Sample(NamedTuple):
     p: Optional[float] = None
 
 
-class Missing(Exception):
-    """Why a run has no figure."""
-
-
 @dataclass(frozen=True)
 class Results:
     """All figures of a table.
@@ -93,6 +89,10 @@ class Results:
     labels: Tuple[Optional[str], ...]
     stands_in: Tuple[Optional[str], ...]
 
+    def of(self, row: Row) -> Tuple[Points, ...]:
+        """The points of a row in each column; empty for a row that cannot be run."""
+        return self.cells.get(row.label, ({"": Figures(missing="")},) * len(self.table.columns))
+
 
 def gather(table: Table, scale: Scale, places: Places) -> Results:
     """Collect the figures of every seed that has a folder.
@@ -103,27 +103,31 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """
     require_measures(table)
     places.require_plain(scale)
-    trained = trained_seeds(scale, places)
-    cells: Dict[str, Tuple[Points, ...]] = {}
-    labels: List[Dict[str, Tuple[str, Path]]] = [{} for _ in table.columns]
-    for row in table.to_run():
-        points = []
-        for number, column in enumerate(table.columns):
-            pairs = list(dict.fromkeys(compared_runs(table, row, column, scale, seed, places) for seed in trained))
-            points.append(_points(pairs, column, places))
-            _add_labels(labels[number], pairs, column, places)
-        cells[row.label] = tuple(points)
-    for number in range(len(table.columns)):
-        _correct(cells, number)
-    stands_in = tuple(_stand_in(table.paper, column, scale) for column in table.columns)
-    firsts = tuple(next((label for label, _ in of_splits.values()), None) for of_splits in labels)
-    return Results(table, scale, cells, firsts, stands_in)
+    trained, rows = trained_seeds(scale, places), table.to_run()
+    columns: List[List[Points]] = []
+    labels: List[Optional[str]] = []
+    stands_in: List[Optional[str]] = []
+    for column in table.columns:
+        compared = [[compared_runs(table, row, column, scale, seed, places) for seed in trained] for row in rows]
+        points = [_points(list(dict.fromkeys(pairs)), column) for pairs in compared]
+        with_effect = [of_row for of_row in points if of_row.get("", Figures()).effect]
+        effects = [effect for of_row in with_effect if (effect := of_row[""].effect)]
+        for of_row, effect in zip(with_effect, seeds.holm(effects)):  # correct each p for the number of rows
+            of_row[""] = replace(of_row[""], effect=effect)
+        columns.append(points)
+        labels.append(_label([run for pairs in compared for run, _ in pairs], column))
+        setting = scale.setting(table.paper, column.corpus[0], big=False)
+        missing = ", ".join(split for split in column.splits if split not in setting.splits)
+        corpus = setting.configs + (f" (without {missing})" if missing else "")
+        stands_in.append(corpus if setting.stands_in else None)
+    cells = {row.label: of_row for row, of_row in zip(rows, zip(*columns))}
+    return Results(table, scale, cells, tuple(labels), tuple(stands_in))
 
 
 def trained_seeds(scale: Scale, places: Places) -> List[int]:
     """The seeds that a run at this scale has a folder for, or 1."""
-    folders = (places.runs / scale.name).glob("*/*/seed*")
-    return sorted({int(name[4:]) for name in {path.name for path in folders} if re.fullmatch(r"seed\d+", name)}) or [1]
+    names = {path.name for path in (places.runs / scale.name).glob("*/*/seed*")}
+    return sorted(int(name[4:]) for name in names if re.fullmatch(r"seed\d+", name)) or [1]
 
 
 def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], Any]) -> Optional[Dict[str, float]]:
@@ -140,53 +144,44 @@ def measured(folder: RunFolder, source: str, read: Callable[[Dict[str, Any]], An
         return {name: possible(figure) for name, figure in read(report).items()}
 
 
-def _stand_in(paper: str, column: Column, scale: Scale) -> Optional[str]:
-    setting = scale.setting(paper, column.corpus[0], big=False)
-    missing = [split for split in column.splits if split not in setting.splits]
-    without = f" (without {', '.join(missing)})" if missing else ""
-    return setting.configs + without if setting.stands_in else None
-
-
-def _points(pairs: List[Pair], column: Column, places: Places) -> Points:
+def _points(pairs: List[Pair], column: Column) -> Points:
     read = _score if measure_of(column.measure).score else _report
     samples: Dict[Pair, Sample] = {}
     reasons: List[str] = []
     for run, other in pairs:
         if not applies(column.measure, run):
             return {"": Figures(missing="")}
-        try:
-            samples[run, other] = read(run, other, column, places)
-        except Missing as reason:
-            reasons.append(str(reason))
+        sample = read(run, other, column)
+        if isinstance(sample, str):
+            reasons.append(sample)
+        else:
+            samples[run, other] = sample
     if not samples:
         return {"": Figures(missing=reasons[0])}
     differences = tuple(sample.difference for sample in samples.values() if sample.difference is not None)
     ps = tuple(sample.p for sample in samples.values() if sample.p is not None)
     effect = None
     if len(samples) > 1 and read is _score:
-        effect = _effect(list(samples), column, places)
+        effect = _effect(list(samples), column)
     elif len(differences) == len(samples) > 1:
         effect = seeds.effect(np.array(differences), error_over_sentences=0)
-    values: Dict[str, Tuple[float, ...]] = {}
-    for point, value in ((point, value) for sample in samples.values() for point, value in sample.values.items()):
-        values[point] = (*values.get(point, ()), value)
-    return {point: Figures(of_point, differences, ps, effect) for point, of_point in values.items()}
+    values: Dict[str, List[float]] = {}
+    for point, value in (item for sample in samples.values() for item in sample.values.items()):
+        values.setdefault(point, []).append(value)
+    return {point: Figures(tuple(of_point), differences, ps, effect) for point, of_point in values.items()}
 
 
-def _effect(pairs: List[Pair], column: Column, places: Places) -> Optional[seeds.Effect]:
+def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
     """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
     measure, (run, other) = measure_of(column.measure), pairs[0]
     if other is None:
         return None
-    folder = places.runs / run.compared_folder(other, [run.seed for run, _ in pairs])
     differences, errors = [], []
-    for split in (split for split in column.splits if split in run.setting.splits):
-        path = folder / f"{split}.json"
+    for split in filter(run.setting.splits.__contains__, column.splits):
+        path = run.places.runs / run.comparison(other, [run.seed for run, _ in pairs], split)
         report = read_report(path)
         if measure.external:
-            external = _external(
-                [*(other for _, other in pairs if other), *(run for run, _ in pairs)], split, column, places
-            )
+            external = _external([*(other for _, other in pairs if other), *(run for run, _ in pairs)], split, column)
             scores = seeds.compare_seeds(external, len(pairs)) if external else None
             report = {"scores": {measure.score: list(map(asdict, scores))}} if scores else None
         if report is None:
@@ -202,35 +197,28 @@ def _effect(pairs: List[Pair], column: Column, places: Places) -> Optional[seeds
     return seeds.effect(np.mean(differences, axis=0), math.hypot(*errors) / len(errors))
 
 
-def _correct(cells: Dict[str, Tuple[Points, ...]], number: int) -> None:
-    """Correct the p of all effects of a column for their number."""
-    corrected = [row[number] for row in cells.values() if "" in row[number] and row[number][""].effect]
-    effects = [effect for points in corrected if (effect := points[""].effect)]
-    for points, effect in zip(corrected, seeds.holm(effects)):
-        points[""] = replace(points[""], effect=effect)
+def _score(run: Run, other: Optional[Run], column: Column) -> Sample | str:
+    """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split.
 
-
-def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sample:
-    """The mean over the splits that the corpus has, its difference to the other run's, and p if there is one split."""
-    measure, folder = measure_of(column.measure), places.folder(run)
+    A text says why there is no figure.
+    """
+    measure = measure_of(column.measure)
     values, tests = [], []
     splits = [split for split in column.splits if split in run.setting.splits]
     if not splits:
-        raise Missing(f"{run.setting.data} has no split {', '.join(column.splits)}")
+        return f"{run.setting.data} has no split {', '.join(column.splits)}"
     for split in splits:
-        evaluation = folder.evaluation(split)
+        evaluation = run.folder.evaluation(split)
         scores = evaluation.scores()
         if scores is None:
-            reason = _untrained(run, places) or _reason(folder.path, f"evaluate-{split}")
-            raise Missing(reason or f"{split} is not scored")
-        path = places.runs / run.compared_folder(other, [run.seed]) / f"{split}.json" if other else Path()
+            return _untrained(run) or _reason(run, f"evaluate-{split}") or f"{split} is not scored"
+        path = run.places.runs / run.comparison(other, [run.seed], split) if other else Path()
         compared = read_score_report(path) if other else None
         if measure.external:
-            both = _external([run, other], split, column, places) if other else None
-            external = both or _external([run], split, column, places)
+            external = (_external([run, other], split, column) if other else None) or _external([run], split, column)
             if not external:
                 file = evaluation.external(str(measure.score))
-                raise Missing(f"{file}: No such file or directory; name the file of the scores")
+                return f"{file}: No such file or directory; name the file of the scores"
             score = scoring.evaluate(external, SAMPLES, SEED)
             scores = {"scores": {measure.score: asdict(score)}}
             compared = scores if score.against else None
@@ -245,80 +233,80 @@ def _score(run: Run, other: Optional[Run], column: Column, places: Places) -> Sa
     return Sample({"": statistics.mean(values)}, difference, tests[0][1] if whole and len(tests) == 1 else None)
 
 
-def _external(runs: Sequence[Run], split: str, column: Column, places: Places) -> Optional[scoring.Measure]:
+def _external(runs: Sequence[Run], split: str, column: Column) -> Optional[scoring.Measure]:
     """The scores of runs' sentences by another program; None if a file is missing.
 
     Raises:
         LabError: a file has other contents.
     """
     name = str(measure_of(column.measure).score)
-    files = [places.folder(run).evaluation(split).external(name) for run in runs]
+    files = [run.folder.evaluation(split).external(name) for run in runs]
     if not all(file.is_file() for file in files):
         return None
     return measure_of_scores(name, "scores of another program", [read_scores(name, file) for file in files])
 
 
-def _report(run: Run, other: Optional[Run], column: Column, places: Places) -> Sample:
-    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report."""
-    measure, folder = measure_of(column.measure), places.folder(run)
+def _report(run: Run, other: Optional[Run], column: Column) -> Sample | str:
+    """The figures of a report in `RUN/measures`, and their difference to those of the other run if it has a report.
+
+    A text says why there is no figure.
+    """
+    measure = measure_of(column.measure)
     source = str(measure.source)
-    values = measured(folder, source, measure.figures)
+    values = measured(run.folder, source, measure.figures)
     if values is not None:
-        theirs = measured(places.folder(other), source, measure.figures) if other and measure.compared else None
+        theirs = measured(other.folder, source, measure.figures) if other and measure.compared else None
         return Sample(values, values[""] - theirs[""] if theirs else None)
-    reason = (None if source in TIMED else _untrained(run, places)) or _reason(folder.path, f"measure-{source}")
-    if not reason and source in SCORED and folder.evaluation("test").scores() is None:
-        reason = _reason(folder.path, "evaluate-test")
-    raise Missing(reason or f"{source} is not measured")
+    reason = (None if source in TIMED else _untrained(run)) or _reason(run, f"measure-{source}")
+    if not reason and source in SCORED and run.folder.evaluation("test").scores() is None:
+        reason = _reason(run, "evaluate-test")
+    return reason or f"{source} is not measured"
 
 
-def _untrained(run: Run, places: Places) -> Optional[str]:
+def _untrained(run: Run) -> Optional[str]:
     """Why a run has no checkpoint to measure; None if it has one."""
-    folder = places.folder(run)
-    if folder.is_finished:
+    if run.folder.is_finished:
         return None
     for needed in filter(None, (run.baseline, run.teacher)):
-        why = _untrained(needed, places)
+        why = _untrained(needed)
         if why:
             return f"not trained, since {needed.title} is missing: {why}"
-    reason = _reason(folder.path, "train")
-    if folder.is_bound:
+    reason = _reason(run, "train")
+    if run.folder.is_bound:
         return "its training is not finished" + (f": {reason}" if reason else "")
     return reason or "not trained"
 
 
-def _reason(folder: Path, step: str) -> Optional[str]:
+def _reason(run: Run, step: str) -> Optional[str]:
     """The last line of a step's log."""
     try:
-        lines = (folder / "log" / f"{step}.log").read_text(encoding="utf-8", errors="replace").split("\n")
+        log = (run.folder.path / "log" / f"{step}.log").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    return next((line.strip() for line in reversed(lines) if line.strip()), None)
+    return next((line.strip() for line in reversed(log.split("\n")) if line.strip()), None)
 
 
-def _add_labels(labels: Dict[str, Tuple[str, Path]], pairs: List[Pair], column: Column, places: Places) -> None:
-    """Add the name, text kind and signature of a column's scores, as the score files state them.
-
-    Args:
-        labels: for each split, the label and the first file that states it.
+def _label(runs: Sequence[Run], column: Column) -> Optional[str]:
+    """The name, text kind and signature of a column's scores, as the score files state them; None without scores.
 
     Raises:
-        LabError: a file states another one. Then no mean or difference has a meaning.
+        LabError: two files of a split state different ones. Then no mean or difference has a meaning.
     """
     measure = measure_of(column.measure)
-    for run, _ in pairs if measure.score and not measure.external else ():
-        for split in column.splits if applies(column.measure, run) else ():
-            evaluation = places.folder(run).evaluation(split)
+    stated: Dict[str, Tuple[str, Path]] = {}  # by split, with the first file that states it
+    for run in runs if measure.score and not measure.external else ():
+        for evaluation in map(run.folder.evaluation, column.splits if applies(column.measure, run) else ()):
             scores = evaluation.scores()
             if scores is None:
                 continue
             with reading(evaluation.scores_file):
                 score = scores["scores"][measure.score]
                 label, text, signature = (str(score[part]) for part in ("label", "text", "signature"))
-            stated = f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
-            first, file = labels.setdefault(split, (stated, evaluation.scores_file))
-            if stated != first:
+            shown = f"{escaped(label)} ({escaped(text)}; `{one_line(signature.replace('`', ''))}`)"
+            first, file = stated.setdefault(evaluation.path.name, (shown, evaluation.scores_file))
+            if shown != first:
                 raise LabError(
-                    f"{evaluation.scores_file}: {stated}, but {file}: {first}; score both in the same way, or delete "
+                    f"{evaluation.scores_file}: {shown}, but {file}: {first}; score both in the same way, or delete "
                     "one: then it is left out"
                 )
+    return next((label for label, _ in stated.values()), None)

@@ -27,6 +27,30 @@ LONGEST_NAME = 255  # of a file or folder
 
 
 @dataclass(frozen=True)
+class Places:
+    """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder.
+
+    Attributes:
+        here: where the user called the command. A plugin of a row is relative to it.
+        plugin: the plugin of rows that name none; None for this package.
+    """
+
+    runs: Path
+    data: Path
+    here: Path = Path()
+    plugin: Optional[Path] = None
+
+    def require_plain(self, scale: Scale) -> None:
+        """Refuse links and pipes in the runs of a scale by a LabError, before a step reads or writes there."""
+        folder = self.runs / scale.name
+        systems = sorted(folder.glob("*/*"))  # and the files of tables
+        for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
+            raise LabError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
+        for system in filter(Path.is_dir, systems):
+            RunFolder(system).require_plain()
+
+
+@dataclass(frozen=True)
 class Run:
     """One training.
 
@@ -35,6 +59,7 @@ class Run:
         overrides: the overrides of its row and corpus that change a setting, sorted, without the plugin.
         baseline: the run that it starts from.
         teacher: the run whose translations are its training data.
+        places: where its folder and its corpus are.
         user_dir: the plugin that its row names, as written there; empty if it names none.
     """
 
@@ -46,6 +71,7 @@ class Run:
     baseline: Optional["Run"] = None
     teacher: Optional["Run"] = None
     user_dir: str = ""
+    places: Places = Places(Path(), Path())
 
     @property
     def regime(self) -> Regime:
@@ -75,6 +101,19 @@ class Run:
         return any(word.startswith("model._name=") for word in self.overrides)
 
     @property
+    def folder(self) -> RunFolder:
+        return RunFolder(self.places.runs / self.name)
+
+    @property
+    def corpus(self) -> Path:
+        return self.places.data / self.setting.data
+
+    @property
+    def plugin(self) -> Optional[Path]:
+        """The plugin that defines its model; None for this package."""
+        return Path(os.path.abspath(self.places.here / self.user_dir)) if self.user_dir else self.places.plugin
+
+    @property
     def is_averaged(self) -> bool:
         return bool(self.regime.average) and self.config not in (PROBE, GIVEN)
 
@@ -84,63 +123,24 @@ class Run:
             yield from needed.with_needed()
         yield self
 
-    def compared_folder(self, other: "Run", seeds: Sequence[int]) -> str:
-        """The folder of its comparisons with another run, or of the comparisons over several seeds of both."""
-        folder = f"{self._system}/seeds{as_ranges(seeds).replace(',', '_')}" if len(seeds) > 1 else self.name
-        return f"{folder}/compared/{other.title}"
+    def comparison(self, other: "Run", seeds: Sequence[int], split: str) -> str:
+        """The file of its comparison with another run, or of the comparison over several seeds of both."""
+        folder = f"{self.system}/seeds{as_ranges(seeds).replace(',', '_')}" if len(seeds) > 1 else self.name
+        return f"{folder}/compared/{other.title}/{split}.json"
 
     @property
-    def _system(self) -> str:
+    def system(self) -> str:
         return "/".join([self.scale, self.setting.data, self.title])
 
     @property
     def name(self) -> str:
-        return self._system if self.config == GIVEN else f"{self._system}/seed{self.seed}"
+        return self.system if self.config == GIVEN else f"{self.system}/seed{self.seed}"
 
     @property
-    def checkpoint(self) -> str:
-        """The checkpoint in its folder that is measured and decoded, and that other runs start from."""
-        if self.config == GIVEN:
-            return "checkpoint_given.pt"
-        return "checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt"
-
-
-@dataclass(frozen=True)
-class Places:
-    """The folders of runs and of prepared corpora; absolute paths, since fairseq changes the working folder.
-
-    Attributes:
-        here: where the user called the command. A plugin of a row is relative to it.
-        plugin: the plugin of rows that name none; None for this package.
-    """
-
-    runs: Path
-    data: Path
-    here: Path = Path()
-    plugin: Optional[Path] = None
-
-    def folder(self, run: Run) -> RunFolder:
-        return RunFolder(self.runs / run.name)
-
-    def require_plain(self, scale: Scale) -> None:
-        """Refuse links and pipes in the runs of a scale by a LabError, before a step reads or writes there."""
-        folder = self.runs / scale.name
-        systems = sorted(folder.glob("*/*"))  # and the files of tables
-        for link in filter(Path.is_symlink, (folder, *folder.glob("*"), *systems)):
-            raise LabError(f"{link}: a link, not a file or a folder; delete it, or give another --runs")
-        for system in filter(Path.is_dir, systems):
-            RunFolder(system).require_plain()
-
-    def checkpoint(self, run: Run) -> Path:
-        return self.runs / run.name / run.checkpoint
-
-    def corpus(self, run: Run) -> Path:
-        """The prepared corpus: its `bin` and `raw`."""
-        return self.data / run.setting.data
-
-    def user_dir(self, run: Run) -> Optional[Path]:
-        """The plugin that defines the model of a run; None for this package."""
-        return Path(os.path.abspath(self.here / run.user_dir)) if run.user_dir else self.plugin
+    def checkpoint(self) -> Path:
+        """The checkpoint that is measured and decoded, and that other runs start from."""
+        kind = "given" if self.config == GIVEN else "avg_table" if self.is_averaged else "last"
+        return self.folder.path / f"checkpoint_{kind}.pt"
 
 
 def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:
@@ -156,18 +156,19 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         config, *words = row.run or ()
         setting = scale.setting(table.paper, corpus, any(word.startswith("size=big") for word in words))
         words = [filled(word, {**dict(setting.words), **row.at}) for word in words]
-        overrides, user_dir = _without_plugin(sorted([*words, *([] if setting.stands_in else of_corpus)]))
+        overrides = sorted([*words, *([] if setting.stands_in else of_corpus)])
+        user_dirs = [word.partition("=")[2] for word in overrides if word.startswith(f"{plugins.KEY}=")]
+        user_dir = user_dirs[-1] if user_dirs and user_dirs[-1] != plugins.DEFAULT else ""
         baseline, teacher = (build(table.row(label)) if label else None for label in (row.on, row.teacher))
         regime = setting.on_baseline if baseline else setting.from_scratch
-        overrides = _without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
-        run = Run(scale.name, setting, config, overrides, seed, baseline, teacher, user_dir)
+        changed = _without_defaults(setting.configs, config, (*setting.overrides, *regime.overrides), overrides)
+        run = Run(scale.name, setting, config, changed, seed, baseline, teacher, user_dir, places)
         # A teacher may have any size.
         is_needed = any((not words and other.on == row.label) or other.teacher == row.label for other in table.rows)
-        replacement = Run(scale.name, setting, GIVEN, (), 0)
-        has_given = given or places.checkpoint(replacement).is_symlink()
-        is_baseline = config == BASELINE and not run.has_other_architecture
-        if is_needed and is_baseline and has_given:
-            return replacement
+        if is_needed and config == BASELINE and not run.has_other_architecture:
+            replacement = Run(scale.name, setting, GIVEN, (), 0, places=places)
+            if given or replacement.checkpoint.is_symlink():
+                return replacement
         if len(os.fsencode(run.title)) > LONGEST_NAME:
             raise LabError(
                 f"{table.name}: {row.label}: the name of its run's folder is longer than {LONGEST_NAME} bytes, because "
@@ -176,14 +177,6 @@ def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, plac
         return run
 
     return build(row)
-
-
-def _without_plugin(overrides: Sequence[str]) -> Tuple[Words, str]:
-    """The overrides without the one that names the plugin, and its value."""
-    of_plugin = f"{plugins.KEY}="
-    named = [word.removeprefix(of_plugin) for word in overrides if word.startswith(of_plugin)]
-    user_dir = named[-1] if named and named[-1] != plugins.DEFAULT else ""
-    return tuple(word for word in overrides if not word.startswith(of_plugin)), user_dir
 
 
 def compared_runs(
@@ -215,15 +208,16 @@ def composed(configs: str, config: str, overrides: Words) -> DictConfig:
         raise LabError(f"configs/{configs}/{config}.yaml: {str(error).splitlines()[0]}") from error
 
 
-def _without_defaults(configs: str, config: str, others: Words, overrides: Words) -> Words:
-    """The `overrides` that change a setting of the configuration with `others`; raises a LabError as `composed`."""
-    settings = composed(configs, config, (*others, *(word for word in overrides if not _is_setting(word))))
-    named = ((word, *word.partition("=")[::2]) for word in overrides)
-    return tuple(
-        word
-        for word, name, value in named
-        if not _is_setting(word) or OmegaConf.select(settings, name) != yaml.safe_load(value)
-    )
+def _without_defaults(configs: str, config: str, others: Words, overrides: Sequence[str]) -> Words:
+    """The `overrides` that change a setting of the configuration with `others`, without the plugin."""
+    own = [word for word in overrides if not word.startswith(f"{plugins.KEY}=")]
+    settings = composed(configs, config, (*others, *(word for word in own if not _is_setting(word))))
+
+    def changes(word: str) -> bool:
+        name, _, value = word.partition("=")
+        return not _is_setting(word) or OmegaConf.select(settings, name) != yaml.safe_load(value)
+
+    return tuple(filter(changes, own))
 
 
 def _is_setting(word: str) -> bool:

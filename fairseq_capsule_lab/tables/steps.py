@@ -28,19 +28,19 @@ class Work:
         gpus: how many there are; None for no limit.
         cores: of one training.
         runs, trained: all runs, by name, those that others need first; and those of them that have a checkpoint.
-        evaluated, measured: pairs of a run's name and a test set, or a source of `measures`.
+        evaluated: pairs of a run's name and a test set.
+        measured: for a run's name and a source of `measures`, the runs whose translations it reads.
         compared: for each file of a comparison, the runs that are compared, a pair for each seed.
         cells: the files that the table is read from.
     """
 
-    places: Places
     gpus: Optional[int]
     cores: int
     runs: Dict[str, Run] = field(default_factory=dict)
     trained: Dict[str, Run] = field(default_factory=dict)
     evaluated: Dict[Tuple[str, str], None] = field(default_factory=dict)
     compared: Dict[str, Dict[Tuple[Run, Run], None]] = field(default_factory=dict)
-    measured: Dict[Tuple[str, str], None] = field(default_factory=dict)
+    measured: Dict[Tuple[str, str], List[Run]] = field(default_factory=dict)
     cells: Dict[str, None] = field(default_factory=dict)
 
     @property
@@ -56,66 +56,61 @@ class Work:
     def steps(self) -> List[Step]:
         """All steps, each after those that it needs."""
         teachers = {run.teacher.name for run in self.runs.values() if run.teacher}
-        made = [self._prepare(corpus, run) for corpus, run in self.corpora.items()]
+        made = [self._prepare(run) for run in self.corpora.values()]
         for name, run in self.runs.items():
             if name in self.trained and run.config != GIVEN:
                 made += [self._train(run), *([self._average(run)] if run.is_averaged else [])]
             made += [self._distil(run)] if name in teachers else []
             made += [self._evaluate(run, split) for evaluated, split in self.evaluated if evaluated == name]
-            made += [self._measure(run, source) for measured, source in self.measured if measured == name]
+            measured = ((source, runs) for (of_run, source), runs in self.measured.items() if of_run == name)
+            made += [self._measure(run, source, runs) for source, runs in measured]
         return made + [self._compare(output, list(pairs)) for output, pairs in self.compared.items()]
 
-    def _prepare(self, corpus: str, run: Run) -> Step:
+    def _prepare(self, run: Run) -> Step:
         script, *words = run.setting.prepare
-        licensed = {"licensed": str(self.places.here / run.setting.licensed)}
-        words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(self.places.corpus(run))]
-        log = f"{run.scale}/log/prepare-{corpus}.log"
-        return self._step("prepare", run, self._prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
+        licensed = {"licensed": str(run.places.here / run.setting.licensed)}
+        words = [str(REPOSITORY / script), *(filled(word, licensed) for word in words), str(run.corpus)]
+        log = f"{run.scale}/log/prepare-{run.setting.data}.log"
+        return self._step("prepare", run, _prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
 
     def _train(self, run: Run) -> Step:
-        gpus, tokens, folder = self._gpus(run), run.setting.effective_tokens, self.places.folder(run).path
-        data = self.places.folder(run.teacher).path / "distilled" if run.teacher else self.places.corpus(run)
-        plugin = self.places.user_dir(run)
+        gpus, tokens, folder = self._gpus(run), run.setting.effective_tokens, run.folder.path
+        data = run.teacher.folder.path / "distilled" if run.teacher else run.corpus
         words = [REPOSITORY / "scripts" / "train.sh", *(["--gpus", gpus] if gpus else [])]
         words += ["--effective-tokens", tokens] if tokens else []
         words += [CONFIGS / run.setting.configs / f"{run.config}.yaml", data / "bin", folder]
         words += [f"common.seed={run.seed}", *run.all_overrides]
-        words += [f"{plugins.KEY}={quoted(plugin)}"] if plugin else []
-        needs = [self._prepared(run)]
+        words += [f"{plugins.KEY}={quoted(run.plugin)}"] if run.plugin else []
+        needs = [_prepared(run)]
         if run.baseline:
-            words += [f"task.init_from_baseline={quoted(self.places.checkpoint(run.baseline))}"]
+            words += [f"task.init_from_baseline={quoted(run.baseline.checkpoint)}"]
             needs += [_checkpoint(run.baseline)]
         needs += [f"{run.teacher.name}/distilled/manifest.tsv"] if run.teacher else []
         return self._step("train", run, f"{run.name}/finished", words, needs, gpus=gpus, minutes=_minutes(run, 1))
 
     def _average(self, run: Run) -> Step:
-        words = ["fairseq-capsule", "average", self.places.folder(run).path, *run.regime.average]
-        words += ["--output", self.places.checkpoint(run)]
+        words = ["fairseq-capsule", "average", run.folder.path, *run.regime.average, "--output", run.checkpoint]
         return self._step("average", run, _checkpoint(run), words, [f"{run.name}/finished"], threads=1)
 
     def _distil(self, run: Run) -> Step:
-        words = [REPOSITORY / "scripts" / "distill.sh", *run.setting.distill, *measures.plugin_option(run, self.places)]
-        words += [self.places.checkpoint(run), self.places.corpus(run) / "bin"]
-        words += [self.places.folder(run).path / "distilled"]
-        output, needs = f"{run.name}/distilled/manifest.tsv", self._decoding(run)
-        return self._step("distil", run, output, words, needs, gpus=self._gpus(run), minutes=_minutes(run, 0.1))
+        words = [REPOSITORY / "scripts" / "distill.sh", *run.setting.distill, *measures.plugin_option(run)]
+        words += [run.checkpoint, run.corpus / "bin", run.folder.path / "distilled"]
+        resources = {"gpus": self._gpus(run), "minutes": _minutes(run, 0.1)}
+        return self._step("distil", run, f"{run.name}/distilled/manifest.tsv", words, _decoding(run), **resources)
 
     def _evaluate(self, run: Run, split: str) -> Step:
-        words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint]
-        words += [*run.setting.decode, *measures.plugin_option(run, self.places)]
-        words += [self.places.folder(run).path, self.places.corpus(run)]
-        log, needs = f"{run.name}/log/evaluate-{split}.log", self._decoding(run)
-        size: Dict[str, Any] = {"gpus": min(1, self._gpus(run)), "minutes": _minutes(run, 0.05)}
-        return self._step("evaluate", run, _scores(run, split), words, needs, log, **size)
+        words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint.name]
+        words += [*run.setting.decode, *measures.plugin_option(run), run.folder.path, run.corpus]
+        resources = {"gpus": min(1, self._gpus(run)), "minutes": _minutes(run, 0.05)}
+        log = f"{run.name}/log/evaluate-{split}.log"
+        return self._step("evaluate", run, _scores(run, split), words, _decoding(run), log=log, **resources)
 
     def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
         """Compare the translations of a run and another, or of several seeds of both."""
         run, split = pairs[0][0], Path(output).stem
         task = task_of(run)
-        ours, theirs = (
-            [self.places.folder(run).evaluation(split).translations for run in runs] for runs in zip(*pairs)
-        )
-        first = self.places.corpus(run) / "raw" / f"{split}.{task.target_lang}"
+        ours, theirs = ([run.folder.evaluation(split).translations for run in runs] for runs in zip(*pairs))
+        first = run.corpus / "raw" / f"{split}.{task.target_lang}"
         references = [first, *sorted(first.parent.glob(f"{first.name}[0-9]*"))]
         options = ["--rouge"] if task._name == "capsule_summarization" else ["--lang", task.target_lang]
         options += ["--lowercase"] if "--lowercase" in run.setting.decode else []
@@ -128,28 +123,17 @@ class Work:
         log = f"{system}/log/compare-{split}-{other}.log"
         return Step("compare", output, ["fairseq-capsule", *map(str, words)], log, needs, prints=True)
 
-    def _measure(self, run: Run, source: str) -> Step:
-        needs = [] if source in measures.TIMED else self._decoding(run)  # an untrained model is timed
-        needs += [_scores(run, "test")] if source in measures.SCORED else []
-        needs += [_scores(run.baseline, "test")] if source in measures.PAIRED and run.baseline else []
+    def _measure(self, run: Run, source: str, translated: Sequence[Run]) -> Step:
+        needs = [] if source in measures.TIMED else _decoding(run)  # an untrained model is timed
+        needs += [_scores(scored, "test") for scored in translated]
         gpus, log = min(1, self._gpus(run)), f"{run.name}/log/measure-{source}.log"
-        words = measures.command(source, run, self.places)
-        words += ["--device", "cuda"] if source in measures.TIMED and gpus else []
-        output = f"{run.name}/measures/{source}.json"
-        return self._step("measure", run, output, words, needs, log=log, gpus=gpus, prints=True)
+        words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
+        return self._step("measure", run, _report(run, source), words, needs, log=log, gpus=gpus, prints=True)
 
-    def _step(
-        self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], log: str = "", **options: Any
-    ) -> Step:
+    def _step(self, kind: str, run: Run, output: str, words: Sequence[Any], needs: List[str], **options: Any) -> Step:
         """A step of a run, with all cores and the memory of a training."""
-        resources = {"threads": self.cores, "megabytes": 1000 * run.setting.memory, **options}
-        return Step(kind, output, list(map(str, words)), log or f"{run.name}/log/{kind}.log", needs, **resources)
-
-    def _prepared(self, run: Run) -> str:
-        return str(self.places.corpus(run) / "manifest.tsv")
-
-    def _decoding(self, run: Run) -> List[str]:
-        return [self._prepared(run), _checkpoint(run)]
+        usual = {"log": f"{run.name}/log/{kind}.log", "threads": self.cores, "megabytes": 1000 * run.setting.memory}
+        return Step(kind, output, list(map(str, words)), needs=needs, **{**usual, **options})
 
     def _gpus(self, run: Run) -> int:
         return run.setting.gpus if self.gpus is None else min(run.setting.gpus, self.gpus)
@@ -158,22 +142,21 @@ class Work:
 
     def refuse_wrong_plugins(self) -> None:
         """Raise a LabError if a plugin is missing or does not import this package, or a run has another one."""
-        folders = {run.name: self.places.user_dir(run) for run in self.runs.values()}
-        for folder in sorted({str(plugin) for plugin in folders.values() if plugin}):
+        for folder in sorted({str(run.plugin) for run in self.runs.values() if run.plugin}):
             plugins.plugin("the plugin", folder, REPOSITORY / "fairseq_capsule")
         for run in self.runs.values():
-            recorded = self.places.folder(run).settings().get(plugins.KEY)
-            if recorded not in (None, str(folders[run.name])):
+            recorded = run.folder.settings().get(plugins.KEY)
+            if recorded not in (None, str(run.plugin)):
                 raise LabError(
-                    f"{self.places.folder(run).path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
-                    f"{folders[run.name] or 'that of this package'}; give another --runs"
+                    f"{run.folder.path}: trained with the plugin {one_line(str(recorded))[:300]}, not "
+                    f"{run.plugin or 'that of this package'}; give another --runs"
                 )
 
     def refuse_missing_corpora(self) -> None:
         """Raise a LabError if a corpus needs a licence and is missing."""
         for name, run in self.corpora.items():
-            folder = self.places.here / run.setting.licensed
-            if run.setting.licensed and not folder.is_dir() and not Path(self._prepared(run)).exists():
+            folder = run.places.here / run.setting.licensed
+            if run.setting.licensed and not folder.is_dir() and not Path(_prepared(run)).exists():
                 raise LabError(
                     f"{name}: this corpus needs a licence, and there is no folder {run.setting.licensed} here: link "
                     f"the corpus there, or run {run.setting.prepare[0]} first (see docs/corpora.md)"
@@ -182,9 +165,9 @@ class Work:
     def adopt(self, baseline: Path) -> None:
         """Make the run folders of a given checkpoint."""
         for run in self.runs.values():
-            if run.config == GIVEN and not self.places.checkpoint(run).exists():
+            if run.config == GIVEN and not run.checkpoint.exists():
                 task = task_of(run)
-                self.places.folder(run).adopt(baseline, task.source_lang, task.target_lang)
+                run.folder.adopt(baseline, task.source_lang, task.target_lang)
 
 
 def _minutes(run: Run, share: float) -> int:
@@ -194,11 +177,23 @@ def _minutes(run: Run, share: float) -> int:
 
 def _checkpoint(run: Run) -> str:
     """The file that exists once the run's checkpoint is complete. fairseq writes its own before the end."""
-    return f"{run.name}/{run.checkpoint if run.is_averaged or run.config == GIVEN else 'finished'}"
+    return f"{run.name}/{run.checkpoint.name if run.is_averaged or run.config == GIVEN else 'finished'}"
+
+
+def _prepared(run: Run) -> str:
+    return str(run.corpus / "manifest.tsv")
+
+
+def _decoding(run: Run) -> List[str]:
+    return [_prepared(run), _checkpoint(run)]
 
 
 def _scores(run: Run, split: str) -> str:
     return f"{run.name}/evaluation/{split}/scores.json"
+
+
+def _report(run: Run, source: str) -> str:
+    return f"{run.name}/measures/{source}.json"
 
 
 def work_of(
@@ -224,7 +219,7 @@ def work_of(
     """
     places.require_plain(scale)
     measures.require_measures(table)
-    work = Work(places, gpus, cores)
+    work = Work(gpus, cores)
     for row, seed, column in ((r, s, c) for r in table.to_run(rows) for s in seeds for c in table.columns):
         run, other = compared_runs(table, row, column, scale, seed, places, baseline is not None)
         measure = measures.measure_of(column.measure)
@@ -234,15 +229,15 @@ def work_of(
         if other and not measure.source:
             needed.update((run.name, run) for run in other.with_needed())
         for name, run_of_name in needed.items():
-            if places.user_dir(work.runs.setdefault(name, run_of_name)) != places.user_dir(run_of_name):
+            if work.runs.setdefault(name, run_of_name).plugin != run_of_name.plugin:
                 raise LabError(f"{name}: two rows name different plugins of the same folder name; rename one folder")
         work.trained.update(needed if measure.source not in measures.TIMED else {})
         if measure.source:
-            work.measured[run.name, measure.source] = None
-            scored = [run] if measure.source in measures.SCORED else []
-            scored += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
-            work.evaluated.update({(scored_run.name, "test"): None for scored_run in scored})
-            work.cells[f"{run.name}/measures/{measure.source}.json"] = None
+            translated = [run] if measure.source in measures.SCORED else []
+            translated += [run.baseline] if measure.source in measures.PAIRED and run.baseline else []
+            work.measured[run.name, measure.source] = translated
+            work.evaluated.update({(scored.name, "test"): None for scored in translated})
+            work.cells[_report(run, measure.source)] = None
             continue
         for split in (split for split in column.splits if split in run.setting.splits):
             work.evaluated.update(dict.fromkeys((scored.name, split) for scored in (run, other) if scored))
@@ -250,7 +245,7 @@ def work_of(
             if other and measure.external:
                 work.cells[_scores(other, split)] = None
             elif other:
-                compared = f"{run.compared_folder(other, seeds)}/{split}.json"
+                compared = run.comparison(other, seeds, split)
                 work.compared.setdefault(compared, {})[run, other] = None
                 work.cells[compared] = None
     given = [run for run in work.runs.values() if run.config == GIVEN]
@@ -261,7 +256,7 @@ def work_of(
             f"--baseline: no row of {table.name}{' in --rows' if rows else ''} starts from the Transformer or "
             "learns from it; omit the option"
         )
-    for link in map(places.checkpoint, given):
+    for link in (run.checkpoint for run in given):
         before = link.resolve()
         if link.is_symlink() and not before.exists():
             raise LabError(f"{link.parent}: the baseline of an earlier call, {before}, is missing; give another --runs")

@@ -56,7 +56,7 @@ def test_a_run_of_another_plugin_is_refused(tmp_path, forked_plugins):
         (tmp_path / folder / "__init__.py").write_text("import fairseq_capsule.tasks\n")
     (tmp_path / "mine.yaml").write_text(MINE)
     work = work_of(load_table(str(tmp_path / "mine.yaml")), SMOKE, Places(tmp_path, tmp_path, tmp_path))
-    run = work.places.folder(work.runs[work.trainings[1]])
+    run = work.runs[work.trainings[1]].folder
     run.path.mkdir(parents=True)
     for folder in ("plugins/mine", "others/mine"):
         run.write_settings(Settings({"common": {"user_dir": str(tmp_path / folder)}}))

@@ -11,10 +11,9 @@ from scipy import stats
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.analysis.reports import escaped
 from fairseq_capsule_lab.errors import LabError
-from fairseq_capsule_lab.tables.curves import curves
 from fairseq_capsule_lab.tables.definitions import load_table
 from fairseq_capsule_lab.tables.measures import MEASURES, TIMED
-from fairseq_capsule_lab.tables.printing import csv_lines, markdown, plot, write
+from fairseq_capsule_lab.tables.printing import csv_lines, curves, markdown, plot, write
 from fairseq_capsule_lab.tables.results import gather
 from fairseq_capsule_lab.tables.scales import load_scale
 

@@ -238,7 +238,7 @@ def test_a_given_baseline_is_not_trained(places, tmp_path):
     work.adopt(checkpoint)
     work.adopt(checkpoint)
     assert given.resolve() == checkpoint and (given.parent / "finished").is_file()
-    assert places.folder(work.runs["small/multi30k/given"]).settings().get("task.source_lang") == "en"
+    assert work.runs["small/multi30k/given"].folder.settings().get("task.source_lang") == "en"
     later = of("weng-table3", SMALL, places)  # a later call uses it
     assert TRANSFORMER not in later.runs and "small/multi30k/gret_transformer+on-given/seed1" in later.runs
     other = tmp_path / "other.pt"

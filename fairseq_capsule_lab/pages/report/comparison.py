@@ -1,6 +1,6 @@
 """Scores of several systems on one test set: with intervals, by length of the source, and by sentence."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import List, NamedTuple, Optional, Sequence
 
 from sacrebleu.metrics import CHRF
@@ -8,7 +8,7 @@ from tqdm import tqdm
 
 from fairseq_capsule.data.rouge import CharacterRouge
 from fairseq_capsule_lab.analysis.coverage import CoverageRow
-from fairseq_capsule_lab.analysis.lengths import EDGES, equal_groups, intervals, word_counts
+from fairseq_capsule_lab.analysis.lengths import equal_groups, intervals, word_counts
 from fairseq_capsule_lab.evaluation.scores import Measure, Moses, bootstrap, measures, plain_sentences, rouge_measures
 from fairseq_capsule_lab.pages.report.systems import System, TestSet
 
@@ -106,20 +106,20 @@ def estimates(measure: Measure, samples: int, seed: int) -> List[Estimate]:
 
 
 def by_length(
-    test_set: TestSet, sources: Sequence[str], measure: Measure, samples: int, seed: int, edges: Sequence[int] = EDGES
+    test_set: TestSet, systems: Sequence[System], measure: Measure, samples: int, seed: int, edges: Sequence[int]
 ) -> List[LengthGroup]:
     """A measure by groups of source length: in words, or in characters for articles to summarise.
 
     The words and punctuation of the sources are separated, as the models read them, with subwords joined.
     """
-    articles = [len(source) for source in sources]
-    groups = equal_groups(articles, LENGTH_GROUPS) if test_set.summaries else intervals(word_counts(sources), edges)
+    sources = systems[0].translations.sources
+    if test_set.summaries:
+        groups = equal_groups(list(map(len, sources)), LENGTH_GROUPS)
+    else:
+        groups = intervals(word_counts(sources), edges)
     made = []
     for words, sentences in tqdm(groups.items(), desc="by length", unit=" groups", disable=None):
-        systems, references = (
-            [[text[i] for i in sentences] for text in texts] for texts in (measure.systems, measure.references)
-        )
-        part = replace(measure, systems=systems, references=references)
+        part = measure.of(sentences)
         made.append(LengthGroup(words, sentences, Comparison(part, estimates(part, samples, seed))))
     return made
 

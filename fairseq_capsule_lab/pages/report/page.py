@@ -5,7 +5,6 @@ A copy of a table has the rows in the order that the page shows.
 
 import html
 import os
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional, Sequence
 from urllib.parse import quote
@@ -42,16 +41,16 @@ def write_page(compared: ComparedSystems, folder: Path) -> bytes:
         ("covered", "Coverage", _coverage(compared) if compared.coverage else ""),
         ("curves", "Learning curves", _curves(compared)),
         ("cost", "Parameters and speed", _speeds(compared)),
-        ("sentences", "Sentences that differ most", _template("sentences.html")),
+        ("sentences", "Sentences that differ most", read("report/sentences.html")),
         ("trained", "Runs", _runs(compared)),
     ]
     sections = [section for section in sections if section[-1]]
-    script = read("table.js") + _template("report.js")
+    script = read("table.js") + read("report/report.js")
     return fill(
-        _template("report.html"),
+        read("report/report.html"),
         title=html.escape(f"{len(compared.systems)} systems on {compared.test_set.split}"),
         policy=script_hash(script),
-        style=_template("report.css"),
+        style=read("report/report.css"),
         verdict=_verdict(compared),
         links="".join(f'<a href="#{name}">{title}</a>' for name, title, _ in sections),
         sections="\n".join(
@@ -65,22 +64,18 @@ def write_page(compared: ComparedSystems, folder: Path) -> bytes:
 
 def _verdict(compared: ComparedSystems) -> str:
     """A summary of the first table in words."""
-    label, estimates = compared.comparisons[0].measure.label, compared.comparisons[0].estimates
-    baseline, items = estimates[0].score, ""
-    for name, estimate in zip(compared.names, estimates):
-        if not items:
-            words = f"{label} {baseline:.2f}, the baseline of the comparison"
-        elif estimate.p is None:
-            words = f"{estimate.score:.2f}, the same score"
-        else:
-            sure = "significant" if estimate.p < SIGNIFICANT else "not significant"
-            p = f"{sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
-            words = f"{estimate.score:.2f}, {estimate.score - baseline:+.2f}, {p}"
-        items += f"<li><b>{html.escape(name)}</b>: {words}</li>"
+    measure, (baseline, *others) = compared.comparisons[0]
+    verdicts = [f"{measure.label} {baseline.score:.2f}, the baseline of the comparison"]
+    for score, _, p, _ in others:
+        sure = "" if p is not None and p < SIGNIFICANT else "not "
+        words = "the same score" if p is None else f"{sure}significant at {SIGNIFICANT} (p = {p:.4f})"
+        gain = "" if p is None else f"{score - baseline.score:+.2f}, "
+        verdicts.append(f"{score:.2f}, {gain}{words}")
+    items = (f"<li><b>{html.escape(name)}</b>: {words}</li>" for name, words in zip(compared.names, verdicts))
     references = compared.test_set.references
     case = ", case ignored" if compared.test_set.lowercase else ""
     several = f", {len(references)} references" if len(references) > 1 else ""
-    return f"<p>{len(references[0]):,} sentences{several}{case}.</p><ul>{items}</ul>"
+    return f"<p>{len(references[0]):,} sentences{several}{case}.</p><ul>{''.join(items)}</ul>"
 
 
 # --- sections --------------------------------------------------------------------------------------------------------
@@ -94,9 +89,8 @@ def _scores(compared: ComparedSystems) -> str:
     for measure, estimates in compared.comparisons:
         columns += [measure.label, "p"]
         for row, estimate in zip(rows, estimates):
-            row += [_score(estimate, measure.digits), _p(estimate)]
-        scores, intervals = zip(*((estimate.score, estimate.interval) for estimate in estimates))
-        drawn.append(charts.scores_on_page(names, scores, intervals, measure.label))
+            row += [_spread(*estimate[:2], measure.digits), _p(estimate)]
+        drawn.append(charts.scores_on_page(names, [estimate[:2] for estimate in estimates], measure.label))
         signature = html.escape(str(measure.metric.get_signature()))
         signatures += f"<li>{html.escape(f'{measure.label}: {measure.text}')}; <code>{signature}</code>"
     main = compared.comparisons[0].estimates
@@ -120,15 +114,14 @@ def _lengths(compared: ComparedSystems) -> str:
     chart = charts.groups_on_page(
         names,
         [f"{group.words}\n({len(group.sentences)})" for group in groups],
-        [[estimate.score for estimate in estimates] for estimates in of_groups],
-        [[estimate.interval for estimate in estimates] for estimates in of_groups],
+        [[estimate[:2] for estimate in estimates] for estimates in of_groups],
         (f"{unit} (sentences)", label),
     )
     rows, ratios = [], []
     for place, (group, (first, *others)) in enumerate(zip(groups, of_groups)):
         words = Cell(group.words, place)
-        row = [words, Cell(str(len(group.sentences)), len(group.sentences)), _score(first)]
-        rows.append(row + [cell for estimate in others for cell in (_score(estimate), _p(estimate))])
+        row = [words, Cell(str(len(group.sentences)), len(group.sentences)), _spread(*first[:2])]
+        rows.append(row + [cell for estimate in others for cell in (_spread(*estimate[:2]), _p(estimate))])
         ratios.append([words, *(_number(estimate.length_ratio, 3) for estimate in (first, *others))])
     caption = f"{label} by the length of the source, with 95% intervals; p of the difference from {names[0]}."
     columns = [unit, "sentences", names[0], *(word for name in names[1:] for word in (name, "p"))]
@@ -140,15 +133,10 @@ def _lengths(compared: ComparedSystems) -> str:
 
 
 def _coverage(compared: ComparedSystems) -> str:
-    rows = [
-        [
-            Cell(row.system),
-            _spread(row.cdr, row.cdr_spread, 4),
-            _spread(row.under, row.under_spread),
-            _spread(row.over, row.over_spread),
-        ]
-        for row in compared.coverage
-    ]
+    rows = []
+    for row in compared.coverage:
+        rates = _spread(row.under, row.under_spread), _spread(row.over, row.over_spread)
+        rows.append([Cell(row.system), _spread(row.cdr, row.cdr_spread, 4), *rates])
     caption = (
         "Coverage of the source, from word alignments by eflomal (docs/analyzing.md). "
         f"Mean of {compared.alignments} alignments; ±: the largest distance of one alignment from the mean."
@@ -174,14 +162,10 @@ def _curves(compared: ComparedSystems) -> str:
 def _speeds(compared: ComparedSystems) -> str:
     """Parameters and speeds from logs and measurements; empty if no run has any."""
     columns = [name for name in SPEEDS if any(name in system.speeds for system in compared.systems)]
-    rows = [
-        [
-            Cell(system.name),
-            *(_number(system.speeds.get(name), SPEEDS[name]) for name in columns),
-            Cell(system.facts["trained on"]),
-        ]
-        for system in compared.systems
-    ]
+    rows = []
+    for system in compared.systems:
+        speeds = (_number(system.speeds.get(name), SPEEDS[name]) for name in columns)
+        rows.append([Cell(system.name), *speeds, Cell(system.facts["trained on"])])
     caption = (
         "From the logs of the trainings, and from RUN/measures if scripts/reproduce.sh measured them. Compare "
         "words/s only between runs on the same machine with no other load."
@@ -196,14 +180,10 @@ def _runs(compared: ComparedSystems) -> str:
     """
     facts = [system.facts for system in compared.systems]
     columns = [name for name in facts[0] if any(of_system[name] for of_system in facts)]
-    rows = [
-        [
-            Cell(system.name),
-            *(Cell(system.facts[name], finite(system.facts[name].replace(",", ""))) for name in columns),
-            Cell(str(system.path)),
-        ]
-        for system in compared.systems
-    ]
+    rows = []
+    for system in compared.systems:
+        texts = (Cell(system.facts[name], finite(system.facts[name].replace(",", ""))) for name in columns)
+        rows.append([Cell(system.name), *texts, Cell(str(system.path))])
     caption = "Settings of training and translation, from the run folders."
     names = ("beam", "length penalty", "batch", "updates", "data")
     differing = [name for name in names if len({of_system[name] for of_system in facts}) > 1]
@@ -261,10 +241,6 @@ def table(name: str, caption: str, columns: Sequence[str], rows: Sequence[Sequen
     )
 
 
-def _score(estimate: Estimate, digits: int = 2) -> Cell:
-    return _spread(estimate.score, estimate.interval, digits)
-
-
 def _spread(value: float, spread: float, digits: int = 2) -> Cell:
     return Cell(f"{value:.{digits}f} ± {spread:.{digits}f}", value)
 
@@ -279,7 +255,3 @@ def _number(value: Optional[float], digits: int) -> Cell:
 
 def _charts(drawn: Sequence[str]) -> str:
     return f'<div class="charts">{"".join(f"<figure>{chart}</figure>" for chart in drawn)}</div>'
-
-
-def _template(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")

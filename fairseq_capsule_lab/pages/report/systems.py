@@ -34,21 +34,14 @@ _REPORTS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
 
 
 class Scoring(NamedTuple):
-    """How a run was evaluated: the names of the references, whether by ROUGE, without case, and how to read it."""
+    """How a run was evaluated, also in words: the names of the references, by ROUGE, without case; how to read it."""
 
+    in_words: Tuple[str, str, str]
     references: List[str]
     summaries: bool
     lowercase: bool
     tokenised: Optional[bool]
     remove_bpe: Optional[str]
-
-    @property
-    def in_words(self) -> Tuple[str, str, str]:
-        return (
-            f"against {' '.join(self.references)}",
-            f"by {'ROUGE' if self.summaries else 'BLEU and chrF'}",
-            f"{'without' if self.lowercase else 'with'} case",
-        )
 
 
 @dataclass(frozen=True)
@@ -69,11 +62,6 @@ class System:
     log: TrainingLog
     pages: Optional[Path] = None
 
-    @property
-    def sources(self) -> List[str]:
-        """The source sentences as the model read them, subwords joined."""
-        return self.translations.sources
-
     def page(self, sentence: int) -> Optional[Path]:
         """The page of a sentence of the test set; None if it is missing or shows another sentence."""
         if self.pages is None:
@@ -85,7 +73,7 @@ class System:
             shown = re.sub(r"@@ |▁|\s", "", " ".join(word.removeprefix("<unk>:") for word in subwords[:-1]))
         except Exception:  # a damaged or foreign file may raise anything
             return None
-        source = re.sub(r"\s", "", self.sources[sentence])
+        source = re.sub(r"\s", "", self.translations.sources[sentence])
         return page if page.is_file() and shown == source else None
 
 
@@ -136,20 +124,19 @@ def read_systems(
             if ours != theirs:
                 raise LabError(f"{run}: evaluated {ours}, but {runs[0]} {theirs}; evaluate both in the same way")
     paths = [data / "raw" / name for name in first.references]
-    for path in paths:
-        if not path.is_file():
-            advice = "give their data folder with --data"
-            raise LabError(f"{path}: missing, but the runs were evaluated against it; {advice}")
+    for path in (path for path in paths if not path.is_file()):
+        raise LabError(f"{path}: missing, but the runs were evaluated against it; give their data folder with --data")
     references = [read_lines(path) for path in paths]
     systems = []
     for name, run, evaluation, scoring in zip(names, runs, evaluations, scorings):
         kind = (False, "characters") if first.summaries else (scoring.tokenised,)
         output = read_translations(evaluation.translations, scoring.remove_bpe, *kind)
         _require_same_text(run, output, paths[0], references)
-        systems.append(_system(name, run, split, evaluation, output, pages.get(name)))
-    language = paths[0].name.rpartition(".")[2]
-    source_language = _source_language(runs[0], data)
-    raw, sources = data / "raw" / f"{split}.{source_language}", systems[0].sources
+        log = read_training_log(run / "train.log")
+        facts, speeds = _facts(RunFolder(run), evaluation), _speeds(RunFolder(run), log)
+        systems.append(System(name, run, split, output, facts, speeds, log, pages.get(name)))
+    language, source_language = paths[0].name.rpartition(".")[2], _source_language(runs[0], data)
+    raw, sources = data / "raw" / f"{split}.{source_language}", systems[0].translations.sources
     if source_language and raw.is_file() and len(lines := read_lines(raw)) == len(references[0]):
         sources = lines
     return TestSet(split, language, source_language, sources, references, first.summaries, first.lowercase), systems
@@ -171,9 +158,11 @@ def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
     try:
         references, measures = [Path(path).name for path in scores["references"]], scores["scores"]
         lowercase = any("case:lc" in str(score.get("signature")) for score in measures.values())
+        kind, case = "ROUGE" if "rouge1" in measures else "BLEU and chrF", "without" if lowercase else "with"
+        in_words = (f"against {' '.join(references)}", f"by {kind}", f"{case} case")
         tokenised, remove_bpe = TOKENISED[scores.get("tokenized", "auto")], scores.get("remove_bpe")
         if references and remove_bpe in [None, *translations.SUBWORDS]:
-            return Scoring(references, "rouge1" in measures, lowercase, tokenised, remove_bpe)
+            return Scoring(in_words, references, "rouge1" in measures, lowercase, tokenised, remove_bpe)
     except (AttributeError, LookupError, TypeError):
         pass
     raise LabError(
@@ -182,36 +171,29 @@ def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
 
 
 def _require_same_text(run: Path, output: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
-    count = len(output.sentences)
+    count, of_first = len(output.sentences), len(references[0])
     if not output.sources:
         raise LabError(f"{output.path}: no S- lines; run scripts/evaluate.sh on {run} again")
     if any(len(lines) != count for lines in references):
-        raise LabError(
-            f"{run}: {count} translations, but {path} has {len(references[0])} lines; evaluate the same test set"
-        )
+        raise LabError(f"{run}: {count} translations, but {path} has {of_first} lines; evaluate the same test set")
     if 2 * translations.disagreements(output, references) > count:
         raise LabError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
 
 
 def _source_language(run: Path, data: Path) -> str:
     """The source language of a run's settings, or as in evaluate.sh of the binarised files' names; "" without both."""
-    try:
-        stated = RunFolder(run).settings().name("task.source_lang", "")
-    except UserError:
-        stated = ""
-    if stated or not (data / "bin").is_dir():
-        return stated
-    return infer_language_pair(str(data / "bin"))[0] or ""
+    with contextlib.suppress(UserError):
+        if stated := RunFolder(run).settings().name("task.source_lang", ""):
+            return stated
+    return (infer_language_pair(str(data / "bin"))[0] or "") if (data / "bin").is_dir() else ""
 
 
-def _system(
-    name: str, run: Path, split: str, evaluation: Evaluation, output: Translations, pages: Optional[Path]
-) -> System:
-    folder = RunFolder(run)
+def _facts(folder: RunFolder, evaluation: Evaluation) -> Dict[str, str]:
     settings, starts = folder.settings(), folder.manifest()["starts"]
-    first = starts[0] if starts else {}
-    log = read_training_log(run / "train.log")
-    decoding = _decoding(evaluation)
+    first, decoding = starts[0] if starts else {}, {}
+    with contextlib.suppress(OSError):  # what evaluate.sh recorded
+        lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
+        decoding = dict(line.split(" ", 1) for line in lines if " " in line)
     hardware = first.get("gpus") or first.get("processor") or ""
     facts = {
         "architecture": settings.get("model._name") or "",
@@ -225,11 +207,14 @@ def _system(
         "length penalty": decoding.get("lenpen", ""),
         "data": settings.origin.get("data", ""),
     }
+    return {key: str(value) for key, value in facts.items()}
+
+
+def _speeds(folder: RunFolder, log: TrainingLog) -> Dict[str, float]:
     speeds = {"parameters": log.parameters, "training, words/s": log.words_per_second}
     for source, read in _REPORTS.items():
         speeds.update(measured(folder, source, read) or {})
-    known = {column: float(figure) for column, figure in speeds.items() if figure is not None}
-    return System(name, run, split, output, {key: str(value) for key, value in facts.items()}, known, log, pages)
+    return {column: float(figure) for column, figure in speeds.items() if figure is not None}
 
 
 def _readings(folder: RunFolder, settings: Settings) -> str:
@@ -238,12 +223,3 @@ def _readings(folder: RunFolder, settings: Settings) -> str:
         return in_words(readings(model_options(read_options(folder.last_checkpoint))))
     model = settings.get("model")
     return in_words(readings(model)) if isinstance(model, dict) else ""
-
-
-def _decoding(evaluation: Evaluation) -> Dict[str, str]:
-    """The settings of the translation that evaluate.sh recorded: beam, lenpen and others."""
-    try:
-        lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return {}
-    return dict(line.split(" ", 1) for line in lines if " " in line)

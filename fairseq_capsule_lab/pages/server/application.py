@@ -12,8 +12,7 @@
 import sys
 import traceback
 from collections.abc import Callable
-from importlib.resources import files
-from typing import Any, FrozenSet
+from typing import FrozenSet
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -26,8 +25,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.pages.page import page_policy
 from fairseq_capsule_lab.pages.server import limits, requests
-from fairseq_capsule_lab.pages.server.requests import Refusal, SentenceRequest
+from fairseq_capsule_lab.pages.server.requests import Refusal
 from fairseq_capsule_lab.pages.server.translator import Translator
+from fairseq_capsule_lab.pages.template import read
 
 LIVE_FILES = {
     "/": ("live.html", "text/html"),
@@ -47,16 +47,13 @@ def application(translator: Translator, names: FrozenSet[str], waiting: int, per
         limits.require_own_origin(request.headers)
         rate.take(request.client.host if request.client else "")
 
-    async def answer(request: Request, function: Callable[[SentenceRequest], Any], *fields: str) -> Response:
-        admit(request)
-        sentence = requests.read_body(await requests.receive_body(request), fields)
-        return JSONResponse(await queue.run(request.is_disconnected, function, sentence))
+    def answer(task: str, *fields: str) -> Route:
+        async def send(request: Request) -> Response:
+            admit(request)
+            sentence = requests.read_body(await requests.receive_body(request), fields)
+            return JSONResponse(await queue.run(request.is_disconnected, getattr(translator, task), sentence))
 
-    async def translate(request: Request) -> Response:
-        return await answer(request, translator.translate, "beam")
-
-    async def inspect(request: Request) -> Response:
-        return await answer(request, translator.inspect, "beam", "arrays")
+        return Route(f"/{task}", send, methods=["POST"])
 
     async def page(request: Request) -> Response:
         admit(request)
@@ -71,8 +68,8 @@ def application(translator: Translator, names: FrozenSet[str], waiting: int, per
         *(Route(path, _file(*described), methods=["GET"]) for path, described in LIVE_FILES.items()),
         Route("/model", model, methods=["GET"]),
         Route("/page", page, methods=["GET"]),
-        Route("/translate", translate, methods=["POST"]),
-        Route("/inspect", inspect, methods=["POST"]),
+        answer("translate", "beam"),
+        answer("inspect", "beam", "arrays"),
     ]
     handlers = dict.fromkeys((Refusal, UserError, HTTPException, ClientDisconnect), _explain)
     guarded = Middleware(Guarded, names=names)
@@ -114,15 +111,13 @@ class Guarded:
 
 
 def _file(name: str, kind: str) -> Callable:
-    content = files(__package__).joinpath(name).read_bytes()
-
     async def send(_: Request) -> Response:
-        return _content(content, kind, limits.LIVE_POLICY if kind == "text/html" else None)
+        return _content(read(f"server/{name}"), kind, limits.LIVE_POLICY if kind == "text/html" else None)
 
     return send
 
 
-def _content(content: str | bytes, kind: str, policy: str | None) -> Response:
+def _content(content: str, kind: str, policy: str | None) -> Response:
     return Response(content, media_type=kind, headers={"Content-Security-Policy": policy} if policy else {})
 
 

@@ -108,10 +108,7 @@ def _validate(content: Mapping[str, Any]) -> SentenceRequest:
         arrays = [ALL]
     if type(arrays) is not list or any(type(name) is not str for name in arrays):
         raise Refusal(400, 'arrays is not "all" or a list of names; correct it')
-    return SentenceRequest(_sentence(content["text"]), beam, tuple(arrays))
-
-
-def _sentence(text: Any) -> str:
+    text = content["text"]
     if type(text) is not str:
         raise Refusal(400, "text is not a string; send the sentence as a JSON string")
     if len(text) > MOST_CHARACTERS:
@@ -122,4 +119,4 @@ def _sentence(text: Any) -> str:
         raise Refusal(422, "text is empty; type a sentence")
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in text):
         raise Refusal(422, "text has control characters or unpaired surrogates; remove them")
-    return text
+    return SentenceRequest(text, beam, tuple(arrays))

@@ -2,7 +2,7 @@
 
 import math
 import time
-from typing import Any, Dict, Optional
+from typing import Any, Dict
 
 from fairseq.hub_utils import GeneratorHubInterface
 
@@ -30,15 +30,8 @@ class Translator:
         LabError: the models are not compatible, or the limit is too low for any sentence.
     """
 
-    def __init__(
-        self,
-        hub: GeneratorHubInterface,
-        against: Optional[GeneratorHubInterface] = None,
-        beam: int = 5,
-        longest: int = 256,
-    ):
-        self.hubs = [hub] if against is None else [hub, against]
-        self.beam = beam
+    def __init__(self, *hubs: GeneratorHubInterface, beam: int = 5, longest: int = 256):
+        self.hubs, self.beam = hubs, beam
         self.longest = min(longest, *(loaded.models[0].max_positions()[0] for loaded in self.hubs))
         if self.longest < SHORTEST:
             least = f"a sentence has at least {SHORTEST} subwords with its end"
@@ -47,12 +40,8 @@ class Translator:
 
     def facts(self) -> Dict[str, Any]:
         """Facts about the models and the limits of requests."""
-        return {
-            "systems": [_facts(hub) for hub in self.hubs],
-            "beam": self.beam,
-            "longest": self.longest,
-            "views": self.views,
-        }
+        systems = [_facts(hub) for hub in self.hubs]
+        return {"systems": systems, "beam": self.beam, "longest": self.longest, "views": self.views}
 
     def translate(self, request: SentenceRequest) -> Dict[str, Any]:
         """The n-best lists of every model, the best hypothesis first."""
@@ -63,21 +52,15 @@ class Translator:
     def inspect(self, request: SentenceRequest) -> Dict[str, Any]:
         """The best translation, the views, and the requested arrays; refuses with 422 an array that is missing."""
         inspection = self._inspection(request)
-        arrays = inspection.arrays
-        names = arrays.keys() if request.arrays == (ALL,) else request.arrays
-        missing = sorted(set(names) - arrays.keys())
-        if missing:
-            known = ", ".join(arrays) or "none"
-            raise Refusal(422, f"no array {missing[0][:40]!r}; choose from: {known}")
+        names = inspection.arrays.keys() if request.arrays == (ALL,) else request.arrays
+        for name in sorted(set(names) - inspection.arrays.keys()):
+            raise Refusal(422, f"no array {name[:40]!r}; choose from: {', '.join(inspection.arrays) or 'none'}")
+        arrays = {name: inspection.arrays[name] for name in names}
         return {
             "text": request.text,
-            "source": inspection.source,
-            "target": inspection.target,
-            "translation": inspection.translation,
+            **{name: getattr(inspection, name) for name in ("source", "target", "translation")},
             "views": [{"name": view.name, "title": view.title} for view in inspection.views],
-            "arrays": {
-                name: {"axes": arrays[name].axes, "values": _round(arrays[name].values.tolist())} for name in names
-            },
+            "arrays": {name: {"axes": a.axes, "values": _round(a.values.tolist())} for name, a in arrays.items()},
         }
 
     def page(self, request: SentenceRequest) -> str:
@@ -104,14 +87,9 @@ class Translator:
 
 def _facts(hub: GeneratorHubInterface) -> Dict[str, Any]:
     model, task = describe_model(hub), hub.task.cfg
-    return {
-        "name": model.name,
-        "architecture": model.architecture,
-        "summary": model.summary,
-        "parameters": model.parameters,
-        "source_language": getattr(task, "source_lang", None),
-        "target_language": getattr(task, "target_lang", None),
-    }
+    facts = {name: getattr(model, name) for name in ("name", "architecture", "summary", "parameters")}
+    languages = {f"{side}_language": getattr(task, f"{side}_lang", None) for side in ("source", "target")}
+    return facts | languages
 
 
 def _translate(hub: GeneratorHubInterface, source: SourceSentence, beam: int) -> Dict[str, Any]:

@@ -92,14 +92,14 @@ def test_the_page_has_all_tables_with_their_figures(page):
 
 
 def test_charts_use_the_text_colour_of_the_page():
-    drawn = scores_on_page(["a", "$b$ <x>"], [20, 22], [1, 1], "BLEU")
+    drawn = scores_on_page(["a", "$b$ <x>"], [(20, 1), (22, 1)], "BLEU")
     assert "currentColor" in drawn and "#012345" not in drawn and "#000000" not in drawn
     assert "$b$ &lt;x&gt;" in drawn and "<style" not in drawn and "<metadata" not in drawn
 
 
 def test_an_eighth_system_looks_different_from_the_first():
     def styles(number):
-        drawn = scores_on_page([f"system {i}" for i in range(number)], [20] * number, [1] * number, "BLEU")
+        drawn = scores_on_page([f"system {i}" for i in range(number)], [(20, 1)] * number, "BLEU")
         return set(re.findall(r'<use xlink:href="(\S+)".*? style="(.*?)"', drawn))
 
     assert len(styles(8)) == len(styles(7)) + 1
