@@ -128,9 +128,7 @@ def iteration_report(
             figures = quality(model, task, samples, **decoding)
             rows.append(IterationRow(name, option(setting), number, trained, *figures))
     panels = series(rows, {"tokenised BLEU": "bleu", "NLL per token, base 2": "nll"})
-    title, settings = (
-        "Routing iterations at inference",
-        f"beam {decoding['beam']}, length penalty {decoding['lenpen']:g}",
-    )
+    title = "Routing iterations at inference"
+    settings = f"beam {decoding['beam']}, length penalty {decoding['lenpen']:g}"
     text = f"On {split}, the trained models with other numbers of routing iterations. Tokenised BLEU, {settings}."
     return report("iterations", title, text, rows, lines(panels, list(map(str, numbers)), "iterations", title))

@@ -73,10 +73,14 @@ def inspect_sources(
             dictionaries differ.
     """
     _require_readable([hub] if against is None else [hub, against], sources)
-    models = describe_model(hub), None if against is None else describe_model(against)
-    data = getattr(hub, "data", None) or getattr(hub.task.cfg, "data", None)
-    language, date = getattr(hub.task.cfg, "target_lang", None) or "", datetime.now(UTC)
-    origin = Origin(*models, data, language, beam, date.strftime("%Y-%m-%d %H:%M UTC"))
+    origin = Origin(
+        model=describe_model(hub),
+        against=None if against is None else describe_model(against),
+        data=getattr(hub, "data", None) or getattr(hub.task.cfg, "data", None),
+        language=getattr(hub.task.cfg, "target_lang", None) or "",
+        beam=beam,
+        date=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
     longest = math.inf if against is None else against.models[0].max_positions()[1]
     for source in sources:
         tokens = source.tokens.to(hub.device)
