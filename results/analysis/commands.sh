@@ -28,3 +28,16 @@ Path(sys.argv[2]).write_text("".join(" ".join(f"{i}-{j}" for i, j in sorted(pair
 END
 fairseq-capsule analyze assignment $runs/gdr_transformer+on-transformer/seed1/checkpoint_last.pt $gdr/seed1/checkpoint_last.pt \
   --names "GDR, mean" "GDR, sum" --data data/multi30k/bin --split test --alignments test.links --out results/analysis
+# The same on the toy corpus, with the links that its grammar writes.
+scripts/prepare-toy.sh data/toy
+train() { scripts/train.sh configs/toy/$1.yaml data/toy/bin $2 "${@:3}" dataset.disable_validation=false; }
+train transformer runs/toy/transformer
+train_gdr() { train gdr_transformer runs/toy/$1 task.init_from_baseline=runs/toy/transformer/checkpoint_last.pt "${@:2}"; }
+train_gdr gdr
+train_gdr gdr-sum model.guided_reduction=sum
+train_gdr gdr-1 model.past_future_iterations=1
+train_gdr clf model.past_future=clf
+train_gdr attn model.past_future=attn
+fairseq-capsule analyze assignment runs/toy/{gdr,gdr-sum,gdr-1,clf,attn}/checkpoint_last.pt \
+  --names "GDR, mean" "GDR, sum" "GDR, one iteration" CLF ATTN --data data/toy/bin --split test \
+  --alignments data/toy/raw/alignments/test.align --out results/analysis/toy
