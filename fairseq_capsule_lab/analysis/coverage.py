@@ -74,8 +74,11 @@ def aligned_rates(outputs: Sequence[Translations], training: Corpus = ((), ())) 
     """
     sources, count = outputs[0].sources, len(outputs[0].sentences)
     texts = [outputs[0].targets, *(output.sentences for output in outputs)]
-    lines = [*training[0], *sources * len(texts)], [*training[1], *(line for text in texts for line in text)]
-    links = [grow_diag_final_and(*both) for both in list(zip(*align(*lines)))[len(training[0]) :]]
+    forward, backward = align(
+        [*training[0], *sources * len(texts)], [*training[1], *(line for text in texts for line in text)]
+    )
+    known = len(training[0])
+    links = [grow_diag_final_and(*both) for both in zip(forward[known:], backward[known:])]
     reference, *translations = (links[start : start + count] for start in range(0, len(links), count))
     words = word_counts(sources)
     return [coverage_rates(words, reference, translation) for translation in translations]

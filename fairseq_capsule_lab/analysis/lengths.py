@@ -75,7 +75,8 @@ def by_length(names: Sequence[str], measure: Measure, groups: Groups) -> List[Le
 
 def length_report(names: Sequence[str], measure: Measure, groups: Groups) -> Report:
     """A report with the table and the chart of `by_length`."""
-    rows, title = by_length(names, measure, groups), "By the length of the source"
+    rows = by_length(names, measure, groups)
+    title = "By the length of the source"
     text = (
         f"{measure.label}: {measure.text}; `{measure.metric.get_signature()}`. Source words: the S- lines with "
         f"subwords joined, split at spaces; {len(measure.systems[0])} sentences."

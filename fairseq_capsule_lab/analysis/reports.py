@@ -38,7 +38,8 @@ class Report:
             LabError: a file could not be written; the files that exist are complete.
         """
         files = {"md": self.markdown.encode(), "csv": comma_separated(self.rows).encode()}
-        files |= {kind: _drawn(self.figure, kind) for kind in ("png", "svg") if self.figure}
+        if self.figure:
+            files |= {kind: _drawn(self.figure, kind) for kind in ("png", "svg")}
         folder.mkdir(parents=True, exist_ok=True)
         for suffix, content in files.items():
             write_whole(folder / f"{self.kind}.{suffix}", content)

@@ -66,7 +66,7 @@ class Measure:
     digits: int = 2
 
     def apply(self, change: Callable[[List[str]], List[str]], **others: Any) -> "Measure":
-        """The measure of changed texts, and with `others` of its attributes."""
+        """The measure of the texts that `change` makes of these; `others` replace further attributes."""
         systems, references = (list(map(change, texts)) for texts in (self.systems, self.references))
         return replace(self, systems=systems, references=references, **others)
 
@@ -82,9 +82,12 @@ def measures(
     for measure in _measures(systems, references, Moses(language), lowercase):
         yield measure
         if rules_of(language) in DIACRITICS_OPTIONAL:  # `ș`, `ş` → `s`
-            name, label = f"{measure.name}_without_diacritics", f"{measure.label} without diacritics"
-            text = f"{measure.text}, diacritics removed from both"
-            yield measure.apply(lambda lines: list(map(without_marks, lines)), name=name, label=label, text=text)
+            yield measure.apply(
+                lambda lines: list(map(without_marks, lines)),
+                name=f"{measure.name}_without_diacritics",
+                label=f"{measure.label} without diacritics",
+                text=f"{measure.text}, diacritics removed from both",
+            )
 
 
 def rouge_measures(
@@ -116,8 +119,13 @@ def _measures(
         text, expected = f"Moses tokens of {moses.language}", [tokens(reference) for reference in references]
     tokenised = Measure("tokenised_bleu", "tokenised BLEU", text, tokenised_bleu(lowercase), own, expected)
     yield tokenised
-    names, text = {"name": "compound_split_bleu", "label": "compound-split BLEU"}, f"{text}, split at hyphens"
-    yield tokenised.apply(split_compounds, text=text, metric=tokenised_bleu(lowercase), **names)
+    yield tokenised.apply(
+        split_compounds,
+        name="compound_split_bleu",
+        label="compound-split BLEU",
+        text=f"{text}, split at hyphens",
+        metric=tokenised_bleu(lowercase),
+    )
     plain = [plain_sentences(system, moses) for system in systems], [list(reference) for reference in references]
     try:
         bleu = BLEU(lowercase=lowercase, trg_lang=moses.language)
@@ -194,7 +202,8 @@ class Rouge(MeanOfSentences):
     """F1 of one ROUGE type over characters: the mean over sentences, times 100."""
 
     def __init__(self, rouge_type: str, lowercase: bool = False):
-        case, library = "lc" if lowercase else "mixed", f"rouge-score-{version('rouge-score')}"
+        case = "lc" if lowercase else "mixed"
+        library = f"rouge-score-{version('rouge-score')}"
         described = {"type": rouge_type, "case": case, "tok": "char", "version": library}
         super().__init__(ROUGE_LABELS[rouge_type], described)
         self.rouge_type = rouge_type

@@ -93,20 +93,21 @@ def read_outputs(
         LabError: a file is damaged, not such an output, or belongs to another text than the first.
     """
     outputs = [read_translations(path, remove_bpe, tokenised) for path in paths]
-    first = outputs[0]
     for output in outputs:
+        first = outputs[0]
         if not output.sources or not output.targets:
             raise LabError(f"{output.path}: no S- and T- lines; give an output of fairseq-generate")
         count, of_first = len(output.sentences), len(first.sentences)
         if count != of_first:
             problem = f"{count} sentences, but {first.path} has {of_first}"
             raise LabError(f"{output.path}: {problem}; give outputs of the same text")
-        pairs, of_first_pairs = zip(output.sources, output.targets), zip(first.sources, first.targets)
-        for number in (number for number, (pair, other) in enumerate(zip(pairs, of_first_pairs)) if pair != other):
-            raise LabError(
-                f"{output.path}: sentence {number} (S-, T-) differs from {first.path}; give outputs of the same text, "
-                "generated with the same --remove-bpe and --tokenizer"
-            )
+        lines = zip(output.sources, output.targets, first.sources, first.targets)
+        for number, (*pair, source, target) in enumerate(lines):
+            if pair != [source, target]:
+                raise LabError(
+                    f"{output.path}: sentence {number} (S-, T-) differs from {first.path}; give outputs of the same "
+                    "text, generated with the same --remove-bpe and --tokenizer"
+                )
     return outputs
 
 
@@ -203,7 +204,8 @@ def without_marks(line: str) -> str:
 
 def _agrees(target: str, reference: str) -> bool:
     """Whether a T- line can belong to a reference: it has the letters between the unknown words, in the same order."""
-    text, pieces = letters(reference), [letters(piece) for piece in target.split("<<unk>>")]
+    text = letters(reference)
+    pieces = [letters(piece) for piece in target.split("<<unk>>")]
     if len(pieces) == 1:
         return pieces[0] == text
     for piece in filter(None, pieces):

@@ -64,10 +64,10 @@ def plot_view(view: View, arrays: Mapping[str, NamedArray], chosen: Mapping[str,
         bounds[scale] = max(bounds.get(scale, 0.0), float(np.abs(shown.values).max()))
     # All positions are computed in inches. A layout engine is too slow: it measures thousands of labels several times.
     columns = [[row[number] for row in rows if number < len(row)] for number in range(max(map(len, rows)))]
-    widths = np.clip([CELL * max(shown.values.shape[1] for shown in c) for c in columns], SMALLEST, LARGEST).tolist()
+    widths = [max(_side(shown.values.shape[1]) for shown in column) for column in columns]
     lefts = [max(_room(shown.y_labels) for shown in column) for column in columns]
     rights = [BAR_ROOM if any(shown.bar for shown in column) else GAP for column in columns]
-    heights = np.clip([CELL * max(len(shown.values) for shown in row) for row in rows], SMALLEST, LARGEST).tolist()
+    heights = [max(_side(len(shown.values)) for shown in row) for row in rows]
     bottoms = [max(_room(shown.x_labels) for shown in row) for row in rows]
     width = sum(widths) + sum(lefts) + sum(rights)
     height = sum(heights) + sum(bottoms) + TITLE * (len(rows) + 1)
@@ -118,15 +118,18 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
         if any(label not in array.axes.get(axis, (label,)) for axis, label in places.items()):
             continue  # this layer does not have the array
         title = f"{panel.title}, other model" if panel.other else panel.title
-        y_labels, x_labels = array.axes[panel.rows], array.axes[panel.columns] if panel.columns else ()
+        y_labels = array.axes[panel.rows]
+        x_labels = array.axes[panel.columns] if panel.columns else ()
         spread = [axis for axis in array.axes if axis not in panel.shown and axis not in places]
         if not spread:
             values = take(array, panel, places)
             single.append(Shown(panel, title, values, y_labels, x_labels, bar=panel.columns is not None))
         for axis in spread:
-            labels, row = array.axes[axis], []
+            labels = array.axes[axis]
+            row = []
             for label in labels:
-                values, left = take(array, panel, {**places, axis: label}), y_labels if label == labels[0] else ()
+                values = take(array, panel, {**places, axis: label})
+                left = y_labels if label == labels[0] else ()
                 row.append(Shown(panel, f"{title}, {axis} {label}", values, left, x_labels, bar=label == labels[-1]))
             rows.append(row)
     for row, below in zip(rows, rows[1:]):
@@ -136,13 +139,19 @@ def _layout(panels: Sequence[Panel], arrays: Mapping[str, NamedArray], places: M
     return [*rows, single] if single else rows
 
 
+def _side(cells: int) -> float:
+    """The side of a picture in inches."""
+    return min(max(CELL * cells, SMALLEST), LARGEST)
+
+
 def _room(labels: Sequence[str]) -> float:
     """The space of labels beside or below a picture, in inches."""
     return GAP + min(MOST_ROOM, max((len(label) for label in labels), default=0) * LETTER)
 
 
 def _colours(scale: str, bound: float) -> Dict[str, Any]:
-    signed, bound = scale.startswith("±"), bound or 1.0
+    signed = scale.startswith("±")
+    bound = bound or 1.0  # all values are 0
     return {"cmap": SIGNED if signed else SHARES, "vmin": -bound if signed else 0.0, "vmax": bound}
 
 
@@ -157,14 +166,19 @@ def _label(axis: Axes, side: str, labels: Sequence[str], inches: float) -> None:
 def missing_characters() -> Iterator[Dict[str, None]]:
     """Collect the characters that no font has while pictures are saved, instead of a warning of matplotlib for each."""
     missing: Dict[str, None] = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.filterwarnings("always", "Glyph ")
-        yield missing
-    for warning in caught:
-        if glyph := re.match(r"Glyph (\d+) .*missing from", str(warning.message)):
+
+    def show(message: Any, *others: Any, **options: Any) -> None:
+        glyph = re.match(r"Glyph (\d+) .*missing from", str(message))
+        if glyph:
             missing[chr(int(glyph[1]))] = None
         else:
-            warnings.showwarning(warning.message, warning.category, warning.filename, warning.lineno)
+            usual(message, *others, **options)
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+        warnings.filterwarnings("always", "Glyph ")
+        warnings.showwarning = show
+        yield missing
 
 
 def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
@@ -174,7 +188,8 @@ def thumbnail(view: View, arrays: Mapping[str, NamedArray]) -> Tuple[str, str]:
     """
     panels = [panel for panel in view.of(arrays) if not panel.other] or list(view.of(arrays))
     panel = next((panel for panel in panels if is_plain(panel.array)), panels[0])
-    array, last = arrays[panel.array], view.last(arrays)
+    array = arrays[panel.array]
+    last = view.last(arrays)
     places = {axis: last[axis] if last.get(axis) in labels else labels[-1] for axis, labels in array.axes.items()}
     heads = ("",) if "head" in panel.shown else array.axes.get("head", ("",))
     values = np.mean([take(array, panel, {**places, "head": head}) for head in heads], axis=0)

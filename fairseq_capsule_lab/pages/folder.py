@@ -126,16 +126,20 @@ def _row(name: str, summary: Dict[str, Any]) -> str:
     """A row of the index."""
     sentence, image = html.escape(summary["sentence"]), html.escape(summary["image"])
     models = breakable(summary["model"]) + (f" against {breakable(summary['against'])}" if summary["against"] else "")
-    shown = {key: f"<bdi>{html.escape(summary[key])}</bdi>" for key in ("source", "translation", "reference")}
-    shown |= {key: "" if summary[key] is None else f"{summary[key]:.1f}" for key in ("bleu", "chrf")}
+    texts = [(key, f"<bdi>{html.escape(summary[key])}</bdi>") for key in ("source", "translation", "reference")]
+    bleu, chrf = ("" if summary[key] is None else f"{summary[key]:.1f}" for key in ("bleu", "chrf"))
     picture = f'<img src="{image if image.startswith(PICTURE) else ""}" alt="{html.escape(summary["shown"])}">'
     cells = [f'<th scope="row" data-value="{sentence}"><a href="{quote(name)}">{sentence}</a></th>']
     cells += [f'<td class="picture">{picture}</td>']
-    for key, text in {**shown, "model": models, "date": html.escape(summary["date"])}.items():
+    for key, shown, kind, label in (
+        *((key, text, "text", key) for key, text in texts),
+        ("bleu", bleu, "number", "BLEU"),
+        ("chrf", chrf, "number", "chrF"),
+        ("model", models, "model", "model"),
+        ("date", html.escape(summary["date"]), "date", "date"),
+    ):
         value = html.escape(str("" if summary[key] is None else summary[key]))
-        kind = {"bleu": "number", "chrf": "number", "model": key, "date": key}.get(key, "text")
-        label = {"bleu": "BLEU", "chrf": "chrF"}.get(key, key)
-        cells.append(f'<td class="{kind}" data-label="{label}" data-value="{value}">{text}</td>')
+        cells.append(f'<td class="{kind}" data-label="{label}" data-value="{value}">{shown}</td>')
     return f"<tr>{''.join(cells)}</tr>"
 
 

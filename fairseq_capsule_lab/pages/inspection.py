@@ -34,11 +34,8 @@ class InspectedSentence(RoutedSentence):
         Raises:
             LabError: the view or the choice does not exist.
         """
-        views = {shown.name: shown for shown in self.views}
-        name = view or next(iter(views), "view")
-        if name not in views:
-            raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
-        return plot_view(views[name], self.arrays, {axis: str(label) for axis, label in choices.items()})
+        shown = self.view(view or "view") if view or not self.views else self.views[0]
+        return plot_view(shown, self.arrays, {axis: str(label) for axis, label in choices.items()})
 
     def save(self, path: Union[str, Path]) -> None:
         """Write an `.npz` of every array.
@@ -97,9 +94,17 @@ def inspect_sources(
             others = gather_arrays(against.models[0], sentence)
             arrays.update({OTHER + name: array for name, array in others.items()})
         other = None if against is None else text_of(against, generate(against, tokens, beam)[0]["tokens"])
-        subwords, text = (source.words, words), text_of(hub, target)
-        number, collection = source.number, source.collection
-        yield InspectedSentence(number, collection, *subwords, text, source.reference, arrays, origin, other)
+        yield InspectedSentence(
+            number=source.number,
+            collection=source.collection,
+            source=source.words,
+            target=words,
+            translation=text_of(hub, target),
+            reference=source.reference,
+            arrays=arrays,
+            origin=origin,
+            other_translation=other,
+        )
 
 
 def _require_readable(hubs: Sequence[GeneratorHubInterface], sources: Sequence[SourceSentence]) -> None:

@@ -114,7 +114,8 @@ def _texts(inspection: RoutedSentence) -> str:
 
 def _about(inspection: RoutedSentence) -> str:
     """The header of models and data."""
-    origin, sentence = inspection.origin, f"{inspection.collection} {inspection.number}"
+    origin = inspection.origin
+    sentence = f"{inspection.collection} {inspection.number}"
     data = {"data": f"{origin.data}, {sentence}"} if origin.data else {"sentence": sentence}
     models = {"model": origin.model, "other model": origin.against}
     described = {name: _model(model) for name, model in models.items() if model}

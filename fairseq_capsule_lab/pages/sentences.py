@@ -67,9 +67,10 @@ def sentences_of_data(hub: GeneratorHubInterface, split: str, numbers: Sequence[
     for number in numbers:
         if not 0 <= number < count:
             raise LabError(f"--ids {number}: split {split} has {count} sentences; give numbers from 0 to {count - 1}")
+        tokens = dataset.src[number]
         reference = None if dataset.tgt is None else text_of(hub, dataset.tgt[number])
-        words = tuple(hub.src_dict[token] for token in dataset.src[number].tolist())
-        sentences.append(SourceSentence(number, dataset.src[number], words, reference, split))
+        words = tuple(hub.src_dict[token] for token in tokens.tolist())
+        sentences.append(SourceSentence(number, tokens, words, reference, split))
     return sentences
 
 
@@ -207,3 +208,10 @@ class RoutedSentence:
         if self.reference is None:
             return None
         return score_of(self.translation if translation is None else translation, self.reference, self.origin.language)
+
+    def view(self, name: str) -> View:
+        """The view with this name; raises a LabError if the model does not have it."""
+        views = {view.name: view for view in self.views}
+        if name not in views:
+            raise LabError(f"the model has no view {name}; choose from: {', '.join(views) or 'none'}")
+        return views[name]

@@ -106,8 +106,9 @@ class Table:
         Raises:
             LabError: an unknown row, or one that the paper quotes from other work.
         """
-        for label in (row.label for row in map(self.row, labels or ()) if row.run is None):
-            raise LabError(f"{self.name}: {label!r} is quoted from another paper and cannot be run")
+        for row in map(self.row, labels or ()):
+            if row.run is None:
+                raise LabError(f"{self.name}: {row.label!r} is quoted from another paper and cannot be run")
         return [row for row in self.rows if row.run and (not labels or row.label in labels)]
 
 
@@ -128,7 +129,8 @@ def load_table(name: str) -> Table:
     """
     path = _definition(name)
     content = _checked(path, "the table", read_yaml(path), TABLE, required=("title", "columns", "rows"))
-    paper, papers = content.get("paper") or "", read_yaml(PAPERS)
+    paper = content.get("paper") or ""
+    papers = read_yaml(PAPERS)
     if paper and paper not in papers:
         raise LabError(f"{path}: paper {paper!r} is none of {', '.join(papers)}; add it to {PAPERS}, or leave it out")
     columns = []
@@ -149,7 +151,8 @@ def load_table(name: str) -> Table:
     for label, number in Counter(row.label for row in rows).items():
         if number > 1:
             raise LabError(f"{path}: {number} rows are named {label!r}; rename one, or name each {{key}} of its grid")
-    figure, notes = _figure(path, content.get("figure"), columns, rows), tuple(content.get("notes") or ())
+    figure = _figure(path, content.get("figure"), columns, rows)
+    notes = tuple(content.get("notes") or ())
     table = Table(path, content["title"], paper, papers.get(paper, ""), tuple(columns), rows, figure, notes)
     _require_short_chains(table)
     for key, parts in (("columns", columns), ("rows", rows)):
@@ -267,11 +270,12 @@ def _require_short_chains(table: Table) -> None:
     except CycleError as error:
         circle = " needs ".join(reversed(error.args[1]))
         raise LabError(f"{table.name}: {circle}: the rows need each other in a circle") from error
-    for row in (row for row, length in lengths.items() if length > MOST_CHAINED):
-        raise LabError(
-            f"{table.name}: {row} needs a chain of more than {MOST_CHAINED} rows; let it start from, learn from "
-            "or be compared with an earlier one"
-        )
+    for row, length in lengths.items():
+        if length > MOST_CHAINED:
+            raise LabError(
+                f"{table.name}: {row} needs a chain of more than {MOST_CHAINED} rows; let it start from, learn from "
+                "or be compared with an earlier one"
+            )
 
 
 def _checked(path: Path, what: str, spec: Any, kinds: Mapping[str, type], required: Words = ()) -> Dict[str, Any]:

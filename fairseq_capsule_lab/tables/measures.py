@@ -79,9 +79,11 @@ TIMED, PAIRED, SCORED = (
 )
 
 
-def command(source: str, run: Run) -> List[Any]:
+def command(source: str, run: Run) -> List[str]:
     """The command of a source for a run, as a list of words."""
-    task, tokenised, benchmarks = task_of(run), run.corpus / "tokenised", REPOSITORY / "benchmarks"
+    task = task_of(run)
+    tokenised = run.corpus / "tokenised"
+    benchmarks = REPOSITORY / "benchmarks"
     arch, model = model_options(run) if source in TIMED else ("", [])
     values: Dict[str, Sequence[Any]] = {
         "{checkpoint}": [run.checkpoint],
@@ -102,7 +104,8 @@ def command(source: str, run: Run) -> List[Any]:
         "{throughput.py}": [benchmarks / "throughput.py"],
         "{latency.py}": [benchmarks / "latency.py"],
     }
-    return [value for word in SOURCES[source].split() for value in values.get(word, [word])]
+    words = (values[word] if word.startswith("{") else [word] for word in SOURCES[source].split())
+    return [str(value) for of_word in words for value in of_word]
 
 
 def plugin_option(run: Run) -> List[str]:
@@ -198,8 +201,8 @@ def require_measures(table: Table) -> None:
                 f"{', '.join([*MEASURES, 'external/NAME'])}"
             )
     axis = table.figure.get("x", "rows")
-    has_axis = axis == "rows" or {"y", "series"} & set(table.figure)
-    if not has_axis and not any(measure_of(column.measure).by_words for column in table.columns):
+    needs_points = axis != "rows" and not {"y", "series"} & set(table.figure)
+    if needs_points and not any(measure_of(column.measure).by_words for column in table.columns):
         raise LabError(
             f"{table.source}: figure: no column has several points over {axis!r}; add one, such as bleu_by_length, "
             "or give y or series"

@@ -49,11 +49,24 @@ def csv_lines(results: Results) -> List[Line]:
     for row in results.table.rows:
         for column, paper, ours in zip(results.table.columns, row.paper, results.of(row)):
             for point, figures in ours.items():
-                effect, ps = figures.effect, " ".join(f"{p:.4f}" for p in figures.ps)
-                cells: List[Any] = [row.label, column.label, point, paper, figures.mean, figures.spread]
-                of_effect = (effect.low, effect.high, effect.p_adjusted, effect.detectable) if effect else [None] * 4
-                cells += [len(figures.values), figures.difference, ps, *of_effect, figures.missing or None]
-                made.append(Line(*cells))
+                effect = figures.effect
+                line = Line(
+                    row=row.label,
+                    column=column.label,
+                    of=point,
+                    paper=paper,
+                    mean=figures.mean,
+                    spread=figures.spread,
+                    seeds=len(figures.values),
+                    difference=figures.difference,
+                    p=" ".join(f"{p:.4f}" for p in figures.ps),
+                    low=effect.low if effect else None,
+                    high=effect.high if effect else None,
+                    p_over_seeds=effect.p_adjusted if effect else None,
+                    detectable=effect.detectable if effect else None,
+                    missing=figures.missing or None,
+                )
+                made.append(line)
     return made
 
 
@@ -62,7 +75,8 @@ def markdown(results: Results) -> str:
     table = results.table
     body = [[""], ["---"], *([escaped(row.label)] for row in table.rows)]
     for number, column in enumerate(table.columns):
-        ours, digits = [results.of(row)[number] for row in table.rows], measure_of(column.measure).digits
+        ours = [results.of(row)[number] for row in table.rows]
+        digits = measure_of(column.measure).digits
         printed = [row.paper[number] or "" for row in table.rows]
         columns = [(", the paper's", printed)] if any(printed) else []
         for point in _points(results, number):
@@ -101,7 +115,8 @@ def plot(results: Results) -> Optional[Plot]:
     for row, of_row in cells.items():
         for panel, of_column in zip(panels.values(), of_row):
             values = [of_column.get(tick, Figures()).mean for tick in ticks]
-            panel.update({row: values} if any(value is not None for value in values) else {})
+            if any(value is not None for value in values):
+                panel[row] = values
     return charts.lines({label: panel for label, panel in panels.items() if panel}, ticks, axis, table.title)
 
 
@@ -157,7 +172,7 @@ def _notes(results: Results) -> Iterator[str]:
     yield from (f"- {escaped(note)}\n" for note in table.notes)
     told: Dict[str, List[str]] = {}
     for column, label, stands_in in zip(table.columns, results.labels, results.stands_in):
-        corpus = stands_in and f"{stands_in} stands for {column.corpus[0]}"
+        corpus = f"{stands_in} stands for {column.corpus[0]}" if stands_in else None
         told.setdefault("; ".join(filter(None, (corpus, label))), []).append(column.label)
     for what, columns in told.items():
         if what:

@@ -103,7 +103,8 @@ def gather(table: Table, scale: Scale, places: Places) -> Results:
     """
     require_measures(table)
     places.require_plain(scale)
-    trained, rows = trained_seeds(scale, places), table.to_run()
+    trained = trained_seeds(scale, places)
+    rows = table.to_run()
     columns: List[List[Points]] = []
     labels: List[Optional[str]] = []
     stands_in: List[Optional[str]] = []
@@ -173,11 +174,12 @@ def _points(pairs: List[Pair], column: Column) -> Points:
 
 def _effect(pairs: List[Pair], column: Column) -> Optional[seeds.Effect]:
     """The effect over seeds and sentences, as a mean over the splits; None if these seeds have not been compared."""
-    measure, (run, other) = measure_of(column.measure), pairs[0]
+    measure = measure_of(column.measure)
+    run, other = pairs[0]
     if other is None:
         return None
     differences, errors = [], []
-    for split in filter(run.setting.splits.__contains__, column.splits):
+    for split in (split for split in column.splits if split in run.setting.splits):
         path = run.places.runs / run.comparison(other, [run.seed for run, _ in pairs], split)
         report = read_report(path)
         if measure.external:

@@ -139,8 +139,9 @@ class Run:
     @property
     def checkpoint(self) -> Path:
         """The checkpoint that is measured and decoded, and that other runs start from."""
-        kind = "given" if self.config == GIVEN else "avg_table" if self.is_averaged else "last"
-        return self.folder.path / f"checkpoint_{kind}.pt"
+        if self.config == GIVEN:
+            return self.folder.path / "checkpoint_given.pt"
+        return self.folder.path / ("checkpoint_avg_table.pt" if self.is_averaged else "checkpoint_last.pt")
 
 
 def run_of(table: Table, row: Row, column: Column, scale: Scale, seed: int, places: Places, given: bool = False) -> Run:

@@ -74,11 +74,12 @@ class Work:
         return self._step("prepare", run, _prepared(run), words, [], log=log, minutes=_minutes(run, 0.2))
 
     def _train(self, run: Run) -> Step:
-        gpus, tokens, folder = self._gpus(run), run.setting.effective_tokens, run.folder.path
+        gpus = self._gpus(run)
+        tokens = run.setting.effective_tokens
         data = run.teacher.folder.path / "distilled" if run.teacher else run.corpus
         words = [REPOSITORY / "scripts" / "train.sh", *(["--gpus", gpus] if gpus else [])]
         words += ["--effective-tokens", tokens] if tokens else []
-        words += [CONFIGS / run.setting.configs / f"{run.config}.yaml", data / "bin", folder]
+        words += [CONFIGS / run.setting.configs / f"{run.config}.yaml", data / "bin", run.folder.path]
         words += [f"common.seed={run.seed}", *run.all_overrides]
         words += [f"{plugins.KEY}={quoted(run.plugin)}"] if run.plugin else []
         needs = [_prepared(run)]
@@ -95,19 +96,25 @@ class Work:
     def _distil(self, run: Run) -> Step:
         words = [REPOSITORY / "scripts" / "distill.sh", *run.setting.distill, *measures.plugin_option(run)]
         words += [run.checkpoint, run.corpus / "bin", run.folder.path / "distilled"]
-        resources = {"gpus": self._gpus(run), "minutes": _minutes(run, 0.1)}
-        return self._step("distil", run, f"{run.name}/distilled/manifest.tsv", words, _decoding(run), **resources)
+        output = f"{run.name}/distilled/manifest.tsv"
+        return self._step(
+            "distil", run, output, words, _decoding(run), gpus=self._gpus(run), minutes=_minutes(run, 0.1)
+        )
 
     def _evaluate(self, run: Run, split: str) -> Step:
         words = [REPOSITORY / "scripts" / "evaluate.sh", "--split", split, "--checkpoints", run.checkpoint.name]
         words += [*run.setting.decode, *measures.plugin_option(run), run.folder.path, run.corpus]
-        resources = {"gpus": min(1, self._gpus(run)), "minutes": _minutes(run, 0.05)}
+        output = _scores(run, split)
         log = f"{run.name}/log/evaluate-{split}.log"
-        return self._step("evaluate", run, _scores(run, split), words, _decoding(run), log=log, **resources)
+        gpus = min(1, self._gpus(run))
+        return self._step(
+            "evaluate", run, output, words, _decoding(run), log=log, gpus=gpus, minutes=_minutes(run, 0.05)
+        )
 
     def _compare(self, output: str, pairs: Sequence[Tuple[Run, Run]]) -> Step:
         """Compare the translations of a run and another, or of several seeds of both."""
-        run, split = pairs[0][0], Path(output).stem
+        run = pairs[0][0]
+        split = Path(output).stem
         task = task_of(run)
         ours, theirs = ([run.folder.evaluation(split).translations for run in runs] for runs in zip(*pairs))
         first = run.corpus / "raw" / f"{split}.{task.target_lang}"
@@ -126,7 +133,8 @@ class Work:
     def _measure(self, run: Run, source: str, translated: Sequence[Run]) -> Step:
         needs = [] if source in measures.TIMED else _decoding(run)  # an untrained model is timed
         needs += [_scores(scored, "test") for scored in translated]
-        gpus, log = min(1, self._gpus(run)), f"{run.name}/log/measure-{source}.log"
+        gpus = min(1, self._gpus(run))
+        log = f"{run.name}/log/measure-{source}.log"
         words = measures.command(source, run) + (["--device", "cuda"] if source in measures.TIMED and gpus else [])
         return self._step("measure", run, _report(run, source), words, needs, log=log, gpus=gpus, prints=True)
 

@@ -29,6 +29,7 @@ def test_pieces_are_joined_to_untokenised_text(output, subwords):
 
 def test_subwords_of_outputs_are_detected(output):
     assert [each.sentences[0] for each in read_outputs([output, output])] == ["He comes."] * 2
+    assert read_outputs([]) == []
 
 
 def test_a_piece_mark_inside_a_line_is_not_sentencepiece(tmp_path):

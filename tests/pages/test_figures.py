@@ -1,10 +1,12 @@
 import io
 import warnings
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 from fairseq_capsule.errors import UserError
+from fairseq_capsule_lab.pages.figures import missing_characters
 from tests.pages.inspections import SOURCE, TARGET, make_inspection
 
 
@@ -92,3 +94,18 @@ def test_every_view_can_be_drawn(words):
 def test_what_cannot_be_drawn_is_named(inspection, view, choice, message):
     with pytest.raises(UserError, match=message):
         inspection.plot(view, **choice)
+
+
+def test_a_view_is_found_by_its_name(inspection):
+    assert [inspection.view(view.name) for view in inspection.views] == list(inspection.views)
+    with pytest.raises(UserError, match="the model has no view capsules; choose from: encoder_attention, "):
+        inspection.view("capsules")
+
+
+def test_missing_characters_are_collected_and_other_warnings_are_shown_at_once():
+    with warnings.catch_warnings(record=True) as shown, suppress(OSError), missing_characters() as missing:
+        warnings.warn("Glyph 20320 (\\N{CJK UNIFIED IDEOGRAPH-4F60}) missing from font(s) DejaVu Sans.", stacklevel=1)
+        warnings.warn("another warning", stacklevel=1)
+        raise OSError  # as a figure that cannot be written
+    assert list(missing) == ["你"]
+    assert [str(warning.message) for warning in shown] == ["another warning"]

@@ -10,7 +10,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from fairseq_capsule.errors import UserError
 from fairseq_capsule_lab.tables.commands import missing
 from fairseq_capsule_lab.tables.definitions import REPOSITORY, load_table, table_names
-from fairseq_capsule_lab.tables.measures import RATIOS, applies, model_options
+from fairseq_capsule_lab.tables.measures import RATIOS, SOURCES, applies, model_options
 from fairseq_capsule_lab.tables.runs import GIVEN, Places, Run, run_of
 from fairseq_capsule_lab.tables.scales import SCALES, load_scale
 from fairseq_capsule_lab.tables.steps import work_of
@@ -349,3 +349,9 @@ def test_an_unknown_measure_is_refused(tmp_path, places):
     (tmp_path / "mine.yaml").write_text(f"title: mine\ncolumns:\n{column}rows:\n  one: {{run: transformer}}\n")
     with pytest.raises(UserError, match="measure 'external/' is none of bleu, .*, external/NAME"):
         of(str(tmp_path / "mine.yaml"), SMALL, places)
+
+
+def test_an_unknown_placeholder_of_a_command_is_refused(places, monkeypatch):
+    monkeypatch.setitem(SOURCES, "size", "fairseq-capsule size {checkpoints} --json")
+    with pytest.raises(KeyError, match="checkpoints"):
+        of("duan-table2", SMALL, places).steps()

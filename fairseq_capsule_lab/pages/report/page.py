@@ -66,11 +66,13 @@ def _verdict(compared: ComparedSystems) -> str:
     """A summary of the first table in words."""
     measure, (baseline, *others) = compared.comparisons[0]
     verdicts = [f"{measure.label} {baseline.score:.2f}, the baseline of the comparison"]
-    for score, _, p, _ in others:
-        sure = "" if p is not None and p < SIGNIFICANT else "not "
-        words = "the same score" if p is None else f"{sure}significant at {SIGNIFICANT} (p = {p:.4f})"
-        gain = "" if p is None else f"{score - baseline.score:+.2f}, "
-        verdicts.append(f"{score:.2f}, {gain}{words}")
+    for estimate in others:
+        if estimate.p is None:
+            words = "the same score"
+        else:
+            sure = "significant" if estimate.p < SIGNIFICANT else "not significant"
+            words = f"{estimate.score - baseline.score:+.2f}, {sure} at {SIGNIFICANT} (p = {estimate.p:.4f})"
+        verdicts.append(f"{estimate.score:.2f}, {words}")
     items = (f"<li><b>{html.escape(name)}</b>: {words}</li>" for name, words in zip(compared.names, verdicts))
     references = compared.test_set.references
     case = ", case ignored" if compared.test_set.lowercase else ""
@@ -84,12 +86,14 @@ def _verdict(compared: ComparedSystems) -> str:
 def _scores(compared: ComparedSystems) -> str:
     """One row per system: each score with its interval, and p against the first system."""
     names = compared.names
-    columns, rows = ["system"], [[Cell(name)] for name in names]
-    drawn, signatures = [], ""
+    columns = ["system"]
+    rows = [[Cell(name)] for name in names]
+    drawn = []
+    signatures = ""
     for measure, estimates in compared.comparisons:
         columns += [measure.label, "p"]
         for row, estimate in zip(rows, estimates):
-            row += [_spread(*estimate[:2], measure.digits), _p(estimate)]
+            row += [_score(estimate, measure.digits), _p(estimate)]
         drawn.append(charts.scores_on_page(names, [estimate[:2] for estimate in estimates], measure.label))
         signature = html.escape(str(measure.metric.get_signature()))
         signatures += f"<li>{html.escape(f'{measure.label}: {measure.text}')}; <code>{signature}</code>"
@@ -110,7 +114,8 @@ def _lengths(compared: ComparedSystems) -> str:
     """One row per group: the score of each system with its interval, and p against the first system."""
     unit = "source characters" if compared.test_set.summaries else "source words"
     names, groups = compared.names, compared.groups
-    label, of_groups = groups[0].comparison.measure.label, [group.comparison.estimates for group in groups]
+    label = groups[0].comparison.measure.label
+    of_groups = [group.comparison.estimates for group in groups]
     chart = charts.groups_on_page(
         names,
         [f"{group.words}\n({len(group.sentences)})" for group in groups],
@@ -120,8 +125,8 @@ def _lengths(compared: ComparedSystems) -> str:
     rows, ratios = [], []
     for place, (group, (first, *others)) in enumerate(zip(groups, of_groups)):
         words = Cell(group.words, place)
-        row = [words, Cell(str(len(group.sentences)), len(group.sentences)), _spread(*first[:2])]
-        rows.append(row + [cell for estimate in others for cell in (_spread(*estimate[:2]), _p(estimate))])
+        row = [words, Cell(str(len(group.sentences)), len(group.sentences)), _score(first)]
+        rows.append(row + [cell for estimate in others for cell in (_score(estimate), _p(estimate))])
         ratios.append([words, *(_number(estimate.length_ratio, 3) for estimate in (first, *others))])
     caption = f"{label} by the length of the source, with 95% intervals; p of the difference from {names[0]}."
     columns = [unit, "sentences", names[0], *(word for name in names[1:] for word in (name, "p"))]
@@ -135,8 +140,9 @@ def _lengths(compared: ComparedSystems) -> str:
 def _coverage(compared: ComparedSystems) -> str:
     rows = []
     for row in compared.coverage:
-        rates = _spread(row.under, row.under_spread), _spread(row.over, row.over_spread)
-        rows.append([Cell(row.system), _spread(row.cdr, row.cdr_spread, 4), *rates])
+        under = _spread(row.under, row.under_spread)
+        over = _spread(row.over, row.over_spread)
+        rows.append([Cell(row.system), _spread(row.cdr, row.cdr_spread, 4), under, over])
     caption = (
         "Coverage of the source, from word alignments by eflomal (docs/analyzing.md). "
         f"Mean of {compared.alignments} alignments; ±: the largest distance of one alignment from the mean."
@@ -239,6 +245,10 @@ def table(name: str, caption: str, columns: Sequence[str], rows: Sequence[Sequen
         f'aria-labelledby="{name}-caption"><table aria-labelledby="{name}-caption">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></div>"
     )
+
+
+def _score(estimate: Estimate, digits: int = 2) -> Cell:
+    return _spread(estimate.score, estimate.interval, digits)
 
 
 def _spread(value: float, spread: float, digits: int = 2) -> Cell:

@@ -34,7 +34,7 @@ _REPORTS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
 
 
 class Scoring(NamedTuple):
-    """How a run was evaluated, also in words: the names of the references, by ROUGE, without case; how to read it."""
+    """How a run was evaluated: in words for messages; the references; if by ROUGE; if without case; how to read it."""
 
     in_words: Tuple[str, str, str]
     references: List[str]
@@ -124,8 +124,10 @@ def read_systems(
             if ours != theirs:
                 raise LabError(f"{run}: evaluated {ours}, but {runs[0]} {theirs}; evaluate both in the same way")
     paths = [data / "raw" / name for name in first.references]
-    for path in (path for path in paths if not path.is_file()):
-        raise LabError(f"{path}: missing, but the runs were evaluated against it; give their data folder with --data")
+    for path in paths:
+        if not path.is_file():
+            advice = "give their data folder with --data"
+            raise LabError(f"{path}: missing, but the runs were evaluated against it; {advice}")
     references = [read_lines(path) for path in paths]
     systems = []
     for name, run, evaluation, scoring in zip(names, runs, evaluations, scorings):
@@ -133,10 +135,13 @@ def read_systems(
         output = read_translations(evaluation.translations, scoring.remove_bpe, *kind)
         _require_same_text(run, output, paths[0], references)
         log = read_training_log(run / "train.log")
-        facts, speeds = _facts(RunFolder(run), evaluation), _speeds(RunFolder(run), log)
+        facts = _facts(RunFolder(run), evaluation)
+        speeds = _speeds(RunFolder(run), log)
         systems.append(System(name, run, split, output, facts, speeds, log, pages.get(name)))
-    language, source_language = paths[0].name.rpartition(".")[2], _source_language(runs[0], data)
-    raw, sources = data / "raw" / f"{split}.{source_language}", systems[0].translations.sources
+    language = paths[0].name.rpartition(".")[2]
+    source_language = _source_language(runs[0], data)
+    raw = data / "raw" / f"{split}.{source_language}"
+    sources = systems[0].translations.sources
     if source_language and raw.is_file() and len(lines := read_lines(raw)) == len(references[0]):
         sources = lines
     return TestSet(split, language, source_language, sources, references, first.summaries, first.lowercase), systems
@@ -156,13 +161,19 @@ def _evaluation(run: Path, data: Path, split: str, results: str) -> Evaluation:
 def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
     scores = evaluation.scores() or {}
     try:
-        references, measures = [Path(path).name for path in scores["references"]], scores["scores"]
+        references = [Path(path).name for path in scores["references"]]
+        measures = scores["scores"]
+        summaries = "rouge1" in measures
         lowercase = any("case:lc" in str(score.get("signature")) for score in measures.values())
-        kind, case = "ROUGE" if "rouge1" in measures else "BLEU and chrF", "without" if lowercase else "with"
-        in_words = (f"against {' '.join(references)}", f"by {kind}", f"{case} case")
-        tokenised, remove_bpe = TOKENISED[scores.get("tokenized", "auto")], scores.get("remove_bpe")
+        in_words = (
+            f"against {' '.join(references)}",
+            f"by {'ROUGE' if summaries else 'BLEU and chrF'}",
+            f"{'without' if lowercase else 'with'} case",
+        )
+        tokenised = TOKENISED[scores.get("tokenized", "auto")]
+        remove_bpe = scores.get("remove_bpe")
         if references and remove_bpe in [None, *translations.SUBWORDS]:
-            return Scoring(in_words, references, "rouge1" in measures, lowercase, tokenised, remove_bpe)
+            return Scoring(in_words, references, summaries, lowercase, tokenised, remove_bpe)
     except (AttributeError, LookupError, TypeError):
         pass
     raise LabError(
@@ -171,11 +182,12 @@ def _scoring(run: Path, evaluation: Evaluation) -> Scoring:
 
 
 def _require_same_text(run: Path, output: Translations, path: Path, references: Sequence[Sequence[str]]) -> None:
-    count, of_first = len(output.sentences), len(references[0])
+    count = len(output.sentences)
     if not output.sources:
         raise LabError(f"{output.path}: no S- lines; run scripts/evaluate.sh on {run} again")
     if any(len(lines) != count for lines in references):
-        raise LabError(f"{run}: {count} translations, but {path} has {of_first} lines; evaluate the same test set")
+        problem = f"{count} translations, but {path} has {len(references[0])} lines"
+        raise LabError(f"{run}: {problem}; evaluate the same test set")
     if 2 * translations.disagreements(output, references) > count:
         raise LabError(f"{run}: evaluated on another text than {path}; evaluate all runs on the same test set")
 
@@ -189,8 +201,10 @@ def _source_language(run: Path, data: Path) -> str:
 
 
 def _facts(folder: RunFolder, evaluation: Evaluation) -> Dict[str, str]:
-    settings, starts = folder.settings(), folder.manifest()["starts"]
-    first, decoding = starts[0] if starts else {}, {}
+    settings = folder.settings()
+    starts = folder.manifest()["starts"]
+    first = starts[0] if starts else {}
+    decoding = {}
     with contextlib.suppress(OSError):  # what evaluate.sh recorded
         lines = (evaluation.path / "settings").read_text(encoding="utf-8", errors="replace").splitlines()
         decoding = dict(line.split(" ", 1) for line in lines if " " in line)

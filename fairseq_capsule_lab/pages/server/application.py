@@ -47,7 +47,9 @@ def application(translator: Translator, names: FrozenSet[str], waiting: int, per
         limits.require_own_origin(request.headers)
         rate.take(request.client.host if request.client else "")
 
-    def answer(task: str, *fields: str) -> Route:
+    def post(task: str, *fields: str) -> Route:
+        """The route of a task of the translator, whose requests may have these fields."""
+
         async def send(request: Request) -> Response:
             admit(request)
             sentence = requests.read_body(await requests.receive_body(request), fields)
@@ -68,8 +70,8 @@ def application(translator: Translator, names: FrozenSet[str], waiting: int, per
         *(Route(path, _file(*described), methods=["GET"]) for path, described in LIVE_FILES.items()),
         Route("/model", model, methods=["GET"]),
         Route("/page", page, methods=["GET"]),
-        answer("translate", "beam"),
-        answer("inspect", "beam", "arrays"),
+        post("translate", "beam"),
+        post("inspect", "beam", "arrays"),
     ]
     handlers = dict.fromkeys((Refusal, UserError, HTTPException, ClientDisconnect), _explain)
     guarded = Middleware(Guarded, names=names)
@@ -111,8 +113,10 @@ class Guarded:
 
 
 def _file(name: str, kind: str) -> Callable:
+    content = read(f"server/{name}")
+
     async def send(_: Request) -> Response:
-        return _content(read(f"server/{name}"), kind, limits.LIVE_POLICY if kind == "text/html" else None)
+        return _content(content, kind, limits.LIVE_POLICY if kind == "text/html" else None)
 
     return send
 

@@ -31,7 +31,8 @@ class Translator:
     """
 
     def __init__(self, *hubs: GeneratorHubInterface, beam: int = 5, longest: int = 256):
-        self.hubs, self.beam = hubs, beam
+        self.hubs = hubs
+        self.beam = beam
         self.longest = min(longest, *(loaded.models[0].max_positions()[0] for loaded in self.hubs))
         if self.longest < SHORTEST:
             least = f"a sentence has at least {SHORTEST} subwords with its end"
@@ -53,14 +54,19 @@ class Translator:
         """The best translation, the views, and the requested arrays; refuses with 422 an array that is missing."""
         inspection = self._inspection(request)
         names = inspection.arrays.keys() if request.arrays == (ALL,) else request.arrays
-        for name in sorted(set(names) - inspection.arrays.keys()):
-            raise Refusal(422, f"no array {name[:40]!r}; choose from: {', '.join(inspection.arrays) or 'none'}")
+        missing = sorted(set(names) - inspection.arrays.keys())
+        if missing:
+            raise Refusal(422, f"no array {missing[0][:40]!r}; choose from: {', '.join(inspection.arrays) or 'none'}")
         arrays = {name: inspection.arrays[name] for name in names}
         return {
             "text": request.text,
-            **{name: getattr(inspection, name) for name in ("source", "target", "translation")},
+            "source": inspection.source,
+            "target": inspection.target,
+            "translation": inspection.translation,
             "views": [{"name": view.name, "title": view.title} for view in inspection.views],
-            "arrays": {name: {"axes": a.axes, "values": _round(a.values.tolist())} for name, a in arrays.items()},
+            "arrays": {
+                name: {"axes": array.axes, "values": _round(array.values.tolist())} for name, array in arrays.items()
+            },
         }
 
     def page(self, request: SentenceRequest) -> str:
@@ -86,10 +92,16 @@ class Translator:
 
 
 def _facts(hub: GeneratorHubInterface) -> Dict[str, Any]:
-    model, task = describe_model(hub), hub.task.cfg
-    facts = {name: getattr(model, name) for name in ("name", "architecture", "summary", "parameters")}
-    languages = {f"{side}_language": getattr(task, f"{side}_lang", None) for side in ("source", "target")}
-    return facts | languages
+    model = describe_model(hub)
+    task = hub.task.cfg
+    return {
+        "name": model.name,
+        "architecture": model.architecture,
+        "summary": model.summary,
+        "parameters": model.parameters,
+        "source_language": getattr(task, "source_lang", None),
+        "target_language": getattr(task, "target_lang", None),
+    }
 
 
 def _translate(hub: GeneratorHubInterface, source: SourceSentence, beam: int) -> Dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fairseq_capsule_lab.pages.server import requests
+from fairseq_capsule_lab.pages.server import application, requests
 from fairseq_capsule_lab.pages.server.limits import HEADERS
 from fairseq_capsule_lab.pages.server.requests import MOST_BEAM, MOST_BYTES, MOST_CHARACTERS, SentenceRequest
 from fairseq_capsule_lab.pages.template import script_hash
@@ -63,7 +63,8 @@ class TestAnswers:
         assert answer.status == 200 and b"<!DOCTYPE html>" in answer.body
 
     @pytest.mark.parametrize("path", ["/", "/live.js", "/live.css"])
-    def test_the_files_of_the_page_are_served(self, server, path):
+    def test_the_files_of_the_page_are_served(self, server, path, monkeypatch):
+        monkeypatch.delattr(application, "read")  # they were read when the server started
         assert server.ask("GET", path).status == 200
 
     @pytest.mark.parametrize(
