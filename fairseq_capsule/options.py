@@ -1,4 +1,4 @@
-"""Options of models and commands, without torch: names, allowed ranges, sets of whole numbers (`1-3`, `1,4-6`)."""
+"""Options of models and commands, without torch and fairseq: names, ranges, sets of whole numbers (`1-3`, `1,4-6`)."""
 
 import itertools
 import re

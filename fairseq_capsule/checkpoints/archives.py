@@ -17,7 +17,8 @@ def unpack(name: str, path: Path) -> None:
     """Replace a tar archive by a folder with its files. If one folder contains all files, it is that folder.
 
     Only folders and regular files are unpacked, under relative names. Anything else, or more than `MOST_EXPANSION`
-    times the archive's size, raises a UserError: the archive, called `name`, is unchanged, and nothing else is left.
+    times the archive's size, raises a UserError. Then the archive is unchanged, and nothing of what was unpacked is
+    left. Messages call it `name`.
     """
     try:
         with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=os.path.dirname(os.path.abspath(path))) as beside:

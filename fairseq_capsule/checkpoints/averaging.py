@@ -19,8 +19,8 @@ def average_checkpoints(paths: Sequence[Path]) -> Dict[str, Any]:
 
     The mean is computed in float64 and cast back to the type of each tensor. Everything else, including parameters that
     are not floating-point tensors, comes from the last file. Its optimiser state, average over updates (EMA) and
-    validation score are dropped, because they do not belong to the mean. A file that is not a checkpoint, has no or
-    infinite parameters, or differs from the first in their names or shapes raises a UserError.
+    validation score do not belong to the mean and are dropped. A file that is not a checkpoint, has no parameters, or
+    parameters that are NaN or infinite, or differs from the first in their names or shapes raises a UserError.
     """
     sums: Dict[str, Tensor] = {}
     shapes: Dict[str, str] = {}  # of the first checkpoint

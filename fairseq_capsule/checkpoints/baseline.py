@@ -108,10 +108,10 @@ def init_from_baseline(
 ) -> None:
     """Copy all parameters of a baseline into a model. The other parameters of the model keep their initialisation.
 
-    The names of the others on both sides are logged. The checkpoint's `state` gets the present names of parameters.
-    `added` and `removed` are the names of parameters that mechanisms added to those of the baseline's kind or removed.
-    Another dictionary, other dimensions, other parameters than these, and separate embeddings that the model shares
-    raise a UserError.
+    The other parameters on both sides are logged. `state` is the checkpoint `path`; its parameters get their present
+    names. `added` and `removed` are the names of parameters that mechanisms added to those of the baseline's kind or
+    removed. Another dictionary, other dimensions, other parameters than these, and separate embeddings that the model
+    shares raise a UserError.
     """
     label = f"--init-from-baseline {path}"
     baseline = _parameters(label, state)

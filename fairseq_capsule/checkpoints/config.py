@@ -83,7 +83,11 @@ def check_config(state: Dict[str, Any]) -> None:
 
 
 def _values(name: str, key: str, value: Any, depth: int) -> Iterator[Tuple[str, str, Any]]:
-    """Yield each value and container of nested options, and of literals, as (dotted name, option name, value)."""
+    """Yield each value and container of nested options, as (dotted name, option name, value).
+
+    The content of a literal is included, also if the text names a file, because fairseq parses such options as literals
+    too.
+    """
     if depth > DEEPEST:
         raise UserError(f"its option {name} has more than {DEEPEST} levels of nesting")
     yield name or key, key, value

@@ -151,7 +151,8 @@ class _Rebuilding:
     def tensor(self, place: Place, tensor: Tensor) -> Tensor:
         """Return a dense tensor with the values of another one, which must have no attributes of its own.
 
-        A storage that is exactly the tensor is taken over: only tensors of the file, which nobody uses, have it too.
+        A storage that is exactly the tensor is taken over without a copy: torch made it for this file, and nobody else
+        uses the file's tensors.
         """
         if tensor.device.type != "cpu" or tensor.layout != torch.strided or tensor.is_nested or tensor.is_quantized:
             kind = f"{tensor.device.type}, {'nested' if tensor.is_nested else tensor.layout}, {tensor.dtype}"
@@ -203,8 +204,9 @@ def _check(state: Dict[str, Any]) -> None:
                 raise UserError(f"its parameter {name} is of type {type(parameter).__name__}, not a tensor")
             counts = name.rpartition(".")[2] in COUNTED and parameter.dtype in NUMBERS
             if parameter.dtype not in PARAMETERS and not counts:
-                known = "the types of parameters are " + ", ".join(str(kind)[len("torch.") :] for kind in PARAMETERS)
-                raise UserError(f"its parameter {name} is of type {parameter.dtype}; {known}")
+                known = ", ".join(str(kind).removeprefix("torch.") for kind in PARAMETERS)
+                problem = f"its parameter {name} is of type {parameter.dtype}"
+                raise UserError(f"{problem}; the types of parameters are {known}")
     for owner in (extra_state.get("train_iterator") or {}, *(state.get("optimizer_history") or ())):
         for count in COUNTS:
             if count in owner and not (type(owner[count]) is int and owner[count] >= 0):

@@ -63,7 +63,8 @@ def install() -> None:
 def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
     """Read a checkpoint to the CPU, as fairseq does.
 
-    A UserError says if it is damaged, or contains something other than a checkpoint's data.
+    A UserError says if it is damaged, or contains something other than a checkpoint's data. A missing file raises an
+    OSError.
     """
     install()
     with _naming_the_file(regular_file(path)):
@@ -72,13 +73,16 @@ def read_checkpoint(path: Union[str, Path]) -> Dict[str, Any]:
 
 
 def read_options(path: Union[str, Path]) -> Dict[str, Any]:
-    """Read a checkpoint as it is in the file, with its options in plain dicts and Namespaces."""
+    """Read a checkpoint as it is in the file, options in plain dicts and Namespaces. Errors as in `read_checkpoint`."""
     with open(regular_file(path), "rb") as file:
         return load(file)
 
 
 def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
-    """Read a checkpoint from an open file, in place of `torch.load`. Options that it lacks are those it had."""
+    """Read a checkpoint from an open file, in place of `torch.load`. Options that it lacks are those it had.
+
+    A UserError as in `read_checkpoint` says what is wrong.
+    """
     _replace_eval()
     if isinstance(getattr(file, "name", None), str):
         regular_file(file.name)  # opened by fairseq
@@ -91,7 +95,8 @@ def load(file: Any, *_: Any, **__: Any) -> Dict[str, Any]:
 def with_readings(state: Dict[str, Any]) -> Dict[str, Any]:
     """Add the readings that an older checkpoint lacks to it, with the values that it was trained with.
 
-    fairseq fills in its own defaults later, and ignores `--model-overrides` of options that are missing.
+    `state` is changed in place and returned. fairseq fills in its own defaults later, and ignores `--model-overrides`
+    of options that are missing.
     """
     for options in _all_options(state):
         values = vars(options) if isinstance(options, Namespace) else options
@@ -119,7 +124,8 @@ def refuse_other_readings(path: str, state: Mapping[str, Any], options: Any) -> 
     old, own = readings(model_options(state)), readings(options)
     for name, value in old.items():
         if own.get(name, value) != value:
-            trained, present = (in_words({name: reading}) for reading in (value, own[name]))
+            trained = in_words({name: value})
+            present = in_words({name: own[name]})
             remedy = f"continue with {value}, or train anew in another --save-dir"
             raise UserError(f"{path}: it was trained with {trained}, but the model has {present}; {remedy}")
 

@@ -35,7 +35,8 @@ def load_model(checkpoint: Path, data: Path, overrides: Optional[Dict[str, Any]]
     """Load a checkpoint's model in eval mode on the CPU, its config, and its task with binarised data.
 
     `overrides` replace options of the checkpoint, as in fairseq's `--model-overrides`. A broken checkpoint or
-    dictionary, a dictionary of another run, or options that do not fit the parameters raise a UserError.
+    dictionary, a dictionary of another run, or options that do not fit the parameters raise a UserError. A missing file
+    raises an OSError.
     """
     if os.pathsep in str(data):
         raise UserError(f"{data}: fairseq would read it as several folders, because of the {os.pathsep!r}; rename it")
@@ -164,7 +165,7 @@ def _refuse_absurd_results(checkpoint: Path, model: BaseFairseqModel, task: Fair
     inputs = {"src_tokens": torch.tensor([[words.unk(), words.eos()]]), "src_lengths": torch.tensor([2])}
     inputs["prev_output_tokens"] = torch.tensor([[task.target_dictionary.eos()]])
     parameters = [item for item in inspect.signature(model.forward).parameters.values() if item.default is item.empty]
-    # Others need more, such as a model that is not autoregressive.
+    # Other models need more arguments, such as one that is not autoregressive.
     if {item.name for item in parameters if item.kind is item.POSITIONAL_OR_KEYWORD} <= inputs.keys():
         model(**inputs)
 

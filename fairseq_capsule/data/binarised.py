@@ -62,9 +62,9 @@ class BinarisedText:
         for start in range(0, self.tokens, PIECE):
             tokens = self.piece(start, PIECE)
             for place in np.flatnonzero((tokens < 0) | (tokens >= size)):
-                problem = f"token {start + place + 1} has the number {tokens[place]}"
-                remedy = f"but the dictionary has 0 to {size - 1}: {REMEDY} with the dictionary in its folder"
-                raise BrokenFile(self.data, f"{problem}, {remedy}")
+                token = f"token {start + place + 1} has the number {tokens[place]}"
+                problem = f"{token}, but the dictionary has 0 to {size - 1}"
+                raise BrokenFile(self.data, f"{problem}: {REMEDY} with the dictionary in its folder")
 
     def _read_header(self) -> Tuple[int, np.dtype]:
         """Return the number of sentences and the type of a token."""

@@ -9,7 +9,10 @@ from fairseq_capsule.errors import UserError
 
 
 def regular_file(path: Union[str, Path]) -> Path:
-    """Return the path of an input. A folder, a pipe or a device, which may never end, raises a UserError."""
+    """Return the path of an input. A folder, a pipe or a device, which may never end, raises a UserError.
+
+    A missing one raises an OSError. Several inputs are read twice.
+    """
     mode = os.stat(path).st_mode
     if not stat.S_ISREG(mode):
         raise UserError(f"{path}: a {'folder' if stat.S_ISDIR(mode) else 'pipe or a device'}; name a file")

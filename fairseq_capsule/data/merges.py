@@ -23,8 +23,9 @@ def require_codes(path: Union[str, Path]) -> None:
 
 
 def bpe_options(path: Union[str, Path]) -> Dict[str, str]:
-    """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece; raise a UserError if
-    it is neither, or SentencePiece is needed and not installed.
+    """Return fairseq's options for a file with codes of subword-nmt or a model of SentencePiece.
+
+    A file that is neither raises a UserError, also a model if SentencePiece is not installed.
     """
     with open(path, "rb") as file:
         first = file.read(1)

@@ -35,8 +35,8 @@ class Explanation(NamedTuple):
 def encoder_attention(model: BaseFairseqModel, src_tokens: Tensor) -> List[Explanation]:
     """Recompute the self-attention of each encoder layer for a batch, in eval mode.
 
-    The source tokens are `[B, L]`, padded on either side. Without routing, `before` equals `after` and there are no
-    capsules. An encoder that is not a Transformer's raises a UserError.
+    Return one `Explanation` for each layer. The source tokens are `[B, L]`, padded on either side. Without routing,
+    `before` equals `after` and there are no capsules. An encoder that is not a Transformer's raises a UserError.
     """
     encoder = model.encoder
     if not isinstance(encoder, TransformerEncoderBase):

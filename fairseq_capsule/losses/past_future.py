@@ -11,7 +11,7 @@ from torch import Tensor
 from fairseq_capsule.losses.log_normalisers import weighted_log_normalisers
 from fairseq_capsule.routing.precision import without_autocast
 
-Mask = Optional[Tensor]
+Mask = Optional[Tensor]  # True marks padding
 
 
 def bag_of_words_loss(

@@ -16,7 +16,7 @@ from fairseq_capsule.modules import CapsuleAggregation, SimpleAggregation
 from fairseq_capsule.options import setting
 from fairseq_capsule.routing import RoutingResult
 
-KINDS = ChoiceEnum(["capsule", "simple"])
+AGGREGATIONS = ChoiceEnum(["capsule", "simple"])
 VOTE_WEIGHTS = ChoiceEnum(["own", "shared"])
 POSITIONS = ChoiceEnum(["routing", "result", "none"])
 SCORINGS = ChoiceEnum(["separable", "votes"])
@@ -26,7 +26,9 @@ SCORINGS = ChoiceEnum(["separable", "votes"])
 class AggregationConfig(FairseqDataclass):
     """Options for the aggregation of a sentence."""
 
-    aggregation: KINDS = setting("capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors")
+    aggregation: AGGREGATIONS = setting(
+        "capsule", "capsule: routing to capsules; simple: the baseline of four plain vectors"
+    )
     aggregation_capsules: int = setting(6, "number of capsules that represent a sentence")
     aggregation_iterations: int = setting(3, "routing iterations")
     aggregation_weights: VOTE_WEIGHTS = setting(

@@ -11,16 +11,20 @@ from fairseq_capsule.mechanisms.base import Mechanism, Place
 from fairseq_capsule.modules import from_options
 from fairseq_capsule.options import layer_set, option, setting
 
-PARTS = ChoiceEnum(["both", "vertical", "horizontal", "none"])
-PART = ChoiceEnum(["horizontal", "none"])
+ENCODER_PARTS = ChoiceEnum(["both", "vertical", "horizontal", "none"])
+DECODER_PARTS = ChoiceEnum(["horizontal", "none"])
 
 
 @dataclass
 class AttentionRoutingConfig(FairseqDataclass):
     """Options for routing the logits of self-attention."""
 
-    encoder_routing: PARTS = setting("both", "the routing in the encoder's self-attention (Duan et al., Table 3)")
-    decoder_routing: PART = setting("horizontal", "whether the decoder's self-attention routes (Duan et al., Table 2)")
+    encoder_routing: ENCODER_PARTS = setting(
+        "both", "the routing in the encoder's self-attention (Duan et al., Table 3)"
+    )
+    decoder_routing: DECODER_PARTS = setting(
+        "horizontal", "whether the decoder's self-attention routes (Duan et al., Table 2)"
+    )
     encoder_routing_layers: str = setting("all", "encoder layers that route: all, 1-3 or 1,4-6 (Duan et al., Table 4)")
     routing_iterations: int = setting(3, "routing iterations of the attention logits")
 

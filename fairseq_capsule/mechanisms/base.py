@@ -193,16 +193,17 @@ def mechanisms() -> Tuple[Mechanism, ...]:
 def active_mechanisms(config: Any) -> Tuple[Mechanism, ...]:
     """Return the mechanisms that a model with this config contains."""
     known = (mechanism for mechanism in _REGISTRY if known_to(mechanism, config))
-    return tuple(mechanism for mechanism in known if _differing(config, mechanism.off, mechanism.off))
+    return tuple(mechanism for mechanism in known if _options_on(config, mechanism.off, mechanism.off))
 
 
 def routing_options(config: Any) -> Set[str]:
     """Return the names of the options of the mechanisms that this config turns on, without those that are off."""
     active = active_mechanisms(config)
-    return {name for part in active for name in _differing(config, option_names(part.options), part.off)}
+    return {name for part in active for name in _options_on(config, option_names(part.options), part.off)}
 
 
-def _differing(config: Any, names: Iterable[str], off: Mapping[str, Any]) -> List[str]:
+def _options_on(config: Any, names: Iterable[str], off: Mapping[str, Any]) -> List[str]:
+    """Return those of the named options whose values in a config are not the ones that turn a mechanism off."""
     return [name for name in names if str(getattr(config, name, None)) != str(off.get(name))]
 
 
@@ -222,7 +223,8 @@ def options_off(config: Any) -> Dict[str, Any]:
 def add_part(owner: Any, mechanism: str, part: nn.Module, where: str) -> str:
     """Attach a part of a mechanism to an encoder, a decoder or an attention, and return the name of its attribute.
 
-    `owner.mechanism_parts` gets the mechanism by this name. `where` names the owner in the error that it exists.
+    `owner.mechanism_parts` maps the attribute to the mechanism. If the owner has the attribute already, a UserError
+    names it by `where`.
     """
     name: str = getattr(part, "ATTACHED_AS", mechanism)
     if hasattr(owner, name):
@@ -260,8 +262,10 @@ class KnowsBeams:
     beam_size = 1
 
     def beams_of(self, states: Tensor) -> int:
-        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence: `beam_size` if the rows
-        of each such group are equal, otherwise 1, because `beam_size` may come from an earlier generator.
+        """Return how many consecutive rows of an encoder's states `[B, I, C]` are one sentence.
+
+        This is `beam_size` if the rows of each such group are equal. Otherwise it is 1: `beam_size` may come from an
+        earlier generator.
         """
         if self.beam_size == 1 or states.size(0) % self.beam_size:
             return 1

@@ -26,8 +26,10 @@ def option_names(*dataclasses: Any) -> Set[str]:
 def check_declaration(
     mechanism: Any, others: Iterable[Any] = (), models: Iterable[Type[FairseqDataclass]] = ()
 ) -> None:
-    """Raise a ValueError if an attribute of a mechanism is missing or wrong, or it shares its name, preset or an option
-    with one of `others`, which are registered; or, for a mechanism of another package, an option with one of `models`.
+    """Raise a ValueError if an attribute of a mechanism is missing or wrong.
+
+    It must not share its name, its preset or an option with one of `others`, which are registered, nor, as a mechanism
+    of another package, an option with one of `models`.
     """
     for fault in _faults(mechanism, others, models):  # the first one counts
         raise ValueError(f"mechanism {fault}")

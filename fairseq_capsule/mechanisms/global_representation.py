@@ -13,9 +13,9 @@ from fairseq_capsule.modules.global_representation import POOLINGS
 from fairseq_capsule.options import setting
 
 REPRESENTATIONS = ChoiceEnum(["capsule", "mean", "none"])
-POOLED = ChoiceEnum(list(POOLINGS))
-CELL = ChoiceEnum(["gru", "none"])
-GATE = ChoiceEnum(["context", "none"])
+GLOBAL_POOLINGS = ChoiceEnum(list(POOLINGS))
+GLOBAL_AGGREGATIONS = ChoiceEnum(["gru", "none"])
+GLOBAL_GATES = ChoiceEnum(["context", "none"])
 
 
 @dataclass
@@ -27,14 +27,18 @@ class GlobalRepresentationConfig(FairseqDataclass):
         "how the sentence's vector is computed: capsule (words are routed to capsules), mean (of the "
         "words) or none (Weng et al., Table 3)",
     )
-    global_pooling: POOLED = setting("attentive", "how the capsules become one vector (Weng et al., footnote 3)")
+    global_pooling: GLOBAL_POOLINGS = setting(
+        "attentive", "how the capsules become one vector (Weng et al., footnote 3)"
+    )
     global_capsules: int = setting(32, "number of capsules in a layer (Weng et al., Fig. 4)")
     global_capsule_dim: Optional[int] = setting(
         None, "size of a capsule (default: --encoder-embed-dim divided by the number of capsules)"
     )
     global_iterations: int = setting(3, "routing iterations of these capsules")
-    global_aggregation: CELL = setting("gru", "gru: aggregate the vectors of all layers; none: use the last layer only")
-    global_gate: GATE = setting("context", "context: each target word has a gate for the vector; none: no gate")
+    global_aggregation: GLOBAL_AGGREGATIONS = setting(
+        "gru", "gru: aggregate the vectors of all layers; none: use the last layer only"
+    )
+    global_gate: GLOBAL_GATES = setting("context", "context: each target word has a gate for the vector; none: no gate")
 
 
 class GlobalVector(Mechanism):

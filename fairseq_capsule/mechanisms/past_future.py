@@ -199,8 +199,9 @@ def knows_bags(model: BaseFairseqModel) -> bool:
 def bag_inputs(
     model: BaseFairseqModel, sample: Dict[str, Any], padding: int
 ) -> Tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model for which `knows_bags` is True:
-    `W^P Ω^P`, `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask (True marks padding).
+    """Return the arguments of `losses.bag_overlap` for a batch with targets, of a model for which `knows_bags` is True.
+
+    They are `W^P Ω^P`, `W^F Ω^F`, `E` `[V, C]`, the targets `y` `[B, T]` and their padding mask (True marks padding).
     """
     routed = model(**sample["net_input"])[1]["past_future"]
     bags = model.decoder.past_future.predicted_bags(routed)

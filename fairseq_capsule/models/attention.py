@@ -118,8 +118,7 @@ class SplitAttention(MultiheadAttention):
         """Return queries (not scaled yet), keys and values, each `[B, H, L, d]`."""
         projections = (self.q_proj, self.k_proj, self.v_proj)
         fused = self.self_attention and torch.is_grad_enabled()
-        # Plain linear layers, without quantisation or hooks.
-        if not fused or any(type(part) is not nn.Linear or any(map(vars(part).get, HOOKS)) for part in projections):
+        if not fused or not all(map(_is_plain, projections)):
             inputs = (query, query, query) if self.self_attention else (query, key, key)
             q, k, v = (self._heads(projection(part)) for projection, part in zip(projections, inputs))
             return q, k, v
@@ -174,6 +173,11 @@ class SplitAttention(MultiheadAttention):
         self._set_input_buffer(state, saved)
         logits = self.changed(queries @ keys.transpose(2, 3), mask, (queries, keys))
         return logits[:, :, -1:], saved["prev_value"], mask
+
+
+def _is_plain(part: nn.Module) -> bool:
+    """Return whether a part is a linear layer without quantisation or hooks."""
+    return type(part) is nn.Linear and not any(getattr(part, name) for name in HOOKS)
 
 
 def _zero_padding(padding_mask: Optional[Tensor], *rows: Tensor) -> Tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from fairseq_capsule.options import option
 class CapsuleModel(BaseFairseqModel):
     """A mixin for the models of the package."""
 
-    # Those of fairseq's models add the options of their own.
+    # fairseq's models override this and add the options of their nested configs.
     add_args: Any = classmethod(BaseFairseqModel.add_args.__func__)
 
     @classmethod
@@ -56,11 +56,11 @@ class CapsuleModel(BaseFairseqModel):
         """Load parameters as fairseq does, but report a dictionary of another size as such, not as a wrong shape."""
         for side, name, part in (("source", "encoder", self.encoder), ("target", "decoder", self.decoder)):
             name += ".embed_tokens.weight"
-            size = part.embed_tokens.num_embeddings
             if name not in state_dict:
                 continue
             if not state_dict[name].dim():
                 raise UserError(f"the checkpoint's {name} is not a matrix; train or copy it again")
+            size = part.embed_tokens.num_embeddings
             if len(state_dict[name]) != size:
                 sizes = f"has {len(state_dict[name])} entries, but the data's has {size}"
                 raise UserError(f"the checkpoint's {side} dictionary {sizes}; {BINARISE}")

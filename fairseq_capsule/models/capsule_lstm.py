@@ -79,12 +79,8 @@ class CapsuleLSTMDecoder(LSTMDecoder):
                 raise UserError(f"{mechanism.name} reads the outputs of layers, which an LSTM has not; turn it off")
             attach(self, mechanism, part)
 
-    def forward(self, prev_output_tokens: Tensor, *args: Any, src_lengths: Any = None, **kwargs: Any) -> Any:
-        """Return logits `[B, T, V]` and a dict with the attention `attn` and the outputs of the mechanisms."""
-        features, extra = self.extract_features(prev_output_tokens, *args, **kwargs)
-        return self.output_layer(features), extra
-
     def extract_features(self, prev_output_tokens: Any, encoder_out: Any = None, incremental_state: Any = None) -> Any:
+        """Return states `[B, T, C]` and a dict with the attention `attn` and the outputs of the mechanisms."""
         # fairseq's decoder recognises the first step by an empty state, so the mechanisms cache nothing before this.
         features, attention = super().extract_features(prev_output_tokens, encoder_out, incremental_state)
         target = run_parts(self, Target(features), Source(*encoder_states(encoder_out)), incremental_state)
@@ -117,12 +113,15 @@ class CapsuleLSTMModel(CapsuleModel, LSTMModel):
         model.cfg = config
         if not active_mechanisms(config):
             return model
-        sizes = ("embed_dim", "hidden_size", "out_embed_dim", "dropout_in", "dropout_out")
         model.decoder = CapsuleLSTMDecoder(
             config,
-            **{name: getattr(options, f"decoder_{name}") for name in sizes},
             dictionary=model.decoder.dictionary,
+            embed_dim=options.decoder_embed_dim,
+            hidden_size=options.decoder_hidden_size,
+            out_embed_dim=options.decoder_out_embed_dim,
             num_layers=options.decoder_layers,
+            dropout_in=options.decoder_dropout_in,
+            dropout_out=options.decoder_dropout_out,
             attention=model.decoder.attention is not None,
             encoder_output_units=model.encoder.output_units,
             pretrained_embed=model.decoder.embed_tokens,

@@ -54,7 +54,9 @@ def _build_parts(side: Any, name: str, cfg: Any) -> None:
                 if getattr(cfg, "base_layers", 0) and name == "decoder":
                     raise UserError(f"--base-layers does not work with {mechanism.name}; turn one of them off")
                 change_attention(layer, kind, mechanism.name, parts)
-                if name == "decoder":  # all layers would return their cross-attention; one gets an explicit request
+                if name == "decoder":
+                    # In evaluation all layers return their cross-attention, and the decoder discards it. The layer for
+                    # the alignment still gets an explicit request.
                     layer.need_attn = False
 
 

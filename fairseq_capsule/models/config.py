@@ -1,5 +1,6 @@
-"""All options of fairseq's Transformer, under their command-line names, in a flat dataclass. A nested one, as fairseq
-has it, breaks `--arch` of a preset.
+"""All options of fairseq's Transformer, under their command-line names, in a flat dataclass.
+
+A nested one, as fairseq has it, breaks `--arch` of a preset.
 """
 
 from copy import copy
@@ -29,8 +30,9 @@ OWN = (
     *("decoder_embed_dim", "decoder_ffn_embed_dim", "decoder_input_dim", "decoder_output_dim"),
     *("encoder_layers_to_keep", "decoder_layers_to_keep"),
 )
-_FIELDS = _flat_fields(TransformerConfig())
-_Flat: Any = make_dataclass("_Flat", _FIELDS, bases=(FairseqDataclass,), namespace={"__module__": __name__})
+_Flat: Any = make_dataclass(
+    "_Flat", _flat_fields(TransformerConfig()), bases=(FairseqDataclass,), namespace={"__module__": __name__}
+)
 
 
 @dataclass
@@ -54,7 +56,10 @@ class FlatTransformerConfig(_Flat):
     )
 
     def kept_layers(self, side: str) -> List[int]:
-        """Return the trained layers of the "encoder" or "decoder" that remain after pruning, counted from 0."""
+        """Return the trained layers of the "encoder" or "decoder" that remain after pruning, counted from 0.
+
+        An option that does not name different existing layers raises a UserError.
+        """
         layers, name = getattr(self, f"{side}_layers"), f"{side}_layers_to_keep"
         text = getattr(self, name)
         if text is None:
@@ -67,7 +72,8 @@ class FlatTransformerConfig(_Flat):
 
     def with_decoder_sizes(self) -> "FlatTransformerConfig":
         """Return a copy in which the decoder's sizes that were not given are those of the encoder."""
-        config = copy(self)  # itself keeps None, because fairseq merges the options of the user into a preset's object
+        # The config itself keeps None, because fairseq merges the options of the user into a preset's object.
+        config = copy(self)
         for name in ("embed_dim", "ffn_embed_dim"):
             if getattr(self, f"decoder_{name}") is None:
                 setattr(config, f"decoder_{name}", getattr(self, f"encoder_{name}"))

@@ -40,8 +40,9 @@ def output_embeddings(model: Any) -> Tensor:
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Run a block in eval mode without gradients, then restore each module's mode and the CPU's random numbers, which
-    fairseq draws for layer dropout in eval mode too. Those of a GPU are not restored.
+    """Run a block in eval mode without gradients, then restore each module's mode and the CPU's random numbers.
+
+    fairseq draws random numbers of the CPU for layer dropout in eval mode too. Those of a GPU are not restored.
     """
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

@@ -46,9 +46,10 @@ def register_presets(model: Any, mechanisms: Sequence[Mechanism], presets: Mappi
             continue
         pairs = ((items[key], value) for key, value in defaults.items())
         changed = [(item.name, item.type, field(default=value, metadata=item.metadata)) for item, value in pairs]
-        title, of_module = name.title().replace("_", ""), {"__module__": module.__name__}
+        title = name.title().replace("_", "")
+        of_module = {"__module__": module.__name__}
         config = make_dataclass(f"{title}Config", changed, bases=bases, namespace=of_module)
         kind = type(f"{title}Model", (model,), {**of_module, "__doc__": model.__doc__, "config_type": config})
-        for made in (config, kind):
-            setattr(module, made.__name__, made)
+        setattr(module, config.__name__, config)
+        setattr(module, kind.__name__, kind)
         register_model(name, dataclass=config)(kind)

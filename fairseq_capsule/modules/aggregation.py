@@ -90,8 +90,9 @@ class CapsuleAggregation(nn.Module):
             scored = self.score(capsules.to(self.vote_weight.dtype))
             return children.to(capsules.dtype) @ scored.to(capsules.dtype).transpose(1, 2)
 
-        count, competition = len(votes), self.competition
-        routed = dynamic_routing(votes, count, padding_mask=padding_mask, competition=competition, agreement=agreement)
+        routed = dynamic_routing(
+            votes, len(votes), padding_mask=padding_mask, competition=self.competition, agreement=agreement
+        )
         scaled = self.capsule_scale * routed.capsules
         return routed._replace(capsules=scaled + parents if self.result_positions else scaled)
 

@@ -20,8 +20,8 @@ class AttentionRouting(nn.Module):
         vertical: whether heads are routed to positions.
         horizontal: whether positions are routed to heads. If both parts are off, a ValueError is raised.
         iterations: routing iterations; fewer than 1 raise a ValueError.
-        causal: whether a query cannot attend to later keys, as in a decoder. The vertical part would reveal later words
-            (§3.4.3), which raises a ValueError.
+        causal: whether a query cannot attend to later keys, as in a decoder. With the vertical part, which would reveal
+            later words (§3.4.3), it raises a ValueError.
 
     Parameters:
         acceptance: `W†` and `b` of Eq. 11, `H·H + H` numbers; only with the vertical part. They start at 0, so that
@@ -95,8 +95,9 @@ class AttentionRouting(nn.Module):
     def _horizontal(self, logits: Tensor, padding_mask: Optional[Tensor], factors: Factors) -> Optional[Tensor]:
         if not self.horizontal:
             return None
-        iterations, causal = self.iterations, self.causal
-        return horizontal_routing(logits, iterations, padding_mask=padding_mask, causal=causal, factors=factors)
+        return horizontal_routing(
+            logits, self.iterations, padding_mask=padding_mask, causal=self.causal, factors=factors
+        )
 
     def forward_last(
         self, row: Tensor, queries: Optional[Tensor], keys: Optional[Tensor], logits: Tensor, scale: float

@@ -18,9 +18,12 @@ def encoder_attention_routing(config: Any) -> Optional[AttentionRouting]:
     """Build the routing of an encoder's self-attention; None without `encoder_routing`."""
     if config.encoder_routing == "none":
         return None
-    heads, iterations = config.encoder_attention_heads, config.routing_iterations
-    vertical, horizontal = (config.encoder_routing in ("both", part) for part in ("vertical", "horizontal"))
-    return AttentionRouting(heads, vertical=vertical, horizontal=horizontal, iterations=iterations)
+    return AttentionRouting(
+        config.encoder_attention_heads,
+        vertical=config.encoder_routing in ("both", "vertical"),
+        horizontal=config.encoder_routing in ("both", "horizontal"),
+        iterations=config.routing_iterations,
+    )
 
 
 def decoder_attention_routing(config: Any) -> Optional[AttentionRouting]:
@@ -38,8 +41,13 @@ def global_representation(config: Any, source_dim: int, source_layers: int) -> D
     def pooling() -> nn.Module:
         if config.global_representation == "mean":
             return MeanPooling(source_dim)
-        sizes = source_dim, config.global_capsules, config.global_capsule_dim
-        return CapsulePooling(*sizes, iterations=config.global_iterations, pooling=config.global_pooling)
+        return CapsulePooling(
+            source_dim,
+            config.global_capsules,
+            config.global_capsule_dim,
+            iterations=config.global_iterations,
+            pooling=config.global_pooling,
+        )
 
     poolings = [pooling() for _ in range(source_layers if aggregate else 1)]
     return {"embed_dim": source_dim, "poolings": poolings, "aggregate": aggregate}
@@ -52,8 +60,9 @@ def past_future(config: Any, source_dim: int, target_dim: int) -> Dict[str, Any]
     content_dim = per_content * capsule_dim
     if config.past_future == "gdr":
         capsules = 2 * per_content + config.redundant_capsules
-        iterations = config.past_future_iterations
-        routing: PastFutureRouting = GuidedDynamicRouting(source_dim, target_dim, capsules, capsule_dim, iterations)
+        routing: PastFutureRouting = GuidedDynamicRouting(
+            source_dim, target_dim, capsules, capsule_dim, iterations=config.past_future_iterations
+        )
     elif config.past_future == "clf":
         redundant = config.redundant_capsules > 0
         routing = PastFutureClassifier(source_dim, target_dim, content_dim, capsule_dim, redundant=redundant)

@@ -86,7 +86,10 @@ class CapsulePooling(nn.Module):
 
     @staticmethod
     def together(poolings: Sequence[Any], states: Sequence[Tensor], padding_mask: Mask) -> Tensor:
-        """Compute `[M, B, d]` for the states `[B, I, d]` of `M` layers, with poolings of other parameters alone."""
+        """Compute the vectors `[M, B, d]` of `M` layers from their states `[B, I, d]`.
+
+        The poolings differ only in their parameters.
+        """
         capsules = _route(poolings, layers.stacked(states), padding_mask).capsules
         if poolings[0].pooling == "concat":
             pooled = capsules.flatten(2)

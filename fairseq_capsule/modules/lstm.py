@@ -6,7 +6,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
-Part = Optional[nn.Module]
 LSTMState = Tuple[Tensor, Tensor]
 Sequences = Any  # a tensor `[B, L, size]` or a PackedSequence
 
@@ -20,7 +19,13 @@ class LSTMLayer(nn.Module):
         input_norm: a module that is applied to the input, a tensor `[B, L, size]`; none by default.
     """
 
-    def __init__(self, size: int, bidirectional: bool = False, dropout: Part = None, input_norm: Part = None):
+    def __init__(
+        self,
+        size: int,
+        bidirectional: bool = False,
+        dropout: Optional[nn.Module] = None,
+        input_norm: Optional[nn.Module] = None,
+    ):
         super().__init__()
         if bidirectional and size % 2:
             raise ValueError(f"size must be even in a bidirectional LSTM, not {size}")
@@ -60,7 +65,7 @@ class AttentiveLSTMLayer(nn.Module):
     `LSTMLayer`; `input_norm` is applied to the sum.
     """
 
-    def __init__(self, size: int, dropout: Part = None, input_norm: Part = None):
+    def __init__(self, size: int, dropout: Optional[nn.Module] = None, input_norm: Optional[nn.Module] = None):
         super().__init__()
         self.cell = nn.LSTMCell(size, size)
         self.query = nn.Linear(size, size, bias=False)

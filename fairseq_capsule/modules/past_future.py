@@ -39,7 +39,7 @@ class PastFutureRouting(nn.Module):
     """
 
     def prepare(self, source: Tensor, padding_mask: Mask = None) -> SourceParts:
-        """Compute the part that depends only on the source."""
+        """Compute the part that depends only on the source; arguments as in `forward`."""
         raise NotImplementedError
 
     def route(self, parts: SourceParts, state: Tensor, padding_mask: Mask = None) -> RoutingResult:

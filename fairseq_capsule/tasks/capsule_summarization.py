@@ -90,10 +90,10 @@ class CapsuleSummarizationTask(CapsuleTranslationTask):
         return model
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
-        result = super().valid_step(sample, model, criterion)
+        loss, sample_size, output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_rouge:
-            result[2].update(self._rouge_sums(sample, model))
-        return result
+            output.update(self._rouge_sums(sample, model))
+        return loss, sample_size, output
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)

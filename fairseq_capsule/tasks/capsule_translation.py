@@ -122,31 +122,35 @@ class CapsuleTranslationTask(TranslationTask):
         """
         criterion = super().build_criterion(cfg, from_checkpoint)
         model = getattr(self, "model", None)
-        if hasattr(criterion, "attach") and model is not None:
+        if model is None:
+            return criterion
+        if hasattr(criterion, "attach"):
             criterion.attach(model)
-        elif model is not None:
+        else:
             freeze_heads(model, {})
-        if model is not None and not from_checkpoint:
+        if not from_checkpoint:
             _warn_of_missing_losses(model, criterion, cfg)
         return criterion
 
-    def train_step(self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **more: Any) -> Any:
-        result = super().train_step(sample, model, criterion, optimizer, update_num, **more)
+    def train_step(
+        self, sample: Sample, model: Any, criterion: Any, optimizer: Any, update_num: int, **options: Any
+    ) -> Any:
+        loss, sample_size, output = super().train_step(sample, model, criterion, optimizer, update_num, **options)
         interval = self.cfg.log_routing_interval
         if interval and update_num % interval == 0:
-            result[2].update(routing_sums(self.model, sample["net_input"]))
-        return result
+            output.update(routing_sums(self.model, sample["net_input"]))
+        return loss, sample_size, output
 
     def valid_step(self, sample: Sample, model: BaseFairseqModel, criterion: FairseqCriterion) -> Any:
-        result = super().valid_step(sample, model, criterion)
+        loss, sample_size, output = super().valid_step(sample, model, criterion)
         if self.cfg.eval_overlap:
             with torch.no_grad():
                 overlap = bag_overlap(*bag_inputs(model, sample, self.target_dictionary.pad()))
             names = (f"overlap_{content}{part}" for content in ("past", "future") for part in (TOTAL, COUNT))
-            result[2].update(zip(names, overlap))
+            output.update(zip(names, overlap))
         if self.cfg.log_routing:
-            result[2].update(routing_sums(self.model, sample["net_input"]))
-        return result
+            output.update(routing_sums(self.model, sample["net_input"]))
+        return loss, sample_size, output
 
     def reduce_metrics(self, logging_outputs: Logs, criterion: FairseqCriterion) -> None:
         super().reduce_metrics(logging_outputs, criterion)
@@ -172,9 +176,12 @@ def routing_sums(model: nn.Module, net_input: Mapping[str, Any]) -> Dict[str, Te
     fairseq adds them over batches and processes.
     """
     statistics = gather_statistics(model, net_input["src_tokens"], net_input["prev_output_tokens"])
-    means = {f"{mechanism}_{name}": mean for mechanism, of_it in statistics.items() for name, mean in of_it.items()}
-    parts = {TOTAL: "total", COUNT: "number"}
-    return {f"routing_{name}{end}": getattr(mean, part) for name, mean in means.items() for end, part in parts.items()}
+    sums = {}
+    for mechanism, means in statistics.items():
+        for name, mean in means.items():
+            sums[f"routing_{mechanism}_{name}{TOTAL}"] = mean.total
+            sums[f"routing_{mechanism}_{name}{COUNT}"] = mean.number
+    return sums
 
 
 def log_means(logging_outputs: Sequence[Mapping[str, Any]], prefix: str, digits: int = 4) -> None:

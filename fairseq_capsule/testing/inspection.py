@@ -81,8 +81,11 @@ def _check_arrays(model: BaseFairseqModel) -> Dict[str, NamedArray]:
 def _check_panel(view: View, panel: Panel, array: NamedArray) -> None:
     where = f"view {view.name}, panel {panel.title!r}"
     named: Dict[str, List[Any]] = {
-        **{attribute: [getattr(panel, attribute)] for attribute in ("rows", "columns", "distribution")},
-        **{"at": [axis for axis, _ in panel.at], "summed": list(panel.summed)},
+        "rows": [panel.rows],
+        "columns": [panel.columns],
+        "at": [axis for axis, _ in panel.at],
+        "summed": list(panel.summed),
+        "distribution": [panel.distribution],
         "caption": re.findall(r"\{(.*?)\}", panel.caption),
     }
     for attribute, axes in named.items():

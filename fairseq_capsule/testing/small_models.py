@@ -100,10 +100,12 @@ def make_sentences(lengths: Iterable[Tuple[int, int]] = LENGTHS, words: int = WO
     def draw(number: int) -> Tensor:
         return torch.cat([torch.randint(first, first + words, (number,), generator=generator), torch.tensor([2])])
 
-    return [{"id": index, "source": draw(pair[0]), "target": draw(pair[1])} for index, pair in enumerate(lengths)]
+    return [
+        {"id": index, "source": draw(source), "target": draw(target)} for index, (source, target) in enumerate(lengths)
+    ]
 
 
 def make_batch(sentences: Iterable[Mapping[str, Any]], left_pad_source: bool = True, pad_to: int = 0) -> Dict[str, Any]:
     """Collate samples as fairseq does, optionally padded to at least `pad_to` columns."""
     longest = {"source": pad_to, "target": pad_to} if pad_to else None
-    return collate(list(sentences), 1, 2, left_pad_source, left_pad_target=False, pad_to_length=longest)
+    return collate(list(sentences), pad_idx=1, eos_idx=2, left_pad_source=left_pad_source, pad_to_length=longest)

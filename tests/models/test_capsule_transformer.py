@@ -91,6 +91,23 @@ def test_an_embedding_that_is_a_scalar_is_named():
         build("gdr_lstm").load_state_dict(state)
 
 
+def test_an_embedding_that_the_checkpoint_lacks_is_left_to_fairseq():
+    model = build("gdr_lstm")
+    model.encoder.embed_tokens = torch.nn.Identity()  # has no number of entries
+    state = model.state_dict()
+    assert "encoder.embed_tokens.weight" not in state
+    model.load_state_dict(state)
+
+
+def test_an_lstm_decoder_takes_fairseqs_positional_arguments():
+    model = build("gdr_lstm")
+    inputs = make_batch(make_sentences(LENGTHS))["net_input"]
+    with torch.no_grad():
+        encoded = model.encoder(inputs["src_tokens"], inputs["src_lengths"])
+        logits, _ = model.decoder(inputs["prev_output_tokens"], encoded, None, inputs["src_lengths"])
+    assert torch.equal(logits, model(**inputs)[0])
+
+
 def test_explain_returns_the_weights_of_the_forward_pass():
     model = build("capsule_transformer")
     batch = make_batch(make_sentences(LENGTHS))["net_input"]

@@ -131,8 +131,17 @@ class _CausalRouting(torch.autograd.Function):
     """The gradient is implemented here for the same reasons as in `parallel.py`."""
 
     @staticmethod
-    def forward(ctx: Any, *inputs: Any) -> Tensor:
-        queries, keys, triangles, totals, offsets, length, iterations, chunk = inputs
+    def forward(
+        ctx: Any,
+        queries: Tensor,
+        keys: Tensor,
+        triangles: Tensor,
+        totals: Tensor,
+        offsets: Tensor,
+        length: int,
+        iterations: int,
+        chunk: int,
+    ) -> Tensor:
         result = queries.new_zeros(*queries.shape[:2], length, length)
         votes = (queries, keys, triangles)
         kept: List[Optional[Tensor]] = []

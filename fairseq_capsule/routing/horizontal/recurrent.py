@@ -28,8 +28,8 @@ def route_last_token(
 
     Args:
         row: the last row of the logits `E`, `[B, H, 1, L]`.
-        queries: `[B, H, L, d]` of the whole prefix; rows of 0 are excluded. Positions of 0 may follow the last one. May
-            be None if the prefix is a single block, otherwise a ValueError is raised.
+        queries: `[B, H, L, d]` of the whole prefix; rows of 0 are excluded. Positions of 0 may follow the last one.
+            None is allowed only for a single block; otherwise it raises a ValueError.
         keys: `[B, H, L, d]`, likewise.
         logits: the logits of each position within its own block, `[B, H, L, b]`, 0 after its own position. Positions of
             0 may follow.
