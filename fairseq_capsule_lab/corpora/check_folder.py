@@ -113,7 +113,7 @@ class FolderCheck:
                     self.note_line(file, TOO_LONG if length else empty, number)
         shares = [(language, file, 100 * unknown[file] / max(1, tokens[file])) for language, file in files]
         self.splits[split] = SplitCounts(number, {language: share for language, _, share in shares})
-        return [entry for entry in shares if entry[2] > self.limits.most_unknown]
+        return [(language, file, share) for language, file, share in shares if share > self.limits.most_unknown]
 
     def note_overlaps(self, files: Mapping[str, str]) -> None:
         """Note the splits of which too much is in train, with the file to name for each."""
