@@ -134,19 +134,20 @@ def _is_printable(text: str) -> bool:
 
 def input_file(text: str) -> Path:
     """An argparse type: a readable file."""
-    with open(regular_file(_path(text)), "rb"):
-        return Path(text)
+    return _readable(regular_file(_existing(text)), os.R_OK)
 
 
 def input_folder(text: str) -> Path:
     """An argparse type: a readable folder."""
-    os.scandir(_path(text)).close()
-    return Path(text)
+    path = _existing(text)
+    if not path.is_dir():
+        raise LabError(f"{path}: not a folder; name a folder")
+    return _readable(path, os.R_OK | os.X_OK)
 
 
 def input_path(text: str) -> Path:
     """An argparse type: a readable file or folder."""
-    return input_folder(text) if os.path.isdir(_path(text)) else input_file(text)
+    return input_folder(text) if _existing(text).is_dir() else input_file(text)
 
 
 def output_folder(text: str) -> Path:
@@ -181,6 +182,20 @@ def _path(text: str) -> Path:
     return Path(text)
 
 
+def _existing(text: str) -> Path:
+    path = _path(text)
+    path.lstat()  # raises an OSError with the path and the reason
+    if not path.exists():
+        raise LabError(f"{path}: a broken link; name an existing file or folder")
+    return path
+
+
+def _readable(path: Path, access: int) -> Path:
+    if not os.access(path, access):
+        raise LabError(f"{path}: cannot be read; change its permissions, or name another")
+    return path
+
+
 def _writable(path: Path, place: Path) -> Path:
     if not os.access(place, os.W_OK | (os.X_OK if place.is_dir() else 0)):
         raise LabError(f"{place}: cannot be written; change its permissions, or name another")
@@ -194,17 +209,23 @@ def add_text(parser: ArgumentParser) -> None:
     """Add the options that state how the text of outputs is written."""
     from fairseq_capsule_lab.evaluation.translations import SUBWORDS, TOKENISED
 
-    text = "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
-    text += "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
+    text = (
+        "whether an output is tokenised; auto (the default): yes for an output of fairseq-generate, unless it was "
+        "generated with --tokenizer or consists of SentencePiece pieces or of characters; no for plain text"
+    )
     parser.add_argument("--tokenized", choices=TOKENISED, default="auto", help=text)
-    text = "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
-    text += "it has such pieces or characters, otherwise subword_nmt)"
+    text = (
+        "how to join subwords (default: none for plain text; for an output of fairseq-generate sentencepiece if "
+        "it has such pieces or characters, otherwise subword_nmt)"
+    )
     parser.add_argument("--remove-bpe", choices=SUBWORDS, help=text)
 
 
 def add_external(parser: ArgumentParser) -> None:
-    text = "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
-    text += "TSV with a column for each output; may be repeated"
+    text = (
+        "also compare by another metric's scores of the sentences: JSON, as comet-score --to_json writes it, or "
+        "TSV with a column for each output; may be repeated"
+    )
     parser.add_argument("--external", type=label, action="append", default=[], metavar="NAME=FILE", help=text)
 
 

@@ -30,7 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    paths, output = _chosen(args), args.output
+    paths = _chosen(args)
+    output = args.output
     if not output:
         kind, number = ("last", args.last) if args.last else ("best", args.best)
         suffix = ("_updates" if args.updates else "") + (f"_upto{args.upto}" if args.upto else "")

@@ -13,7 +13,8 @@ DIR = "the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add, limits = parser.add_argument, Limits()
+    add = parser.add_argument
+    limits = Limits()
     add("folder", type=input_folder, metavar="DIR", help=DIR)
     text = "maximum tokens in a sentence (default: %(default)s)"
     add("--longest", type=positive_int, default=limits.longest, help=text)
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     check = folder_check(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
-    findings = list(check.faults.values())
+    findings = check.faults
     if args.json:
         splits = {name: asdict(counts) for name, counts in check.splits.items()}
         report = {"ok": not findings, "findings": list(map(asdict, findings)), "splits": splits, "notes": check.notes}

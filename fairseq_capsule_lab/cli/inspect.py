@@ -79,8 +79,10 @@ def add_picture_arguments(parser: ArgumentParser) -> None:
     text = "the split that --id refers to (default: %(default)s)"
     parser.add_argument("--split", type=arguments.label, default="test", help=text)
     views = [view.name for view in all_views()]
-    text = "attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
-    text += f"or neither at each step of the model's own translation; or a view of inspect: {', '.join(views)}"
+    text = (
+        "attention: the encoder's, with and without routing (default); assignment: which words are PAST, FUTURE "
+        f"or neither at each step of the model's own translation; or a view of inspect: {', '.join(views)}"
+    )
     parser.add_argument("--show", choices=[*SHORT, *views], metavar="VIEW", default="attention", help=text)
     text = "a layer, from 1 (default: the top layer, as in the paper)"
     parser.add_argument("--layer", type=arguments.label, help=text)

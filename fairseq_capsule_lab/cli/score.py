@@ -136,8 +136,10 @@ def _add_scoring(parser: ArgumentParser) -> None:
     add = parser.add_argument
     text = "language of the translations, for Moses (default: the suffix of REF)"
     add("--lang", type=arguments.language_code, help=text)
-    text = "the texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters "
-    text += "instead of BLEU and chrF"
+    text = (
+        "the texts are summaries, separate characters are joined: ROUGE-1, ROUGE-2 and ROUGE-L F1 over characters "
+        "instead of BLEU and chrF"
+    )
     add("--rouge", action="store_true", help=text)
     add("--lowercase", action="store_true", help="ignore case")
     text = "accept a REF that is another text than the T- lines of an output"

@@ -41,8 +41,9 @@ def local_archive(address: str, folder: Path | None, downloads: Path) -> Path:
     if not file.is_file():
         raise LabError(f"{file} is missing: --from takes a folder with all archives (see --help)")
     # MD5 of archives by their addresses without `https://`. Tests name another list.
-    known = Path(os.environ.get("CAPSULE_CHECKSUMS") or CHECKSUMS).read_text().split()
-    expected = dict(zip(known[1::2], known[::2])).get(address.partition("://")[2])
+    lines = Path(os.environ.get("CAPSULE_CHECKSUMS") or CHECKSUMS).read_text().splitlines()
+    checksums = {address: digest for digest, address in map(str.split, lines)}
+    expected = checksums.get(address.partition("://")[2])
     if expected:
         with open(file, "rb") as stream:
             actual = hashlib.file_digest(stream, "md5").hexdigest()

@@ -71,7 +71,8 @@ class _PreparedFolder(FolderCheck):
 
     def __init__(self, folder: Path, limits: Limits):
         super().__init__(folder, limits)
-        self.final, self.bin = final_text(folder), folder / "bin"
+        self.final = final_text(folder)
+        self.bin = folder / "bin"
         self.dictionaries = read_dictionaries(self.bin) if any(self.bin.glob("dict.*.txt")) else {}
         if len(self.dictionaries) != 2:
             raise LabError(f"{folder}: it has no bin with two dictionaries; {REMEDY}")
@@ -117,9 +118,10 @@ class _PreparedFolder(FolderCheck):
                 continue
             for file, line in zip(files, pair):
                 for problem in _wrong_bytes(line):
-                    self.note(file, problem, lines[0])
+                    self.note_line(file, problem, lines[0])  # all have as many lines so far
             yield tuple(line.removesuffix(b"\n").decode(errors="replace") for line in pair)
-        most, least = max(lines), min(lines)
+        most = max(lines)
+        least = min(lines)
         if most > least:
             problem = f"no such line in {files[lines.index(least)]}: {most} and {least} lines are not parallel; "
             self.note(files[lines.index(most)], f"{problem}prepare it again", least + 1)
@@ -129,7 +131,7 @@ class _PreparedFolder(FolderCheck):
     def _check_final(self, split: str) -> None:
         """Check the text of a split that is binarised, and compare it with the binarised files."""
         files = {language: f"{self.final}/{split}.{language}" for language in self.dictionaries}
-        texts = [(*text, check_binarised.sentences_of(text[1])) for text in self._binarised(split)]
+        texts = [(language, text, check_binarised.sentences_of(text)) for language, text in self._binarised(split)]
         different: dict[Path, int] = {}  # the first line that has a missing or another sentence
         unknown: dict[str, tuple[int, str]] = {}  # the first unknown token of each language, and its line
 
@@ -148,13 +150,14 @@ class _PreparedFolder(FolderCheck):
                             different[text.data] = number
                 yield pair, numbers_of_tokens
 
-        shares = self.count(split, files, counts())
-        is_sound = {problem for file, problem in self.faults if file in files.values()} <= {EMPTY, TOO_LONG, NO_END}
-        for language, share in shares:
+        shares = self.count(split, list(files.items()), counts())
+        problems = {fault.problem for fault in self.faults if fault.file in files.values()}
+        is_sound = problems <= {EMPTY, TOO_LONG, NO_END}
+        for language, file, share in shares:
             line, token = unknown[language]
-            problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens: codes and "
-            problem += "dictionary are of different runs; prepare it with --codes and --dict of the same run"
-            self.note(files[language], problem, line)
+            problem = f"{token!r} is not in bin/dict.{language}.txt, like {share:.2f}% of the tokens"
+            remedy = "codes and dictionary are of different runs; prepare it with --codes and --dict of the same run"
+            self.note(file, f"{problem}: {remedy}", line)
         pairs = self.splits[split].pairs
         for language, text, _ in texts if is_sound else ():
             if text.sentences != pairs:
@@ -183,7 +186,8 @@ class _PreparedFolder(FolderCheck):
 
     def _check_manifest(self) -> None:
         """Compare the SHA-256 of each file that the manifest lists and that has no fault yet."""
-        path, known = self.folder / MANIFEST, {file for file, _ in self.faults}
+        path = self.folder / MANIFEST
+        faulty = {fault.file for fault in self.faults}
         if not path.is_file():
             if (self.folder / "settings").is_file():  # a folder that no script prepared needs none
                 problem = "missing, because the preparation did not finish: run the same command again"
@@ -206,7 +210,7 @@ class _PreparedFolder(FolderCheck):
             more = f" and {len(unlisted) - 1} more files" if len(unlisted) > 1 else ""
             problem = f"does not list {unlisted[0]}{more}, so it belongs to another folder or is cut short: {AGAIN}"
             self.note(MANIFEST, problem)
-        for file in progress_bar(sorted(listed.keys() - known), desc=MANIFEST, unit=" files", leave=False):
+        for file in progress_bar(sorted(listed.keys() - faulty), desc=MANIFEST, unit=" files", leave=False):
             if not re.fullmatch(r"[^/]+(/[^/]+)*", file) or ".." in file.split("/") or not file.isprintable():
                 self.note(MANIFEST, f"lists {file!r}, which is not a file of this folder: {AGAIN}")
             elif not (self.folder / file).is_file():

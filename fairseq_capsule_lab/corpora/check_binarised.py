@@ -24,8 +24,10 @@ NAMED = re.compile(
 NAMELESS = re.compile(r"(?P<split>[^.]+)\.idx")
 # Errors of fairseq's reader for damaged files in the older format.
 READING_ERRORS = (AssertionError, LookupError, MemoryError, OSError, OverflowError, ValueError, TypeError, struct.error)
-UNSEEN = "there is no text with the binarised data: not checked are broken characters, whether the tokens are those "
-UNSEEN += "of the text, and whether the references are the same sentences"
+UNSEEN = (
+    "there is no text with the binarised data: not checked are broken characters, whether the tokens are those of the "
+    "text, and whether the references are the same sentences"
+)
 
 
 class BinarisedFolder(FolderCheck):
@@ -51,7 +53,8 @@ class BinarisedFolder(FolderCheck):
         """
         texts: dict[tuple[str, str], list[tuple[Path, Optional[str]]]] = {}
         for path in sorted(self.folder.iterdir()):
-            named, nameless = NAMED.fullmatch(path.name), NAMELESS.fullmatch(path.name)
+            named = NAMED.fullmatch(path.name)
+            nameless = NAMELESS.fullmatch(path.name)
             if named and named["lang"] in (named["source"], named["target"]):
                 texts.setdefault((named["split"], named["pair"]), []).append((path, named["lang"]))
             elif nameless:
@@ -95,17 +98,19 @@ class BinarisedFolder(FolderCheck):
                 self.note(error.path.name, error.problem)
         if not sound:
             return
-        names, (languages, dictionaries, sentences) = list(sound), zip(*sound.values())
+        names = list(sound)
+        languages, dictionaries, sentences = zip(*sound.values())
 
         def counts() -> Iterator[Counted]:
             number = 0
             try:
-                for number, pair in enumerate(side_by_side(split, sentences), start=1):
+                for pair in side_by_side(split, sentences):
                     if None in pair:
                         longer = next(side for side, sentence in enumerate(pair) if sentence is not None)
-                        problem = f"no such sentence in {names[pair.index(None)]}, which has {number - 1}; they are "
-                        self.note(names[longer], f"{problem}not parallel: {REMEDY}", number)
-                        return
+                        problem = f"no such sentence in {names[pair.index(None)]}, which has {number}; they are not "
+                        self.note(names[longer], f"{problem}parallel: {REMEDY}", number + 1)
+                        break
+                    number += 1
                     bare = [row[:-1] if row[-1:] == [own.eos()] else row for row, own in zip(pair, dictionaries)]
                     whole = tuple(map(tuple, bare)) if len(names) == len(files) else None  # or a language is missing
                     yield whole, [(len(tokens), tokens.count(own.unk())) for tokens, own in zip(bare, dictionaries)]
@@ -114,10 +119,10 @@ class BinarisedFolder(FolderCheck):
             except BrokenFile as error:
                 self.note(error.path.name, error.problem)
 
-        texts = dict(zip(languages, names))
-        for language, share in self.count(split, texts, counts(), f"{EMPTY} and binarise again"):
+        texts = list(zip(languages, names))
+        for _, file, share in self.count(split, texts, counts(), f"{EMPTY} and binarise again"):
             problem = f"{share:.2f}% of its tokens are <unk>: codes and dictionary are of different runs; "
-            self.note(texts[language], f"{problem}prepare again")
+            self.note(file, f"{problem}prepare again")
 
 
 def _dictionary_name(language: Optional[str]) -> str:
@@ -141,7 +146,8 @@ def _sentences_in(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
 
 def sentences_of(text: BinarisedText) -> Iterator[list[int]]:
     """Yield the sentences of binarised text in fairseq's present format (mmap)."""
-    start, some = 0, binarised.PIECE // 64
+    start = 0
+    some = binarised.PIECE // 64
     for first in range(0, text.sentences, some):
         ends = np.cumsum(text.sizes(first, some), dtype=np.int64).tolist()
         tokens = text.piece(start, ends[-1]).tolist()
@@ -153,10 +159,12 @@ def _old_sentences(path: Path, dictionary: Dictionary) -> Iterator[list[int]]:
     """Yield the sentences of fairseq's older format (lazy, cached)."""
     try:
         sentences = IndexedDataset(str(path.with_suffix("")), fix_lua_indexing=True)
-        sizes, tokens = sentences.sizes, int(sentences.data_offsets[-1])
+        sizes = sentences.sizes
+        tokens = int(sentences.data_offsets[-1])
         # fairseq reads a truncated index without an error, and the missing part is then uninitialised memory.
-        index, data = 48 + 8 * (2 * (len(sentences) + 1) + len(sizes)), tokens * int(sentences.element_size)
-        if (path.stat().st_size, path.with_suffix(".bin").stat().st_size) != (index, data):
+        index_size = 48 + 8 * (2 * (len(sentences) + 1) + len(sizes))
+        data_size = tokens * int(sentences.element_size)
+        if (path.stat().st_size, path.with_suffix(".bin").stat().st_size) != (index_size, data_size):
             raise ValueError("size of a file")
         if len(sizes) != len(sentences) or min(sizes, default=0) < 0 or sum(map(int, sizes)) != tokens:
             raise ValueError("sizes")

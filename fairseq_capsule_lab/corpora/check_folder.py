@@ -54,16 +54,17 @@ class FolderCheck:
     """The check of a folder. `run` reads its files in one pass, and fills the attributes.
 
     Attributes:
-        faults: by file and problem.
+        faults: what is wrong, in the order of finding.
         splits: the figures of each split.
         notes: one line for each thing that could not be checked, and for each text of which much was left out.
     """
 
     def __init__(self, folder: Path, limits: Limits):
         self.folder, self.limits = folder, limits
-        self.faults: dict[tuple[str, str], Fault] = {}
+        self.faults: list[Fault] = []
         self.splits: dict[str, SplitCounts] = {}
         self.notes: list[str] = []
+        self._faulty_texts: dict[tuple[str, str], Fault] = {}  # by file and problem
         self._held_out: dict[Hashable, dict[str, int]] = {}  # pair → split → its first line
         self._repeated: dict[str, dict[Hashable, tuple[int, int]]] = {}  # split → pair → its first line there, in train
 
@@ -71,11 +72,16 @@ class FolderCheck:
         raise NotImplementedError
 
     def note(self, file: str, problem: str, line: Optional[int] = None, lines: int = 1) -> None:
-        """Note a problem of a file, or further lines with it."""
-        if known := self.faults.get((file, problem)):
-            known.lines += lines
+        """Note a problem of a file."""
+        self.faults.append(Fault(file, line, problem, lines))
+
+    def note_line(self, file: str, problem: str, line: int) -> None:
+        """Note a problem of a line of a text, or count a further line with it."""
+        if fault := self._faulty_texts.get((file, problem)):
+            fault.lines += 1
         else:
-            self.faults[file, problem] = Fault(file, line, problem, lines)
+            self.note(file, problem, line)
+            self._faulty_texts[file, problem] = self.faults[-1]
 
     def note_order(self, file: str, dictionary: Dictionary) -> None:
         """Note a dictionary whose counts increase from line to line."""
@@ -86,26 +92,28 @@ class FolderCheck:
             self.note(file, f"{problem}copy the dictionary again", rises[0], len(rises))
 
     def count(
-        self, split: str, files: Mapping[str, str], pairs: Iterable[Counted], empty: str = EMPTY
-    ) -> list[tuple[str, float]]:
+        self, split: str, files: Sequence[tuple[str, str]], pairs: Iterable[Counted], empty: str = EMPTY
+    ) -> list[tuple[str, str, float]]:
         """Count the tokens of a split, and note the lines that are empty or too long. The splits of train come last.
 
-        Return each language with too many unknown tokens, and their share in per cent. `files` are by language.
+        `files` are languages and their files. Return those with too many unknown tokens, and their share in per cent.
         """
-        number, tokens, unknown = 0, Counter[str](), Counter[str]()
+        number = 0
+        tokens = Counter[str]()
+        unknown = Counter[str]()
         for number, (pair, counts) in enumerate(pairs, start=1):
             if pair is not None and not is_train(split):
                 self._held_out.setdefault(pair, {}).setdefault(split, number)
             for other, line in self._held_out.get(pair, {}).items() if is_train(split) else ():
                 self._repeated.setdefault(other, {}).setdefault(pair, (line, number))
-            for (language, file), (length, foreign) in zip(files.items(), counts):
-                tokens[language] += length
-                unknown[language] += foreign
+            for (_, file), (length, foreign) in zip(files, counts):
+                tokens[file] += length
+                unknown[file] += foreign
                 if not 0 < length <= self.limits.longest:
-                    self.note(file, TOO_LONG if length else empty, number)
-        shares = {language: 100 * unknown[language] / max(1, tokens[language]) for language in files}
-        self.splits[split] = SplitCounts(number, shares)
-        return [(language, share) for language, share in shares.items() if share > self.limits.most_unknown]
+                    self.note_line(file, TOO_LONG if length else empty, number)
+        shares = [(language, file, 100 * unknown[file] / max(1, tokens[file])) for language, file in files]
+        self.splits[split] = SplitCounts(number, {language: share for language, _, share in shares})
+        return [(language, file, share) for language, file, share in shares if share > self.limits.most_unknown]
 
     def note_overlaps(self, files: Mapping[str, str]) -> None:
         """Note the splits of which too much is in train, with the file to name for each."""

@@ -4,7 +4,6 @@ Their tools are loaded once in each process. Lines have no line feed.
 """
 
 import functools
-import importlib
 import logging
 import re
 import unicodedata
@@ -52,14 +51,12 @@ def normalise(language: str, line: str, clean: bool = False) -> str:
     """Normalise punctuation by Moses; with `clean`, also drop unprintable characters."""
     if clean:
         line = line.translate(_MOSES_SPACES)
-    tool = _tool("sacremoses", "MosesPunctNormalizer", language, post_remove_control_chars=clean)
-    return tool.normalize(f"{line}\n")  # its rules for the end of a line see the line feed
+    return _normaliser(language, clean).normalize(f"{line}\n")  # its rules for the end of a line see the line feed
 
 
 def tokenise(language: str, line: str, hyphens: bool = False) -> str:
     """Tokenise by Moses, with XML escapes; with `hyphens`, also at hyphens."""
-    tool = _tool("sacremoses", "MosesTokenizer", language)
-    return tool.tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
+    return _tokeniser(language).tokenize(line, return_str=True, aggressive_dash_splits=hyphens)
 
 
 def words(language: str, line: str, hyphens: bool = False) -> str:
@@ -82,8 +79,7 @@ def subwords(language: str, line: str, codes: Mapping[str, str]) -> str:
 
 def pieces(language: str, line: str, codes: Mapping[str, str]) -> str:
     """Split text into the pieces of the language's SentencePiece model."""
-    tool = _tool("sentencepiece", "SentencePieceProcessor", model_file=codes[language])
-    return " ".join(tool.encode(line, out_type=str))
+    return " ".join(_pieces(codes[language]).encode(line, out_type=str))
 
 
 @functools.cache
@@ -96,6 +92,20 @@ def _jieba() -> Any:
 
 
 @functools.cache
+def _normaliser(language: str, clean: bool) -> Any:
+    from sacremoses import MosesPunctNormalizer
+
+    return MosesPunctNormalizer(language, post_remove_control_chars=clean)
+
+
+@functools.cache
+def _tokeniser(language: str) -> Any:
+    from sacremoses import MosesTokenizer
+
+    return MosesTokenizer(language)
+
+
+@functools.cache
 def _merges(codes: str) -> Any:
     from subword_nmt.apply_bpe import BPE
 
@@ -104,6 +114,7 @@ def _merges(codes: str) -> Any:
 
 
 @functools.cache
-def _tool(library: str, name: str, *arguments: Any, **options: Any) -> Any:
-    """Return an object of a class of a library, one for the same arguments."""
-    return getattr(importlib.import_module(library), name)(*arguments, **options)
+def _pieces(model: str) -> Any:
+    import sentencepiece
+
+    return sentencepiece.SentencePieceProcessor(model_file=model)

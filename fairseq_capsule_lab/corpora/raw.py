@@ -65,7 +65,8 @@ class RawTexts:
 
     def _take(self, addresses: Sequence[str], members: Iterable[str], append: Callable[[Path, Path], None]) -> None:
         """Append the pairs of two members of an archive, or of its parts in order."""
-        folder, (source, target) = self.folder / "members", members
+        folder = self.folder / "members"
+        source, target = members
         unpack([self.archive(address) for address in addresses], (source, target), folder)
         append(folder / source, folder / target)
         shutil.rmtree(folder)

@@ -94,9 +94,9 @@ class Recipe:
     def help(self) -> str:
         """Return the text of --help."""
         options = {f"--{key}": text for key, text in self.options.items()}
-        made = {"OUT/bin": f"binarised: {self.sets}", **self.results, **MANIFEST}
+        results = {"OUT/bin": f"binarised: {self.sets}", **self.results, **MANIFEST}
         parts = [_paragraph(self.title), f"    {self.script} {self.usage}", "\n".join(_rows(options))]
-        return "\n\n".join([*parts, _paragraph(self.notes), "\n".join(_rows(made)), RESUMES])
+        return "\n\n".join([*parts, _paragraph(self.notes), "\n".join(_rows(results)), RESUMES])
 
     def final_options(self, choices: Options) -> Options:
         """Return all options; those that corpora share have their final values. The maximum length `none` is none."""
@@ -206,5 +206,6 @@ def _require_earlier_files(options: Options, sides: Sequence[str]) -> None:
         raise LabError("--codes and --dict belong together: give both files of the earlier run, or neither")
     for side in sides if options["dict"] else ():
         if options["codes"]:
-            subwords.require_codes(Path(of_side(options["codes"], side)), options["bpe"] != "subword-nmt")
+            codes = Path(of_side(options["codes"], side))
+            (subwords.require_merges if options["bpe"] == "subword-nmt" else subwords.require_pieces)(codes)
         subwords.require_dictionary(Path(of_side(options["dict"], side)))

@@ -94,7 +94,12 @@ def write_parallel(folder: Path, languages: Sequence[str], splits: Mapping[str, 
 
     The files get their names after all are complete, so files of an older corpus are never mixed with new ones.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise LabError(f"{folder}: not a folder; name a folder, or a new name") from None
+    except OSError as error:
+        raise LabError(f"{folder}: cannot be created: {error.strerror}; name another folder") from error
     name = folder
     try:
         with contextlib.ExitStack() as stack:

@@ -79,22 +79,28 @@ def _learn_pieces(texts: Sequence[Path], model: Path, kind: str, size: int) -> N
         )
 
 
-def require_codes(file: Path, pieces: bool) -> None:
-    """Refuse what is not a list of merges, or not a SentencePiece model of `pieces`."""
+def require_merges(file: Path) -> None:
+    """Refuse what is not a list of merges."""
+    if _beginning(file) != b"#version:":
+        raise LabError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")
+
+
+def require_pieces(file: Path) -> None:
+    """Refuse what is not a SentencePiece model."""
+    import sentencepiece
+
+    _beginning(file)
+    with contextlib.suppress(RuntimeError, OSError):
+        sentencepiece.SentencePieceProcessor(model_file=str(file))
+        return
+    raise LabError(f"--codes {file}: not a SentencePiece model; give the sentencepiece.model of an earlier run")
+
+
+def _beginning(file: Path) -> bytes:
     if not file.is_file():
         raise LabError(f"--codes {file}: no such file")
-    if pieces:
-        import sentencepiece
-
-        try:
-            sentencepiece.SentencePieceProcessor(model_file=str(file))
-        except (RuntimeError, OSError):
-            remedy = "give the sentencepiece.model of an earlier run"
-            raise LabError(f"--codes {file}: not a SentencePiece model; {remedy}") from None
-        return
     with open(file, "rb") as stream:
-        if stream.read(9) != b"#version:":
-            raise LabError(f"--codes {file}: not codes of subword-nmt (they begin with '#version:')")
+        return stream.read(9)
 
 
 def require_dictionary(file: Path) -> None:

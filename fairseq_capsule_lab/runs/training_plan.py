@@ -77,8 +77,8 @@ def plan(arguments: Mapping[str, str], overrides: Sequence[str], environment: Ma
         *(f"{key}={quoted(path)}" for key, path in places.items()),
         *("hydra.output_subdir=null", "hydra.job_logging.root.handlers=[console]", "~hydra.job_logging.handlers.file"),
     ]
-    names = ("dict.*.txt", "train*.bin", "valid*.bin") if machines.node == 0 else ()
-    files = sorted({path for pattern in names for path in data.glob(pattern)})
+    patterns = ("dict.*.txt", "train*.bin", "valid*.bin")
+    files = sorted({path for pattern in patterns for path in data.glob(pattern)})
     origin = {"data": fingerprint(*files) if machines.node == 0 else "", "precision": precision}
     if tokens:
         # max_tokens may differ between starts: with --effective-tokens the batch stays the same.

@@ -286,6 +286,27 @@ def test_wrong_values_are_refused_in_one_line(names, dest, fault, world, tmp_pat
     assert not list(tmp_path.rglob("*.part"))
 
 
+@pytest.mark.parametrize(
+    "kind, place, problem",
+    [
+        (arguments.input_file, "link", "a broken link; name an existing file or folder"),
+        (arguments.input_folder, "link", "a broken link; name an existing file or folder"),
+        (arguments.input_folder, "file", "not a folder; name a folder"),
+        (arguments.input_file, "file", "cannot be read; change its permissions, or name another"),
+        (arguments.input_folder, "folder", "cannot be read; change its permissions, or name another"),
+    ],
+)
+def test_inputs_are_refused_with_a_remedy(kind, place, problem, tmp_path, monkeypatch):
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("nothing")
+    needed = os.R_OK if kind is arguments.input_file else os.X_OK  # root has every permission
+    monkeypatch.setattr(os, "access", lambda path, access: not access & needed)
+    with pytest.raises(UserError) as refusal:
+        kind(str(tmp_path / place))
+    assert str(refusal.value) == f"{tmp_path / place}: {problem}"
+
+
 def a_plugin(text):
     def make(place, valid):
         place.mkdir()

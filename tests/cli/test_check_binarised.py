@@ -114,3 +114,25 @@ def test_further_parts_of_the_training_set_are_not_compared_with_it(command, tmp
     lines = command("check-data", data).out.splitlines()
     assert any(line.startswith("train1   12 pairs; unknown tokens: ") for line in lines), lines
     assert any(line.startswith("test     3 pairs, 0 of them in train; ") for line in lines)
+
+
+def test_each_file_of_a_language_has_its_own_counts(command, tmp_path):
+    """Of a folder that was binarised as text and for mmap, both files of a language are checked."""
+    data = preprocess(tmp_path, f"-s en -t de {SETS}", {**TEXT, "test": [("", "ein d"), ("e e e", "ein"), ("a", "d")]})
+    for language in ("en", "de"):  # as --dataset-impl raw does
+        shutil.copy(tmp_path / f"text/test.{language}", data / f"test.en-de.{language}")
+    report = json.loads(command("check-data", data, "--json").out)
+    findings = {(fault["file"], fault["line"], fault["problem"].partition(":")[0]) for fault in report["findings"]}
+    assert findings == {
+        (f"test.en-de.en{index}", line, problem)
+        for index in ("", ".idx")
+        for line, problem in ((1, "empty"), (None, "75.00% of its tokens are <unk>"))
+    }
+    assert report["splits"]["test"]["unknown"] == {"de": 0.0, "en": 75.0}
+
+
+def test_a_split_without_a_complete_pair_has_no_sentences(command, tmp_path):
+    data = preprocess(tmp_path, f"-s en -t de {SETS} --dataset-impl raw")
+    (data / "test.en-de.de").write_bytes(b"")
+    starts = [line.partition(", ")[0] for line in command("check-data", data).out.splitlines() if "test.en-de" in line]
+    assert starts == ["test.en-de.en", "test.en-de.de: no sentences: binarise the text again"]

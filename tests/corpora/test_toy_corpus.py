@@ -6,8 +6,9 @@ import os
 import pytest
 
 from fairseq_capsule_lab.cli import main
-from fairseq_capsule_lab.corpora.splits import draw_splits
+from fairseq_capsule_lab.corpora.splits import draw_splits, write_parallel
 from fairseq_capsule_lab.corpora.toy.sampler import sentence_pairs
+from fairseq_capsule_lab.errors import LabError
 
 NAMES = ["test.de", "test.en", "train.de", "train.en", "valid.de", "valid.en"]
 
@@ -74,6 +75,14 @@ def test_bad_input_gives_one_clear_line(tmp_path, capsys, place, options, messag
     error = capsys.readouterr().err
     assert error == f"fairseq-capsule toy-corpus: error: {message.format(tmp=tmp_path)}\n"
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_cannot_be_created_is_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(LabError, match="file: not a folder; name a folder, or a new name"):
+        write_parallel(tmp_path / "file", ["en"], {})
+    with pytest.raises(LabError, match="below: cannot be created: Not a directory; name another folder"):
+        write_parallel(tmp_path / "file/below", ["en"], {})
 
 
 def test_a_full_disk_does_not_change_the_older_corpus(tmp_path, capsys, monkeypatch):
