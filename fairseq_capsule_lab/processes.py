@@ -77,8 +77,13 @@ def run_in_group(
         patience: the seconds after which it is killed, or None; at once after a second interruption.
         options: of `subprocess.Popen`.
     """
-    with subprocess.Popen(words, process_group=0, stdin=subprocess.DEVNULL, **options) as process:
+    early: list[int] = []  # signals; an exception within Popen would leave the started command alone
+    with handling((signal.SIGHUP, signal.SIGINT, signal.SIGTERM), lambda number, _: early.append(number)):
+        process = subprocess.Popen(words, process_group=0, stdin=subprocess.DEVNULL, **options)
+    with process:
         try:
+            for number in early:
+                signal.raise_signal(number)
             return process.wait()
         except BaseException:
             with contextlib.suppress(ProcessLookupError):

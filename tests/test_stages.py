@@ -245,6 +245,25 @@ def test_a_manifest_names_settings_sources_and_files():
     assert fingerprint(folder.path / "raw/train.de") == sha[:12]
 
 
+def test_an_interruption_of_the_start_ends_the_command(monkeypatch):
+    started = []
+
+    class Interrupted(subprocess.Popen):
+        def __init__(self, *args, **options):
+            super().__init__(*args, **options)
+            started.append(psutil.Process(self.pid))
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_in_group(["sleep", "600"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not started[0].is_running()
+
+
 IGNORING = "trap '' TERM INT; sleep 600 & echo $! >child; touch ready; wait; sleep 600"
 
 
