@@ -117,7 +117,8 @@ def init_from_baseline(
     baseline = _parameters(label, state)
     refuse_other_dictionaries(label, state, source, target)
     model.upgrade_state_dict(baseline)
-    own, parameters = model.state_dict(), dict(model.named_parameters(remove_duplicate=False))
+    own = model.state_dict()
+    parameters = dict(model.named_parameters(remove_duplicate=False))
     absent = [name for name in baseline if name not in own and not name.endswith(WITHOUT_MEANING)]
     strangers = [name for name in absent if name not in removed]
     if strangers:

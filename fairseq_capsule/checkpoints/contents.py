@@ -66,9 +66,14 @@ class Numbers(NumberType):
             raise UserError(f"it contains a damaged array ({str(error)[:80]})") from error
 
 
-# What torch's unpickler calls for the names in a pickle, in addition to its own. `core` is the name in numpy 1.
-CLASSES: List[Any] = [Namespace, (NumberType, "numpy.dtype"), (Numbers, "numpy.ndarray")]
-CLASSES += [(Numbers, f"numpy.{core}.multiarray._reconstruct") for core in ("_core", "core")]
+# What torch's unpickler calls for the names in a pickle, in addition to its own. The second name is that of numpy 1.
+CLASSES: List[Any] = [
+    Namespace,
+    (Numbers, "numpy._core.multiarray._reconstruct"),
+    (Numbers, "numpy.core.multiarray._reconstruct"),
+    (Numbers, "numpy.ndarray"),
+    (NumberType, "numpy.dtype"),
+]
 
 
 def rebuild(content: bytes) -> Dict[str, Any]:

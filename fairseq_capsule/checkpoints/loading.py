@@ -169,7 +169,7 @@ def _replace_eval() -> None:
 
 
 @contextlib.contextmanager
-def _naming_the_file(path: Any) -> Iterator[None]:
+def _naming_the_file(path: Union[str, Path]) -> Iterator[None]:
     """Raise errors of a checkpoint again, with the name of the file and the reason."""
     try:
         yield

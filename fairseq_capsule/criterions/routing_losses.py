@@ -58,7 +58,8 @@ class RoutingLossesCriterion(LabelSmoothedCrossEntropyCriterion):
             for name in loss_names(mechanism):
                 weight = weights[name] = getattr(options, f"{name}_weight")
                 if weight and name not in computed:
-                    flag, needed = option(name + "_weight"), ", ".join(map(option, mechanism.off))
+                    flag = option(name + "_weight")
+                    needed = ", ".join(map(option, mechanism.off))
                     raise UserError(
                         f"{flag} {weight:g} needs a model with this loss ({needed}); set {flag} 0 to train without"
                     )

@@ -13,7 +13,8 @@ MERGE = re.compile(r"[^ ]+ [^ ]+")
 
 def require_codes(path: Union[str, Path]) -> None:
     """Refuse codes that subword-nmt cannot read, with a UserError. subword-nmt itself would end the process."""
-    lines, remedy = read_lines(path), "give the codes of subword-nmt that the data was prepared with"
+    lines = read_lines(path)
+    remedy = "give the codes of subword-nmt that the data was prepared with"
     if lines[0].startswith("#version:") and len(lines) == 1:
         raise UserError(f"{path}: it has no merges; {remedy}")
     for number, line in enumerate(lines, start=1):

@@ -9,8 +9,10 @@ from fairseq.dataclass import FairseqDataclass
 
 REQUIRED = ("name", "summary", "options", "off")
 # Keys of what fairseq's encoders and decoders return, and of what the models add.
-RESERVED = ["encoder_out", "encoder_padding_mask", "encoder_embedding", "encoder_states", "fc_results", "src_tokens"]
-RESERVED += ["src_lengths", "sentences", "attn", "inner_states"]
+RESERVED = frozenset(
+    "encoder_out encoder_padding_mask encoder_embedding encoder_states fc_results src_tokens src_lengths sentences "
+    "attn inner_states".split()
+)
 
 
 def option_fields(options: Type[FairseqDataclass]) -> List[Field[Any]]:
