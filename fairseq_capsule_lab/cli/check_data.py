@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from fairseq_capsule.errors import one_line
 from fairseq_capsule_lab.cli.arguments import input_folder, percentage, positive_int
-from fairseq_capsule_lab.corpora.check import folder_check
+from fairseq_capsule_lab.corpora.check import check_data
 from fairseq_capsule_lab.corpora.check_folder import Limits, is_train
 
 DIR = "the OUT of scripts/prepare-*.sh, or any folder made by fairseq-preprocess, which allows fewer checks"
@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    check = folder_check(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
+    check = check_data(args.folder, Limits(args.longest, args.most_unknown, args.most_overlap))
     findings = check.faults
     if args.json:
         splits = {name: asdict(counts) for name, counts in check.splits.items()}

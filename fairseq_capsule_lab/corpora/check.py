@@ -41,7 +41,7 @@ WRONG_CHARACTERS = {
 }
 
 
-def folder_check(folder: Path, limits: Limits) -> FolderCheck:
+def check_data(folder: Path, limits: Limits) -> FolderCheck:
     """Check the text and the binarised data of a folder, or its binarised data if it has no text.
 
     Raises:

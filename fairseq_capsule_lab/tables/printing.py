@@ -197,12 +197,15 @@ def _notes(results: Results) -> Iterator[str]:
             "both rows, and for each seed the p of a paired bootstrap over the sentences; a mean over several test "
             "sets has no p.\n"
         )
-    reasons: Dict[Tuple[str, str], List[str]] = {}
+    missing: Dict[Tuple[str, str], List[str]] = {}  # the columns by row and reason
     for line in csv_lines(results):
         if line.missing:
-            reasons.setdefault((line.row, line.missing), []).append(line.column)
-    for (row, reason), columns in reasons.items():
-        yield f"- Missing: {_quoted([row], '')}: {escaped(', '.join(columns) + f': {reason}')}.\n"
+            missing.setdefault((line.row, line.missing), []).append(line.column)
+    rows: Dict[Tuple[str, str], List[str]] = {}
+    for (row, reason), columns in missing.items():
+        rows.setdefault((", ".join(columns), reason), []).append(row)
+    for (columns_of_rows, reason), labels in rows.items():
+        yield f"- Missing: {_quoted(labels, ', ')}: {escaped(f'{columns_of_rows}: {reason}')}.\n"
 
 
 def _seeds(results: Results) -> str:

@@ -310,6 +310,12 @@ def test_the_reason_for_a_missing_figure_is_printed(runs):
     assert "- Missing: *Transformer*: parameters: no space.\n" in text
 
 
+def test_rows_that_lack_the_same_for_one_reason_share_a_line(runs):
+    runs.score(TRANSFORMER, 30.0)
+    text = markdown(runs.gathered("duan-table2"))
+    assert "- Missing: *encoder*, *decoder*, *encoder and decoder*: BLEU, parameters: not trained.\n" in text
+
+
 def test_a_row_that_depends_on_a_failed_one_names_it(runs):
     put(runs.folder(TRANSFORMER) / "log" / "train.log", "no data\n")
     missing = runs.gathered("weng-table3").cells["GRET"][0][""].missing
