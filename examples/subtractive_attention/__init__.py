@@ -223,15 +223,13 @@ class Capsules(nn.Module):
         return (agreements.size(1) * F.linear(means, weight, bias).softmax(-1))[:, :, None, None]
 
 
-class CapsulesAndTemperature(Capsules):
-    """The same, added to `(1 + g_h) E`."""
-
-    def __init__(self, heads, causal):
-        super().__init__(heads, causal)
-        self.gain = Gain(heads)
+class Chain(nn.ModuleList):
+    """Several changes, one after the other."""
 
     def forward(self, logits, padding_mask=None, factors=None):
-        return super().forward(logits, padding_mask) + self.gain() * logits
+        for change in self:
+            logits = change(logits, padding_mask, factors)
+        return logits
 
 
 def _everywhere(heads, causal):
@@ -245,9 +243,10 @@ FORMS = {
     "qk_norm": lambda heads, causal: NormedFactors(heads),
     "one_iteration": Capsules,
     "three_iterations": partial(Capsules, iterations=3),
-    "one_iteration_temperature": CapsulesAndTemperature,
+    "temperature_one_iteration": lambda heads, causal: Chain([Temperature(heads), Capsules(heads, causal)]),
     "others": partial(Capsules, own=False),
     "positions": partial(Capsules, over_heads=False),
+    "qk_norm_positions": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal, over_heads=False)]),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
     "added": partial(Capsules, gain="one"),
     "positive": partial(Capsules, gain="positive"),

@@ -11,12 +11,24 @@ from fairseq_capsule.testing import INVARIANTS, build_small
 from tests.integration.commands import REPOSITORY
 
 FORMS = (
-    *("temperature", "scale", "qk_norm", "one_iteration", "three_iterations", "one_iteration_temperature", "others"),
-    *("positions", "heads", "added", "positive", "accepted", "mean", "mean_of_others", "mean_of_all", "query"),
+    *("temperature", "scale", "qk_norm", "one_iteration", "three_iterations", "temperature_one_iteration", "others"),
+    *(
+        "positions",
+        "qk_norm_positions",
+        "heads",
+        "added",
+        "positive",
+        "accepted",
+        "mean",
+        "mean_of_others",
+        "mean_of_all",
+        "query",
+    ),
     *("selective", "coverage"),
 )
 B, H, L, D = 2, 2, 5, 3
 HAVE_NO_GAIN = ("scale", "selective", "added")
+START_ELSEWHERE = ("qk_norm", "qk_norm_positions", "positive")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -37,7 +49,7 @@ def test_each_form_keeps_the_invariants(invariant, form):
     invariant("subtractive_transformer_tiny", {"subtraction": form})
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form not in (*HAVE_NO_GAIN, "qk_norm", "positive")])
+@pytest.mark.parametrize("form", [form for form in FORMS if form not in (*HAVE_NO_GAIN, *START_ELSEWHERE)])
 def test_a_new_model_translates_as_its_baseline(form):
     torch.manual_seed(1)
     plain = build_small("subtractive_transformer_tiny", {"subtraction": "none"})
@@ -194,13 +206,18 @@ def test_coverage_equals_loops(example):
             torch.testing.assert_close(changed[:, h, t], expected, rtol=0, atol=1e-12)
 
 
-def test_a_temperature_with_one_iteration_adds_both(example):
-    _, _, logits, mask = _inputs(False)
-    both = _build(example, "one_iteration_temperature", False)
-    capsules = example.Capsules(H, False).double()
-    capsules.load_state_dict(both.state_dict(), strict=False)
-    expected = capsules(logits, mask) + both.gain() * logits
-    torch.testing.assert_close(both(logits, mask), expected)
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("form", "first", "second"),
+    [("temperature_one_iteration", "temperature", "one_iteration"), ("qk_norm_positions", "qk_norm", "positions")],
+)
+def test_two_changes_follow_each_other(example, form, first, second, causal):
+    queries, keys, logits, mask = _inputs(causal)
+    both, *parts = (_build(example, name, causal) for name in (form, first, second))
+    for part, trained in zip(parts, both):
+        part.load_state_dict(trained.state_dict())
+    changed = parts[0](logits, mask, (queries, keys))
+    torch.testing.assert_close(both(logits, mask, (queries, keys)), parts[1](changed, mask))
 
 
 def test_gains_are_logged_by_attention_and_head(example):

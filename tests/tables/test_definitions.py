@@ -17,7 +17,7 @@ from fairseq_capsule_lab.tables.scales import load_scale
 from fairseq_capsule_lab.tables.steps import work_of
 
 NAMES = [
-    *("attention", "attention-ja-en", "comparison", "comparison-lstm", "comparison-variants"),
+    *("attention", "attention-ja-en", "attention-seeds", "comparison", "comparison-lstm", "comparison-variants"),
     "duan-figure5",
     *(f"duan-table{n}" for n in (1, 2, 3, 4)),
     *("readings", "readings-lstm"),
