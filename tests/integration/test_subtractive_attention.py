@@ -1,6 +1,8 @@
 """examples/subtractive_attention: every form against loops over its definition, and the invariants."""
 
 import math
+import subprocess
+import sys
 from argparse import Namespace
 
 import pytest
@@ -231,3 +233,19 @@ def test_gains_are_logged_by_attention_and_head(example):
     heads = gains.numel()
     assert len(statistics) == heads * (2 + 2 + 2)  # over positions in 2+2 layers, over heads in the encoder's
     assert statistics[f"heads_gain_2_{heads}"].total / statistics[f"heads_gain_2_{heads}"].number == -0.5
+
+
+def test_gains_are_drawn_from_a_log(tmp_path):
+    line = (
+        "[2026-11-25 21:02:24,155][valid][INFO] - epoch 00{} | valid on 'valid' subset | loss 4 | {} | num_updates {}\n"
+    )
+    gains = "routing_subtraction_positions_gain_1_1 {} | routing_subtraction_positions_gain_2_1 0.5"
+    log = tmp_path / "train.log"
+    log.write_text("".join(line.format(n, gains.format(-n), n) for n in (1, 2)), encoding="utf-8")
+    program = REPOSITORY / "examples/subtractive_attention/gains.py"
+    drawn = subprocess.run([sys.executable, program, log, tmp_path / "gains.png"], capture_output=True, text=True)
+    assert drawn.stdout == "positions gain: 1 of 2 below 0, mean -0.75\n", drawn.stderr
+    assert (tmp_path / "gains.png").stat().st_size > 1000
+    log.write_text("", encoding="utf-8")
+    refused = subprocess.run([sys.executable, program, log, tmp_path / "none.png"], capture_output=True, text=True)
+    assert refused.returncode == 1 and "no gains; train with" in refused.stderr
