@@ -247,6 +247,7 @@ FORMS = {
     "others": partial(Capsules, own=False),
     "positions": partial(Capsules, over_heads=False),
     "qk_norm_positions": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal, over_heads=False)]),
+    "qk_norm_query": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads)]),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
     "added": partial(Capsules, gain="one"),
     "positive": partial(Capsules, gain="positive"),

@@ -30,7 +30,7 @@ FORMS = (
 )
 B, H, L, D = 2, 2, 5, 3
 HAVE_NO_GAIN = ("scale", "selective", "added")
-START_ELSEWHERE = ("qk_norm", "qk_norm_positions", "positive")
+START_ELSEWHERE = ("qk_norm", "qk_norm_positions", "qk_norm_query", "positive")
 
 
 @pytest.fixture(scope="module", autouse=True)
