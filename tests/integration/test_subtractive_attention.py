@@ -14,19 +14,8 @@ from tests.integration.commands import REPOSITORY
 
 FORMS = (
     *("temperature", "scale", "qk_norm", "one_iteration", "three_iterations", "temperature_one_iteration", "others"),
-    *(
-        "positions",
-        "qk_norm_positions",
-        "heads",
-        "added",
-        "positive",
-        "accepted",
-        "mean",
-        "mean_of_others",
-        "mean_of_all",
-        "query",
-    ),
-    *("selective", "coverage"),
+    *("positions", "qk_norm_positions", "qk_norm_query", "heads", "added", "positive", "accepted", "mean"),
+    *("mean_of_others", "mean_of_all", "query", "selective", "coverage"),
 )
 B, H, L, D = 2, 2, 5, 3
 HAVE_NO_GAIN = ("scale", "selective", "added")
@@ -211,7 +200,11 @@ def test_coverage_equals_loops(example):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("form", "first", "second"),
-    [("temperature_one_iteration", "temperature", "one_iteration"), ("qk_norm_positions", "qk_norm", "positions")],
+    [
+        ("temperature_one_iteration", "temperature", "one_iteration"),
+        ("qk_norm_positions", "qk_norm", "positions"),
+        ("qk_norm_query", "qk_norm", "query"),
+    ],
 )
 def test_two_changes_follow_each_other(example, form, first, second, causal):
     queries, keys, logits, mask = _inputs(causal)
