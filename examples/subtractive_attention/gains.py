@@ -10,7 +10,7 @@ from pathlib import Path
 from fairseq_capsule_lab.analysis import charts
 from fairseq_capsule_lab.runs.training_log import read_training_log
 
-_NAME = re.compile(r"routing_subtraction_(.+)_(\d+)_(\d+)")  # the part, the attention, the head
+_NAME = re.compile(r"routing_subtraction_(?:\d+_)?(.+)_(\d+)_(\d+)")  # the part, the attention, the head
 
 
 def read_gains(log: Path):
