@@ -73,8 +73,27 @@ class NormedFactors(nn.Module):
         self.gain = Gain(heads)
 
     def forward(self, logits, padding_mask=None, factors=None):
-        queries, keys = (F.rms_norm(factor, factor.shape[-1:]) for factor in factors)
+        queries, keys = self.normed(factors)
         return (1 + self.gain()) * (queries @ keys.transpose(2, 3)) / math.sqrt(keys.size(3))
+
+    @staticmethod
+    def normed(factors):
+        return [F.rms_norm(factor, factor.shape[-1:]) for factor in factors]
+
+
+class Direction(NormedFactors):
+    """`(s_h q̂_l + g_h ĉ_l) k̂ᵀ / √d`; `ĉ_l` has the direction of `Σ_{t ≤ l} q̂_t` and a root mean square of 1."""
+
+    def __init__(self, heads):
+        super().__init__(heads)
+        self.direction_gain = Gain(heads)
+
+    def forward(self, logits, padding_mask=None, factors=None):
+        queries, keys = self.normed(factors)
+        sums = queries.cumsum(2)
+        earlier = F.rms_norm(sums, sums.shape[-1:]) * valid_rows(logits, padding_mask)
+        queries = (1 + self.gain()) * queries + self.direction_gain() * earlier
+        return queries @ keys.transpose(2, 3) / math.sqrt(keys.size(3))
 
 
 class Mean(nn.Module):
@@ -248,6 +267,8 @@ FORMS = {
     "positions": partial(Capsules, over_heads=False),
     "qk_norm_positions": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal, over_heads=False)]),
     "qk_norm_query": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads)]),
+    "qk_norm_mean": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads, zeroed=causal)]),
+    "qk_norm_direction": lambda heads, causal: Direction(heads),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
     "added": partial(Capsules, gain="one"),
     "positive": partial(Capsules, gain="positive"),

@@ -14,12 +14,12 @@ from tests.integration.commands import REPOSITORY
 
 FORMS = (
     *("temperature", "scale", "qk_norm", "one_iteration", "three_iterations", "temperature_one_iteration", "others"),
-    *("positions", "qk_norm_positions", "qk_norm_query", "heads", "added", "positive", "accepted", "mean"),
-    *("mean_of_others", "mean_of_all", "query", "selective", "coverage"),
+    *("positions", "qk_norm_positions", "qk_norm_query", "qk_norm_mean", "qk_norm_direction", "heads", "added"),
+    *("positive", "accepted", "mean", "mean_of_others", "mean_of_all", "query", "selective", "coverage"),
 )
 B, H, L, D = 2, 2, 5, 3
 HAVE_NO_GAIN = ("scale", "selective", "added")
-START_ELSEWHERE = ("qk_norm", "qk_norm_positions", "qk_norm_query", "positive")
+START_ELSEWHERE = (*(form for form in FORMS if form.startswith("qk_norm")), "positive")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -197,6 +197,25 @@ def test_coverage_equals_loops(example):
             torch.testing.assert_close(changed[:, h, t], expected, rtol=0, atol=1e-12)
 
 
+def test_the_direction_of_earlier_queries_equals_loops(example):
+    queries, keys, logits, mask = _inputs(True)
+    part = _build(example, "qk_norm_direction", True)
+    changed = part(logits, mask, (queries, keys))
+
+    def normed(vector):
+        return vector / (vector.square().mean() + torch.finfo(vector.dtype).eps).sqrt()
+
+    for b, n in ((0, L), (1, 3)):
+        for h in range(H):
+            scale, gain = 1 + part.gain()[h].item(), part.direction_gain()[h].item()
+            for l in range(n):
+                direction = normed(sum(normed(queries[b, h, t]) for t in range(l + 1)))
+                query = scale * normed(queries[b, h, l]) + gain * direction
+                expected = torch.stack([query @ normed(keys[b, h, k]) / math.sqrt(D) for k in range(n)])
+                torch.testing.assert_close(changed[b, h, l, :n], expected, rtol=0, atol=1e-12)
+        assert not changed[b, :, n:].any() and not changed[b, :, :, n:].any()
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("form", "first", "second"),
@@ -204,6 +223,7 @@ def test_coverage_equals_loops(example):
         ("temperature_one_iteration", "temperature", "one_iteration"),
         ("qk_norm_positions", "qk_norm", "positions"),
         ("qk_norm_query", "qk_norm", "query"),
+        ("qk_norm_mean", "qk_norm", "mean"),
     ],
 )
 def test_two_changes_follow_each_other(example, form, first, second, causal):
