@@ -30,10 +30,10 @@ def read(name):
         return list(csv.DictReader(file))
 
 
-def means_over_epochs(path):
-    """Yield the label and the mean NLL of each row of a table's curves over epochs 11 to 16, and 17 to 24."""
+def means_over_epochs():
+    """Yield the label and the mean NLL of each row of the attention tables over epochs 11 to 16, and 17 to 24."""
     curves = {}
-    for line in read(path.name):
+    for line in (*read("attention-seeds-curves.csv"), *read("attention-curves.csv")):
         curves.setdefault(line["row"], []).append(float(line["mean"]))
     for label, curve in curves.items():
         yield label, [f"{fmean(curve[first:last]):.3f}" for first, last in ((10, 16), (16, 24)) if len(curve) >= last]
@@ -44,7 +44,7 @@ def test_the_page_of_results_has_cells_of_the_tables():
 
     Or it is a mean of the row's learning curve.
     """
-    known = {label: set(means) for label, means in means_over_epochs(RESULTS / "attention-curves.csv")}
+    known = {label: set(means) for label, means in means_over_epochs()}
     for path in TABLES:
         for label, cells in table_rows(path.read_text(encoding="utf-8")):
             known.setdefault(label, set()).update(cells, (cell.split(" (")[0] for cell in cells))

@@ -41,7 +41,7 @@ def test_a_table_is_made_from_nothing(checkout):
     ours = re.fullmatch(r"\d+\.\d\d \(([+-]\d+\.\d\d)(, p [01]\.\d{3})?\)", bleu)
     assert paper == "24.87" and ours and (ours[2] or ours[1] == "+0.00"), bleu
     assert int(parameters.replace(",", "")) > 100_000
-    assert "- Missing: *decoder*: BLEU, parameters: not trained." in output
+    assert "- Missing: *decoder*, *encoder and decoder*: BLEU, parameters: not trained." in output
     assert "toy stands for wmt17-zh-en; tokenised BLEU" in output
     again, _ = reproduce(checkout, "duan-table2", "--rows", "Transformer", "encoder", "--report")
     assert "nothing to be done" in again and encoder in again
