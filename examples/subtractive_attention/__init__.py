@@ -269,6 +269,8 @@ FORMS = {
     "qk_norm_query": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads)]),
     "qk_norm_mean": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads, zeroed=causal)]),
     "qk_norm_direction": lambda heads, causal: Direction(heads),
+    "qk_norm_one_iteration": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal)]),
+    "qk_norm_selective": lambda heads, causal: Chain([NormedFactors(heads), Selective()]),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
     "added": partial(Capsules, gain="one"),
     "positive": partial(Capsules, gain="positive"),
