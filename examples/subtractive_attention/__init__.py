@@ -82,18 +82,24 @@ class NormedFactors(nn.Module):
 
 
 class Direction(NormedFactors):
-    """`(s_h q̂_l + g_h ĉ_l) k̂ᵀ / √d`; `ĉ_l` has the direction of `Σ_{t ≤ l} q̂_t` and a root mean square of 1."""
+    """`(s_h q̂_l + g_h ĉ_l) k̂ᵀ / √d`; `ĉ_l` has the direction of `Σ_{t ≤ l} q̂_t` and a root mean square of 1.
 
-    def __init__(self, heads):
+    Args:
+        zeroed: whether a key counts only from its own word on: for key `k` the sum begins with the query of word `k`.
+    """
+
+    def __init__(self, heads, *, zeroed=False):
         super().__init__(heads)
+        self.zeroed = zeroed
         self.direction_gain = Gain(heads)
 
     def forward(self, logits, padding_mask=None, factors=None):
         queries, keys = self.normed(factors)
-        sums = queries.cumsum(2)
-        earlier = F.rms_norm(sums, sums.shape[-1:]) * valid_rows(logits, padding_mask)
-        queries = (1 + self.gain()) * queries + self.direction_gain() * earlier
-        return queries @ keys.transpose(2, 3) / math.sqrt(keys.size(3))
+        size = queries.cumsum(2).square().mean(-1, keepdim=True).sqrt()
+        scale = self.direction_gain() * valid_rows(logits, padding_mask) / size.clamp(min=1e-6)
+        rows = queries @ keys.transpose(2, 3)
+        earlier = (rows.tril() if self.zeroed else rows).cumsum(2)
+        return ((1 + self.gain()) * rows + scale * earlier) / math.sqrt(keys.size(3))
 
 
 class Mean(nn.Module):
@@ -269,6 +275,7 @@ FORMS = {
     "qk_norm_query": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads)]),
     "qk_norm_mean": lambda heads, causal: Chain([NormedFactors(heads), Mean(heads, zeroed=causal)]),
     "qk_norm_direction": lambda heads, causal: Direction(heads),
+    "qk_norm_direction_zeroed": lambda heads, causal: Direction(heads, zeroed=causal),
     "qk_norm_one_iteration": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal)]),
     "qk_norm_selective": lambda heads, causal: Chain([NormedFactors(heads), Selective()]),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
