@@ -145,8 +145,12 @@ class Coverage(nn.Module):
 class Selective(nn.Module):
     """Selective attention (Leviathan et al. 2024, arXiv:2410.02703): `e_l − Σ_{t < l} relu(e_t of the first head)`.
 
-    No word masks itself or the first word.
+    No word masks itself or the first word, nor in a decoder a later one.
     """
+
+    def __init__(self, causal):
+        super().__init__()
+        self.causal = causal
 
     @in_float32
     def forward(self, logits, padding_mask=None, factors=None):
@@ -154,6 +158,7 @@ class Selective(nn.Module):
         first = valid.cumsum(2).eq(1).transpose(2, 3)
         own = torch.eye(logits.size(2), dtype=torch.bool, device=logits.device)
         masking = logits[:, :1].relu().masked_fill(own | first, 0)
+        masking = masking.tril() if self.causal else masking
         return logits - valid * (masking.cumsum(2) - masking)
 
 
@@ -277,7 +282,7 @@ FORMS = {
     "qk_norm_direction": lambda heads, causal: Direction(heads),
     "qk_norm_direction_zeroed": lambda heads, causal: Direction(heads, zeroed=causal),
     "qk_norm_one_iteration": lambda heads, causal: Chain([NormedFactors(heads), Capsules(heads, causal)]),
-    "qk_norm_selective": lambda heads, causal: Chain([NormedFactors(heads), Selective()]),
+    "qk_norm_selective": lambda heads, causal: Chain([NormedFactors(heads), Selective(causal)]),
     "heads": lambda heads, causal: None if causal else Capsules(heads, causal, positions=False),
     "added": partial(Capsules, gain="one"),
     "positive": partial(Capsules, gain="positive"),
@@ -286,7 +291,7 @@ FORMS = {
     "mean_of_others": lambda heads, causal: Mean(heads, zeroed=causal, own=False),
     "mean_of_all": _everywhere,
     "query": lambda heads, causal: Mean(heads),
-    "selective": lambda heads, causal: Selective(),
+    "selective": lambda heads, causal: Selective(causal),
     "coverage": None,  # of cross-attention
 }
 

@@ -14,8 +14,9 @@ from tests.integration.commands import REPOSITORY
 
 FORMS = (
     *("temperature", "scale", "qk_norm", "one_iteration", "three_iterations", "temperature_one_iteration", "others"),
-    *("positions", "qk_norm_positions", "qk_norm_query", "qk_norm_mean", "qk_norm_direction", "heads", "added"),
-    *("positive", "accepted", "mean", "mean_of_others", "mean_of_all", "query", "selective", "coverage"),
+    *("positions", "qk_norm_positions", "qk_norm_query", "qk_norm_mean", "qk_norm_direction"),
+    *("qk_norm_direction_zeroed", "qk_norm_one_iteration", "qk_norm_selective", "heads", "added", "positive"),
+    *("accepted", "mean", "mean_of_others", "mean_of_all", "query", "selective", "coverage"),
 )
 B, H, L, D = 2, 2, 5, 3
 HAVE_NO_GAIN = ("scale", "selective", "added")
@@ -158,7 +159,7 @@ def _row(form, e, g, q, k, h, l, n, causal):
             for key, norm in zip(keys, norms[1:])
         ]
     if form == "selective":
-        mask = [sum(max(e[0][t][j], 0) for t in range(l) if j not in (0, t)) for j in range(L)]
+        mask = [sum(max(zeroed[0][t][j], 0) for t in range(l) if j not in (0, t)) for j in range(L)]
         return [x - masking for x, masking in zip(e[h][l], mask)]
     words = {
         "mean": range(l + 1),
@@ -197,9 +198,11 @@ def test_coverage_equals_loops(example):
             torch.testing.assert_close(changed[:, h, t], expected, rtol=0, atol=1e-12)
 
 
-def test_the_direction_of_earlier_queries_equals_loops(example):
-    queries, keys, logits, mask = _inputs(True)
-    part = _build(example, "qk_norm_direction", True)
+@pytest.mark.parametrize("causal", [False, True], ids=["encoder", "decoder"])
+@pytest.mark.parametrize("form", ["qk_norm_direction", "qk_norm_direction_zeroed"])
+def test_the_direction_of_earlier_queries_equals_loops(example, form, causal):
+    queries, keys, logits, mask = _inputs(causal)
+    part = _build(example, form, causal)
     changed = part(logits, mask, (queries, keys))
 
     def normed(vector):
@@ -209,10 +212,13 @@ def test_the_direction_of_earlier_queries_equals_loops(example):
         for h in range(H):
             scale, gain = 1 + part.gain()[h].item(), part.direction_gain()[h].item()
             for l in range(n):
-                direction = normed(sum(normed(queries[b, h, t]) for t in range(l + 1)))
-                query = scale * normed(queries[b, h, l]) + gain * direction
-                expected = torch.stack([query @ normed(keys[b, h, k]) / math.sqrt(D) for k in range(n)])
-                torch.testing.assert_close(changed[b, h, l, :n], expected, rtol=0, atol=1e-12)
+                size = sum(normed(queries[b, h, t]) for t in range(l + 1)).square().mean().sqrt()
+                for k in range(n):
+                    first = k if causal and form.endswith("zeroed") else 0
+                    earlier = sum((normed(queries[b, h, t]) for t in range(first, l + 1)), torch.zeros(D).double())
+                    query = scale * normed(queries[b, h, l]) + gain * earlier / size
+                    expected = query @ normed(keys[b, h, k]) / math.sqrt(D)
+                    torch.testing.assert_close(changed[b, h, l, k], expected, rtol=0, atol=1e-12)
         assert not changed[b, :, n:].any() and not changed[b, :, :, n:].any()
 
 
@@ -224,6 +230,8 @@ def test_the_direction_of_earlier_queries_equals_loops(example):
         ("qk_norm_positions", "qk_norm", "positions"),
         ("qk_norm_query", "qk_norm", "query"),
         ("qk_norm_mean", "qk_norm", "mean"),
+        ("qk_norm_one_iteration", "qk_norm", "one_iteration"),
+        ("qk_norm_selective", "qk_norm", "selective"),
     ],
 )
 def test_two_changes_follow_each_other(example, form, first, second, causal):
